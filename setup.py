@@ -1,0 +1,45 @@
+"""Lists the compiled modules; everything else about the package is in pyproject.toml.
+
+No -march=native: one wheel runs on every machine, and wire/crc32c picks its instructions at run time.
+``KAFKACORE_BUILD_ONLY=wire,record`` builds the extensions of these packages alone.
+"""
+
+import os
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+SOURCE = Path("src")
+COMPILE_ARGS = ["-O3", "-Wall", "-Wextra", "-Wno-unused-function", "-Wno-unused-parameter", "-Wno-cast-function-type"]
+DIRECTIVES = {"language_level": 3, "binding": True, "embedsignature": False, "freethreading_compatible": False}
+
+
+def extensions() -> list[Extension]:
+    only = set(filter(None, os.environ.get("KAFKACORE_BUILD_ONLY", "").split(",")))
+    found = []
+    for pyx in sorted(SOURCE.rglob("*.pyx")):
+        package = pyx.parent.relative_to(SOURCE / "kafkacore").parts[0]
+        if only and package not in only:
+            continue
+        # A hand-written C file named like "<module>_impl.c" is part of the module beside it.
+        hand_written = pyx.with_name(pyx.stem.lstrip("_") + "_impl.c")
+        found.append(
+            Extension(
+                ".".join(pyx.relative_to(SOURCE).with_suffix("").parts),
+                [str(pyx), *([str(hand_written)] if hand_written.exists() else [])],
+                extra_compile_args=COMPILE_ARGS,
+                depends=[str(header) for header in sorted(pyx.parent.glob("*.h"))],
+            )
+        )
+    return found
+
+
+setup(
+    ext_modules=cythonize(
+        extensions(),
+        build_dir="build/cython",
+        compiler_directives=DIRECTIVES,
+        nthreads=0,
+    )
+)

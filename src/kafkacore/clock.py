@@ -1,0 +1,41 @@
+"""Time and chance, handed in. The only module that imports ``time`` or ``random``.
+
+Whatever waits, expires or jitters takes a :class:`Clock`, so that tests and the simulation drive the same code by a
+virtual one (``kafkacore.testing.VirtualClock``). Durations are measured on the monotonic clock, never on the wall's.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from threading import Condition
+
+
+class Clock:
+    """The machine's clock. Milliseconds throughout."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        #: Source of jitter and random starts; seeded in tests.
+        self.random = random.Random(seed)  # noqa: S311 - jitter, not a secret
+
+    def monotonic_ms(self) -> float:
+        """Milliseconds that only ever grow; for durations and deadlines."""
+        return time.monotonic() * 1000.0
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the epoch; for record timestamps, never for durations."""
+        return time.time_ns() // 1_000_000
+
+    def sleep_ms(self, duration_ms: float) -> None:
+        """Block this thread for ``duration_ms``."""
+        if duration_ms > 0:
+            time.sleep(duration_ms / 1000.0)
+
+    def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
+        """Wait on a held ``condition`` until ``predicate()`` or ``timeout_ms``; the predicate's last value."""
+        return condition.wait_for(predicate, None if timeout_ms is None else max(timeout_ms, 0.0) / 1000.0)
+
+
+#: The clock used where none is handed in.
+SYSTEM_CLOCK = Clock()

@@ -1,0 +1,1 @@
+"""pytest plugin: fixtures that give a test a broker."""
