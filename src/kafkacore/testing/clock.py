@@ -1,0 +1,46 @@
+"""A clock that moves only when told; whole minutes of back-off pass in a microsecond of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Condition
+
+from kafkacore.clock import Clock
+
+
+class VirtualClock(Clock):
+    """A :class:`~kafkacore.clock.Clock` driven by :meth:`advance`. Sleeping and waiting advance it at once.
+
+    Parameters
+    ----------
+    start_ms:
+        First reading of both the monotonic and the wall clock, in milliseconds.
+    seed:
+        Seed of :attr:`random`, so that jitter is the same in every run.
+    """
+
+    def __init__(self, start_ms: float = 1_000_000.0, seed: int = 0) -> None:
+        super().__init__(seed)
+        self._now_ms = start_ms
+        #: Added to the monotonic reading to give the wall's; change it to make the wall clock jump.
+        self.wall_offset_ms = 0
+
+    def advance(self, duration_ms: float) -> None:
+        """Let ``duration_ms`` milliseconds pass."""
+        assert duration_ms >= 0, "a monotonic clock never goes back"
+        self._now_ms += duration_ms
+
+    def monotonic_ms(self) -> float:
+        return self._now_ms
+
+    def wall_ms(self) -> int:
+        return int(self._now_ms) + self.wall_offset_ms
+
+    def sleep_ms(self, duration_ms: float) -> None:
+        self.advance(max(duration_ms, 0.0))
+
+    def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
+        """Single-threaded form: nobody else can make the predicate true, so the time-out simply passes."""
+        if not predicate() and timeout_ms is not None:
+            self.advance(max(timeout_ms, 0.0))
+        return predicate()
