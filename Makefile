@@ -1,13 +1,54 @@
 # One entry for everything: `make help`.
-PYTHON ?= python3
-VENV   ?= .venv
-BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.kafkacore
+PYTHON   ?= python3
+VENV     ?= .venv
+DEMO_DIR ?= kafkacore-demo
+BIN      := $(VENV)/bin
+SOURCES  := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*_impl.c' -o -name '*.h')
 
-.PHONY: help demo test lint bench clean distclean build integration
+.PHONY: help demo test lint bench build check-tools clean
 
 help:  ## Show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build:  ## Compile the Cython modules in place; ONLY=wire,record builds these packages alone
+demo: $(VENV)/.demo  ## Real flight records through our broker and Spark to Parquet, on a fresh machine too
+	$(BIN)/kafkacore demo --dir $(DEMO_DIR) $(DEMO_ARGS)
+
+test: $(VENV)/.dev  ## Set everything up, then pass the tests
+	$(BIN)/python -m pytest $(TEST_ARGS)
+
+lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, generated code up to date
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/cython-lint src
+	$(BIN)/python tools/stubtest.py
+	$(BIN)/python -m kafkacore.protocol.generate --check
+
+bench: $(VENV)/.dev  ## Micro-benchmarks (bench/micro)
+	$(BIN)/python -m pytest bench/micro --benchmark-enable --benchmark-only $(BENCH_ARGS)
+
+build: $(VENV)/.dev  ## Compile the Cython modules in place; ONLY=wire,record builds these packages alone
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace
+
+# ---- Set-up. Each stamp says what has been installed into the virtual environment. ------------------------------
+
+check-tools:
+	@$(PYTHON) tools/check_tools.py
+
+$(VENV)/.python: | check-tools
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.python pyproject.toml setup.py $(SOURCES)
+	@echo "Installing kafkacore and what the demo needs (PySpark is large: the first time takes a few minutes) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[demo]"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint]"
+	@touch $@
+
+clean:  ## Remove what was built and installed here, and the demo's data
+	rm -rf $(VENV) build .cache kafkacore-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	find src -name '*.so' -delete

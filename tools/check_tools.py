@@ -1,0 +1,58 @@
+"""Name each tool that building and running kafkacore needs and this machine lacks, and what to install for it.
+
+Nothing in, one line per missing tool out, exit status 1 if there is any. Runs on any Python 3, before a virtual
+environment exists, so it uses nothing that is newer.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+JAVA_MINIMUM = 17
+
+
+def java_version():
+    """The major version of the Java that Spark would run, or None."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if not java or not os.path.exists(java):
+        return None
+    answer = subprocess.run([java, "-version"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False)
+    match = re.search(r'version "(\d+)', answer.stderr.decode(errors="replace"))
+    return int(match.group(1)) if match else None
+
+
+def missing():
+    """One sentence for each tool that is not there."""
+    if sys.version_info < (3, 11):
+        yield "Python 3.11 or newer (this is %s): install it, then run make PYTHON=python3.11" % sys.version.split()[0]
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        yield "Python's venv module: on Debian and Ubuntu, apt-get install python3-venv"
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    if not shutil.which(compiler):
+        yield "a C compiler (%s): on Debian and Ubuntu, apt-get install build-essential" % compiler
+    header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
+    if not os.path.exists(header):
+        yield "Python's C headers (%s): on Debian and Ubuntu, apt-get install python3-dev" % header
+    java = java_version()
+    if java is None:
+        yield "Java %d, for Spark: on Debian and Ubuntu, apt-get install openjdk-17-jdk-headless" % JAVA_MINIMUM
+    elif java < JAVA_MINIMUM:
+        yield "Java %d or newer, for Spark (JAVA_HOME or PATH has %d)" % (JAVA_MINIMUM, java)
+
+
+def main():
+    gaps = list(missing())
+    for gap in gaps:
+        print("missing: " + gap, file=sys.stderr)
+    return 1 if gaps else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
