@@ -5,7 +5,7 @@ DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
 SOURCES  := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*_impl.c' -o -name '*.h')
 
-.PHONY: help demo test lint bench build check-tools clean
+.PHONY: help demo test lint bench build clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,22 +32,24 @@ build: $(VENV)/.dev  ## Compile the Cython modules in place; ONLY=wire,record bu
 
 # ---- Set-up. Each stamp says what has been installed into the virtual environment. ------------------------------
 
-check-tools:
-	@$(PYTHON) tools/check_tools.py
+INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-$(VENV)/.python: | check-tools
+$(VENV)/.python:
+	@$(PYTHON) tools/check_tools.py demo
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.python pyproject.toml setup.py $(SOURCES)
-	@echo "Installing kafkacore and what the demo needs (PySpark is large: the first time takes a few minutes) ..."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[demo]"
+	@echo "Installing kafkacore with the demo extra (PySpark is large: the first time takes a few minutes) ..."
+	$(INSTALL) ".[demo]"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.demo
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint]"
-	@touch $@
+$(VENV)/.dev: $(VENV)/.python pyproject.toml setup.py $(SOURCES)
+	@$(PYTHON) tools/check_tools.py test
+	@echo "Installing kafkacore with the test and lint extras (PySpark is large: the first time takes a few minutes) ..."
+	$(INSTALL) ".[demo,test,lint]"
+	@touch $(VENV)/.demo $@
 
 clean:  ## Remove what was built and installed here, and the demo's data
 	rm -rf $(VENV) build .cache kafkacore-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

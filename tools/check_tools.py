@@ -1,7 +1,7 @@
-"""Name each tool that building and running kafkacore needs and this machine lacks, and what to install for it.
+"""Name each tool that kafkacore's set-up needs and this machine lacks, and what to install for it.
 
-Nothing in, one line per missing tool out, exit status 1 if there is any. Runs on any Python 3, before a virtual
-environment exists, so it uses nothing that is newer.
+``check_tools.py demo`` or ``check_tools.py test`` in, one line per missing tool out, exit status 1 if there is any.
+Runs on any Python 3, before a virtual environment exists, so it uses nothing that is newer.
 """
 
 import os
@@ -25,8 +25,8 @@ def java_version():
     return int(match.group(1)) if match else None
 
 
-def missing():
-    """One sentence for each tool that is not there."""
+def missing(purpose):
+    """One sentence for each tool that ``purpose`` needs and that is not there."""
     if sys.version_info < (3, 11):
         yield "Python 3.11 or newer (this is %s): install it, then run make PYTHON=python3.11" % sys.version.split()[0]
     try:
@@ -45,10 +45,16 @@ def missing():
         yield "Java %d, for Spark: on Debian and Ubuntu, apt-get install openjdk-17-jdk-headless" % JAVA_MINIMUM
     elif java < JAVA_MINIMUM:
         yield "Java %d or newer, for Spark (JAVA_HOME or PATH has %d)" % (JAVA_MINIMUM, java)
+    if purpose == "test":
+        # The integration tests fetch Apache Kafka's jars by Maven and compile small Java programs against them.
+        if not shutil.which("mvn"):
+            yield "Maven, for the integration tests: on Debian and Ubuntu, apt-get install maven"
+        if not shutil.which("javac"):
+            yield "a JDK (javac), for the integration tests: on Debian and Ubuntu, apt-get install openjdk-17-jdk-headless"
 
 
 def main():
-    gaps = list(missing())
+    gaps = list(missing(sys.argv[1] if len(sys.argv) > 1 else "demo"))
     for gap in gaps:
         print("missing: " + gap, file=sys.stderr)
     return 1 if gaps else 0
