@@ -11,8 +11,20 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 SOURCE = Path("src")
-COMPILE_ARGS = ["-O3", "-Wall", "-Wextra", "-Wno-unused-function", "-Wno-unused-parameter", "-Wno-cast-function-type"]
-DIRECTIVES = {"language_level": 3, "binding": True, "embedsignature": False, "freethreading_compatible": False}
+COMPILE_ARGS = [
+    "-O3",
+    "-Wall",
+    "-Wextra",
+    "-Wno-unused-function",
+    "-Wno-unused-parameter",
+    "-Wno-cast-function-type",
+]
+DIRECTIVES = {
+    "language_level": 3,
+    "binding": True,
+    "embedsignature": False,
+    "freethreading_compatible": False,
+}
 
 
 def extensions() -> list[Extension]:

@@ -1,7 +1,7 @@
 """Name each tool that kafkacore's set-up needs and this machine lacks, and what to install for it.
 
-``check_tools.py demo`` or ``check_tools.py test`` in, one line per missing tool out, exit status 1 if there is any.
-Runs on any Python 3, before a virtual environment exists, so it uses nothing that is newer.
+``check_tools.py demo`` or ``check_tools.py test`` in, one line per missing tool out, exit status 1 if there
+is any. Runs on any Python 3, before a virtual environment exists, so it uses nothing that is newer.
 """
 
 import os
@@ -12,6 +12,7 @@ import sys
 import sysconfig
 
 JAVA_MINIMUM = 17
+JDK = "openjdk-17-jdk-headless"
 
 
 def java_version():
@@ -20,7 +21,7 @@ def java_version():
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if not java or not os.path.exists(java):
         return None
-    answer = subprocess.run([java, "-version"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False)
+    answer = subprocess.run([java, "-version"], stderr=subprocess.PIPE, check=False)
     match = re.search(r'version "(\d+)', answer.stderr.decode(errors="replace"))
     return int(match.group(1)) if match else None
 
@@ -28,7 +29,8 @@ def java_version():
 def missing(purpose):
     """One sentence for each tool that ``purpose`` needs and that is not there."""
     if sys.version_info < (3, 11):
-        yield "Python 3.11 or newer (this is %s): install it, then run make PYTHON=python3.11" % sys.version.split()[0]
+        this = sys.version.split()[0]
+        yield "Python 3.11 or newer (this is %s): install it, then run make PYTHON=python3.11" % this
     try:
         import ensurepip  # noqa: F401
         import venv  # noqa: F401
@@ -42,7 +44,7 @@ def missing(purpose):
         yield "Python's C headers (%s): on Debian and Ubuntu, apt-get install python3-dev" % header
     java = java_version()
     if java is None:
-        yield "Java %d, for Spark: on Debian and Ubuntu, apt-get install openjdk-17-jdk-headless" % JAVA_MINIMUM
+        yield "Java %d, for Spark: on Debian and Ubuntu, apt-get install %s" % (JAVA_MINIMUM, JDK)
     elif java < JAVA_MINIMUM:
         yield "Java %d or newer, for Spark (JAVA_HOME or PATH has %d)" % (JAVA_MINIMUM, java)
     if purpose == "test":
@@ -50,7 +52,7 @@ def missing(purpose):
         if not shutil.which("mvn"):
             yield "Maven, for the integration tests: on Debian and Ubuntu, apt-get install maven"
         if not shutil.which("javac"):
-            yield "a JDK (javac), for the integration tests: on Debian and Ubuntu, apt-get install openjdk-17-jdk-headless"
+            yield "a JDK (javac), for the integration tests: on Debian and Ubuntu, apt-get install %s" % JDK
 
 
 def main():

@@ -1,7 +1,8 @@
 """Time and chance, handed in. The only module that imports ``time`` or ``random``.
 
-Whatever waits, expires or jitters takes a :class:`Clock`, so that tests and the simulation drive the same code by a
-virtual one (``kafkacore.testing.VirtualClock``). Durations are measured on the monotonic clock, never on the wall's.
+Whatever waits, expires or jitters takes a :class:`Clock`, so that tests and the simulation drive the same
+code by a virtual one (``kafkacore.testing.VirtualClock``). Durations are measured on the monotonic clock,
+never on the wall's.
 """
 
 from __future__ import annotations
