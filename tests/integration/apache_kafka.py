@@ -1,0 +1,221 @@
+"""Apache Kafka itself, as one process: the judge that the integration tests hold kafkacore against.
+
+In: a data folder and, if wanted, more lines for ``server.properties``. Out: a broker on a free loopback port. Does
+not know: kafkacore.
+
+In a test, take the session-wide fixture ``apache_kafka`` (``tests/conftest.py``); it fails, with the broker's
+log, where Apache Kafka cannot be started::
+
+    def test_something(apache_kafka):
+        producer = KafkaProducer(bootstrap_servers=apache_kafka.bootstrap_servers)
+
+By hand, until Ctrl-C, printing the bootstrap servers (``--property num.partitions=3`` adds to its configuration)::
+
+    PYTHONPATH=tests .venv/bin/python -m integration.apache_kafka [--data-dir D] [--property K=V ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import signal
+import socket
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from integration.jars import JavaToolError, java_command, run_java
+
+from kafkacore.clock import SYSTEM_CLOCK
+
+READY = "Kafka Server started"
+START_TIMEOUT_MS = 60_000.0
+STOP_TIMEOUT_S = 30.0
+POLL_MS = 50.0
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody listens on just now, all different."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+class ApacheKafka:
+    """A single-node Apache Kafka (broker and controller in one process).
+
+    Parameters
+    ----------
+    data_dir:
+        Folder for ``server.properties``, the log segments (``data/``) and what the process prints (``kafka.log``).
+        Started again on the same folder, it finds its data and listens on the same port.
+    properties:
+        Lines of ``server.properties`` to add or to change.
+
+    Raises
+    ------
+    JavaToolError
+        If it cannot be started: Java or Maven is missing, or the process ended or was not ready in 60 s. The message
+        holds the end of its log.
+    """
+
+    def __init__(self, data_dir: Path, properties: Mapping[str, str] | None = None) -> None:
+        self.data_dir = data_dir
+        self.log_file = data_dir / "kafka.log"
+        self._config = data_dir / "server.properties"
+        self._extra = dict(properties or {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port, self._controller_port = free_ports(2)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def segments_dir(self) -> Path:
+        """Where the folders ``<topic>-<partition>`` lie."""
+        return self.data_dir / "data"
+
+    def start(self) -> None:
+        """Format the folder if it is new, start the process and wait until it serves clients."""
+        assert self._process is None, "it runs already"
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self._config.write_text("".join(f"{key}={value}\n" for key, value in self._properties().items()))
+        if not (self.segments_dir / "meta.properties").exists():
+            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            # A leading '-' would be taken for an option.
+            run_java(
+                "kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(self._config)
+            )
+        command = java_command("kafka.Kafka", str(self._config), jvm=["-Xms128m", "-Xmx512m"])
+        start_at = self.log_file.stat().st_size if self.log_file.exists() else 0
+        with open(self.log_file, "ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._await_ready(start_at)
+
+    def _properties(self) -> dict[str, str]:
+        listeners = f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": listeners,
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": str(self.segments_dir),
+            "num.network.threads": "2",
+            "num.io.threads": "2",
+            "num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "log.cleaner.dedupe.buffer.size": "8388608",
+            # Records of up to 1 MB, and what their batch adds.
+            "message.max.bytes": "4194304",
+            "replica.fetch.max.bytes": "4194304",
+        } | self._extra
+
+    def _await_ready(self, log_start: int) -> None:
+        process = self._process
+        assert process is not None
+        deadline = SYSTEM_CLOCK.monotonic_ms() + START_TIMEOUT_MS
+        while READY not in self._log_since(log_start):
+            if process.poll() is not None:
+                self._process = None
+                raise JavaToolError(
+                    f"Apache Kafka ended with status {process.returncode}:\n{self._log_since(log_start)[-8000:]}"
+                )
+            if SYSTEM_CLOCK.monotonic_ms() > deadline:
+                self.kill()
+                raise JavaToolError(
+                    f"Apache Kafka was not ready in {START_TIMEOUT_MS / 1000:.0f} s:\n"
+                    f"{self._log_since(log_start)[-8000:]}"
+                )
+            SYSTEM_CLOCK.sleep_ms(POLL_MS)
+
+    def _log_since(self, position: int) -> str:
+        with open(self.log_file, "rb") as log:
+            log.seek(position)
+            return log.read().decode(errors="replace")
+
+    def stop(self) -> None:
+        """Shut it down as an operator would; killed if it takes over 30 s. Nothing happens if it is not running."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it as a power cut would (SIGKILL)."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Stop and start it on the same data and port."""
+        self.stop()
+        self.start()
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(how)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_TIMEOUT_S)
+
+    def __enter__(self) -> ApacheKafka:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+@contextlib.contextmanager
+def started_in_scratch_folder() -> Iterator[ApacheKafka]:
+    """An Apache Kafka whose data goes when it ends."""
+    with tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder, ApacheKafka(Path(folder)) as kafka:
+        yield kafka
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Start Apache Kafka on a free loopback port, until Ctrl-C.")
+    parser.add_argument(
+        "--data-dir", type=Path, help="folder that keeps its data (default: one that goes with it)"
+    )
+    parser.add_argument(
+        "--property", action="append", default=[], metavar="K=V", help="line of server.properties"
+    )
+    options = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        folder = options.data_dir or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="apache-kafka-"))
+        )
+        properties = dict(line.split("=", 1) for line in options.property)
+        kafka = stack.enter_context(ApacheKafka(folder, properties))
+        print(kafka.bootstrap_servers, flush=True)  # noqa: T201 - the command's answer
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.pause()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Apache Kafka's jars and the Java programs of these tests: fetched and compiled once, then kept in ``.cache``.
+
+In: ``pom.xml`` and ``*.java`` beside this module and in ``tests/golden``. Out: a class path, and results of Java
+programs. Does not know: how a broker is configured or started (``apache_kafka.py``).
+
+A cache folder is named by a hash of what made it, filled under another name and renamed, so that a folder that
+exists is complete; a file lock keeps two pytest processes from filling it at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parents[1]
+CACHE = PROJECT / ".cache"
+POM = HERE / "pom.xml"
+LOG4J = HERE / "log4j2.properties"
+JAVA_SOURCES = (HERE / "java", HERE.parent / "golden")
+
+#: Pinned, so that a new release of the plugin cannot change what a test run downloads.
+COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+#: Short-lived programs: start-up time matters, peak speed does not.
+JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+
+
+class JavaToolError(RuntimeError):
+    """A Java program, Maven or javac failed or is missing; the message holds what it said."""
+
+
+def find_program(name: str) -> str:
+    """Path of ``java``, ``javac`` or ``mvn``: from JAVA_HOME if it is there, else from PATH."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / name).exists():
+        return str(Path(home) / "bin" / name)
+    found = shutil.which(name)
+    if found is None:
+        package = "maven" if name == "mvn" else "openjdk-17-jdk-headless"
+        raise JavaToolError(
+            f"{name} is not on PATH; the tests against Apache Kafka need it (Debian, Ubuntu: {package})"
+        )
+    return found
+
+
+def run(command: Iterable[str], *, timeout_s: float = 120, stdin: bytes | None = None) -> bytes:
+    """Run a program to its end; its standard output. A failure raises JavaToolError with all that it printed."""
+    command = list(command)
+    try:
+        done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired as late:
+        said = (late.stdout or b"") + (late.stderr or b"")
+        raise JavaToolError(
+            f"{_short(command)} did not end in {timeout_s} s:\n{said.decode(errors='replace')}"
+        ) from None
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).decode(errors="replace")
+        raise JavaToolError(f"{_short(command)} ended with status {done.returncode}:\n{said}")
+    return done.stdout
+
+
+def _short(command: list[str]) -> str:
+    return " ".join(word if len(word) < 120 else word[:40] + "..." for word in command)
+
+
+def _digest(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _filled(kind: str, key: str, fill: Callable[[Path], None]) -> Path:
+    """The folder ``.cache/<kind>/<key>``, made by ``fill(folder)`` if it is not there."""
+    target = CACHE / kind / key
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.parent / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if target.is_dir():  # another process filled it while this one waited for the lock
+            return target
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".filling-") as scratch:
+            made = Path(scratch) / "made"
+            made.mkdir()
+            fill(made)
+            made.rename(target)
+    return target
+
+
+@functools.cache
+def kafka_jars() -> Path:
+    """Folder with the jars of Apache Kafka's broker, tools and clients; downloaded by Maven when missing."""
+
+    def fill(folder: Path) -> None:
+        command = [find_program("mvn"), "-q", "-B", "-f", str(POM), COPY_DEPENDENCIES]
+        run([*command, f"-DoutputDirectory={folder}"], timeout_s=600)
+        if not any(folder.glob("kafka-clients-*.jar")):
+            raise JavaToolError(f"Maven ended well, but put no kafka-clients jar into {folder}")
+
+    return _filled("jars", _digest([POM]), fill)
+
+
+def kafka_classpath() -> str:
+    """Class path with everything of Apache Kafka that the tests run."""
+    return f"{kafka_jars()}/*"
+
+
+def kafka_clients_jar() -> Path:
+    """The kafka-clients jar; the message definitions lie in it under ``common/message/*.json``."""
+    (jar,) = kafka_jars().glob("kafka-clients-*.jar")
+    return jar
+
+
+@functools.cache
+def compiled_programs() -> Path:
+    """Folder with the classes of the Java programs of these tests; compiled when a source has changed."""
+    sources = sorted(source for folder in JAVA_SOURCES for source in folder.glob("*.java"))
+
+    def fill(folder: Path) -> None:
+        options = ["-Xlint:all,-processing,-path", "-d", str(folder), "-cp", kafka_classpath()]
+        run([find_program("javac"), *options, *map(str, sources)], timeout_s=300)
+
+    return _filled("java", _digest([POM, *sources]), fill)
+
+
+def java_command(main_class: str, *args: str, jvm: Iterable[str] = ()) -> list[str]:
+    """Command line that runs a class of Apache Kafka or of our Java programs, logging warnings to stderr."""
+    classpath = f"{compiled_programs()}:{kafka_classpath()}"
+    log = f"-Dlog4j2.configurationFile={LOG4J}"
+    return [find_program("java"), *JVM_OPTIONS, *jvm, log, "-cp", classpath, main_class, *args]
+
+
+def run_java(main_class: str, *args: str, timeout_s: float = 120, stdin: bytes | None = None) -> bytes:
+    """Run a class to its end; its standard output.
+
+    ``kafka-topics`` is ``org.apache.kafka.tools.TopicCommand``, ``kafka-get-offsets`` is
+    ``org.apache.kafka.tools.GetOffsetShell``, ``kafka-console-producer`` and ``-consumer`` are
+    ``org.apache.kafka.tools.ConsoleProducer`` and ``org.apache.kafka.tools.consumer.ConsoleConsumer``,
+    ``kafka-dump-log`` is ``org.apache.kafka.tools.DumpLogSegments``.
+    """
+    return run(java_command(main_class, *args), timeout_s=timeout_s, stdin=stdin)

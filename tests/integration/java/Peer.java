@@ -1,0 +1,1 @@
+public class Peer { public static void main(String[] a) { System.out.println("hello"); } }
