@@ -1,7 +1,7 @@
 """Apache Kafka itself, as one process: the judge that the integration tests hold kafkacore against.
 
-In: a data folder and, if wanted, more lines for ``server.properties``. Out: a broker on a free loopback port. Does
-not know: kafkacore.
+In: a data folder and, if wanted, more lines for ``server.properties``. Out: a broker on a free loopback port.
+Does not know: kafkacore.
 
 In a test, take the session-wide fixture ``apache_kafka`` (``tests/conftest.py``); it fails, with the broker's
 log, where Apache Kafka cannot be started::
@@ -9,7 +9,7 @@ log, where Apache Kafka cannot be started::
     def test_something(apache_kafka):
         producer = KafkaProducer(bootstrap_servers=apache_kafka.bootstrap_servers)
 
-By hand, until Ctrl-C, printing the bootstrap servers (``--property num.partitions=3`` adds to its configuration)::
+By hand, until Ctrl-C, printing the bootstrap servers (``--property num.partitions=3`` configures it)::
 
     PYTHONPATH=tests .venv/bin/python -m integration.apache_kafka [--data-dir D] [--property K=V ...]
 """
@@ -53,16 +53,16 @@ class ApacheKafka:
     Parameters
     ----------
     data_dir:
-        Folder for ``server.properties``, the log segments (``data/``) and what the process prints (``kafka.log``).
-        Started again on the same folder, it finds its data and listens on the same port.
+        Folder for ``server.properties``, the log segments (``data/``) and what the process prints
+        (``kafka.log``). Started again on the same folder, it finds its data and listens on the same port.
     properties:
         Lines of ``server.properties`` to add or to change.
 
     Raises
     ------
     JavaToolError
-        If it cannot be started: Java or Maven is missing, or the process ended or was not ready in 60 s. The message
-        holds the end of its log.
+        If it cannot be started: Java or Maven is missing, or the process ended or was not ready in 60 s.
+        The message holds the end of its log.
     """
 
     def __init__(self, data_dir: Path, properties: Mapping[str, str] | None = None) -> None:
@@ -118,6 +118,9 @@ class ApacheKafka:
             "num.network.threads": "2",
             "num.io.threads": "2",
             "num.partitions": "1",
+            # After a kill, the controller waits this long before the broker may register again.
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",
@@ -139,15 +142,12 @@ class ApacheKafka:
         while READY not in self._log_since(log_start):
             if process.poll() is not None:
                 self._process = None
-                raise JavaToolError(
-                    f"Apache Kafka ended with status {process.returncode}:\n{self._log_since(log_start)[-8000:]}"
-                )
+                said = self._log_since(log_start)[-8000:]
+                raise JavaToolError(f"Apache Kafka ended with status {process.returncode}:\n{said}")
             if SYSTEM_CLOCK.monotonic_ms() > deadline:
                 self.kill()
-                raise JavaToolError(
-                    f"Apache Kafka was not ready in {START_TIMEOUT_MS / 1000:.0f} s:\n"
-                    f"{self._log_since(log_start)[-8000:]}"
-                )
+                said = self._log_since(log_start)[-8000:]
+                raise JavaToolError(f"Apache Kafka was not ready in {START_TIMEOUT_MS:.0f} ms:\n{said}")
             SYSTEM_CLOCK.sleep_ms(POLL_MS)
 
     def _log_since(self, position: int) -> str:
@@ -156,7 +156,7 @@ class ApacheKafka:
             return log.read().decode(errors="replace")
 
     def stop(self) -> None:
-        """Shut it down as an operator would; killed if it takes over 30 s. Nothing happens if it is not running."""
+        """Shut it down as an operator would, or kill it after 30 s. One that is not running stays so."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:

@@ -1,10 +1,10 @@
-"""Apache Kafka's jars and the Java programs of these tests: fetched and compiled once, then kept in ``.cache``.
+"""Apache Kafka's jars and the Java programs of these tests: fetched and compiled once, kept in ``.cache``.
 
-In: ``pom.xml`` and ``*.java`` beside this module and in ``tests/golden``. Out: a class path, and results of Java
-programs. Does not know: how a broker is configured or started (``apache_kafka.py``).
+In: ``pom.xml`` and ``*.java`` beside this module and in ``tests/golden``. Out: a class path, and results of
+Java programs. Does not know: how a broker is configured or started (``apache_kafka.py``).
 
-A cache folder is named by a hash of what made it, filled under another name and renamed, so that a folder that
-exists is complete; a file lock keeps two pytest processes from filling it at once.
+A cache folder is named by a hash of what made it, filled under another name and renamed, so that a folder
+that exists is complete; a file lock keeps two pytest processes from filling it at once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def find_program(name: str) -> str:
 
 
 def run(command: Iterable[str], *, timeout_s: float = 120, stdin: bytes | None = None) -> bytes:
-    """Run a program to its end; its standard output. A failure raises JavaToolError with all that it printed."""
+    """Run a program to its end; its standard output. A failure raises JavaToolError with all it printed."""
     command = list(command)
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, check=False)
