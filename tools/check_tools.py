@@ -48,7 +48,7 @@ def missing(purpose):
     elif java < JAVA_MINIMUM:
         yield "Java %d or newer, for Spark (JAVA_HOME or PATH has %d)" % (JAVA_MINIMUM, java)
     if purpose == "test":
-        # The integration tests fetch Apache Kafka's jars by Maven and compile small Java programs against them.
+        # The integration tests fetch Apache Kafka's jars by Maven and compile small Java programs.
         if not shutil.which("mvn"):
             yield "Maven, for the integration tests: on Debian and Ubuntu, apt-get install maven"
         if not shutil.which("javac"):

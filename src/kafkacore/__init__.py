@@ -1,6 +1,6 @@
 """kafkacore: the fastest way from Python to Apache Kafka.
 
-    socket → Selector → KafkaChannel → NetworkReceive → message → record batch → Fetcher → KafkaConsumer → Spark
+    socket → Selector → KafkaChannel → NetworkReceive → message → record batch → Fetcher → KafkaConsumer
     socket ← Selector ← KafkaChannel ← NetworkSend    ← message ← record batch ← Sender  ← KafkaProducer
 
 Layers, lowest first; a module imports only lower ones (``tests/test_layers.py``)::

@@ -34,7 +34,7 @@ class Clock:
             time.sleep(duration_ms / 1000.0)
 
     def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Wait on a held ``condition`` until ``predicate()`` or ``timeout_ms``; the predicate's last value."""
+        """Wait on a held ``condition`` until ``predicate()``, at most ``timeout_ms``; what it last gave."""
         return condition.wait_for(predicate, None if timeout_ms is None else max(timeout_ms, 0.0) / 1000.0)
 
 

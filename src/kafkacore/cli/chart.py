@@ -1,0 +1,48 @@
+"""The demo's picture: mean departure delay of each carrier in each month, as a heat map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def draw_delays(aggregate: Path, target: Path) -> None:
+    """Draw the aggregate's ``mean_dep_delay`` (minutes) to a PNG.
+
+    Parameters
+    ----------
+    aggregate:
+        Parquet with the columns carrier, month, flights and mean_dep_delay.
+    target:
+        File to write.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+    import pandas as pd
+
+    table = pd.read_parquet(aggregate)
+    by_size = table.groupby("carrier")["flights"].sum().sort_values(ascending=False)
+    delays = table.pivot_table(index="carrier", columns="month", values="mean_dep_delay")
+    delays = delays.reindex(index=by_size.index, columns=range(1, 13))
+    figure, axes = plt.subplots(figsize=(9.5, 6.5), layout="constrained")
+    colours = plt.get_cmap("RdYlBu_r").with_extremes(bad="0.92")
+    image = axes.imshow(delays.to_numpy(dtype=float), cmap=colours, vmin=-10, vmax=40, aspect="auto")
+    axes.set_xticks(range(12), MONTHS)
+    axes.set_yticks(range(len(delays)), [f"{carrier}  ({by_size[carrier]:,})" for carrier in delays.index])
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    for row, carrier in enumerate(delays.index):
+        for month in range(1, 13):
+            delay = delays.loc[carrier, month]
+            if pd.notna(delay):
+                axes.text(month - 1, row, f"{delay:.0f}", ha="center", va="center", fontsize=8)
+    axes.set_title("Mean departure delay, minutes: flights from New York City, 2013", loc="left")
+    axes.set_ylabel("carrier (flights)")
+    bar = figure.colorbar(image, ax=axes, shrink=0.6, extend="both")
+    bar.outline.set_visible(False)  # type: ignore[operator]  # matplotlib types the outline as a method
+    figure.savefig(target, dpi=130)
+    plt.close(figure)
