@@ -125,7 +125,7 @@ def compiled_programs() -> Path:
     sources = sorted(source for folder in JAVA_SOURCES for source in folder.glob("*.java"))
 
     def fill(folder: Path) -> None:
-        options = ["-Xlint:all,-processing,-path", "-d", str(folder), "-cp", kafka_classpath()]
+        options = ["-encoding", "UTF-8", "-Xlint:all,-processing,-path", "-d", str(folder), "-cp", kafka_classpath()]
         run([find_program("javac"), *options, *map(str, sources)], timeout_s=300)
 
     return _filled("java", _digest([POM, *sources]), fill)
@@ -133,7 +133,8 @@ def compiled_programs() -> Path:
 
 def java_command(main_class: str, *args: str, jvm: Iterable[str] = ()) -> list[str]:
     """Command line that runs a class of Apache Kafka or of our Java programs, logging warnings to stderr."""
-    classpath = f"{compiled_programs()}:{kafka_classpath()}"
+    # Our programs have no package; Apache Kafka's own need none of them compiled.
+    classpath = kafka_classpath() if "." in main_class else f"{compiled_programs()}:{kafka_classpath()}"
     log = f"-Dlog4j2.configurationFile={LOG4J}"
     return [find_program("java"), *JVM_OPTIONS, *jvm, log, "-cp", classpath, main_class, *args]
 
