@@ -1,0 +1,74 @@
+"""CRC-32C (Castagnoli): a buffer in, its checksum out. Does not know what the bytes are.
+
+The work is done by crc32c_impl.c, by the processor's instruction where there is one. The module has an
+underscore because `kafkacore.wire.crc32c` is the function.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport uint8_t, uint32_t
+
+cdef extern from "crc32c_impl.h":
+    ctypedef uint32_t (*kc_crc32c_function)(uint32_t crc, const uint8_t *data, size_t length) noexcept nogil
+    void kc_crc32c_init() noexcept nogil
+    uint32_t kc_crc32c(uint32_t crc, const uint8_t *data, size_t length) noexcept nogil
+    const char *kc_crc32c_name(int index) noexcept nogil
+    kc_crc32c_function kc_crc32c_implementation(int index) noexcept nogil
+
+# Below this, giving up the GIL and taking it back costs more than the checksum.
+cdef enum:
+    RELEASE_GIL_ABOVE = 1024
+
+kc_crc32c_init()
+
+
+cdef uint32_t crc32c_of(uint32_t value, const uint8_t *data, size_t length) noexcept nogil:
+    return kc_crc32c(value, data, length)
+
+
+cdef uint32_t _run(kc_crc32c_function function, object buffer, uint32_t value) except? 0:
+    cdef Py_buffer view
+    cdef uint32_t result
+    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+    try:
+        if view.len > RELEASE_GIL_ABOVE:
+            with nogil:
+                result = function(value, <const uint8_t *> view.buf, <size_t> view.len)
+        else:
+            result = function(value, <const uint8_t *> view.buf, <size_t> view.len)
+    finally:
+        PyBuffer_Release(&view)
+    return result
+
+
+def crc32c(buffer, uint32_t value=0) -> int:
+    """CRC-32C of a contiguous buffer.
+
+    Parameters
+    ----------
+    buffer:
+        Any object with a contiguous buffer.
+    value:
+        The checksum of the bytes before these; 0 if there are none.
+    """
+    return _run(kc_crc32c, buffer, value)
+
+
+def implementations() -> tuple:
+    """Names of the implementations that this machine can run, the one in use first."""
+    found = []
+    cdef int index = 0
+    while kc_crc32c_name(index) != NULL:
+        found.append(kc_crc32c_name(index).decode("ascii"))
+        index += 1
+    return tuple(found)
+
+
+def crc32c_with(str implementation, buffer, uint32_t value=0) -> int:
+    """CRC-32C by the named implementation, for tests and measurements.
+
+    Raises
+    ------
+    ValueError
+        This machine has no implementation of that name.
+    """
+    return _run(kc_crc32c_implementation(implementations().index(implementation)), buffer, value)

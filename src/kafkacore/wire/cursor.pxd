@@ -1,0 +1,37 @@
+"""Cursor for Cython callers."""
+
+from cpython.buffer cimport Py_buffer
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+cdef class Cursor:
+    cdef const uint8_t *start
+    cdef const uint8_t *pos
+    cdef const uint8_t *end
+    # All bytes of the buffer, for the views that are handed out; `origin` is where they begin.
+    cdef object memory
+    cdef const uint8_t *origin
+    cdef Py_buffer view
+
+    cdef int need(self, Py_ssize_t size) except -1
+    cdef int refuse(self, str reason) except -1
+
+    cpdef bint read_bool(self) except *
+    cpdef int read_int8(self) except? -1
+    cpdef int read_int16(self) except? -1
+    cpdef int read_int32(self) except? -1
+    cpdef int64_t read_int64(self) except? -1
+    cpdef int read_uint16(self) except? -1
+    cpdef uint32_t read_uint32(self) except? 0
+    cpdef double read_float64(self) except? -1
+    cpdef object read_uuid(self)
+    cpdef uint32_t read_unsigned_varint(self) except? 0
+    cpdef int read_varint(self) except? -1
+    cpdef int64_t read_varlong(self) except? -1
+    cpdef object read_bytes(self, Py_ssize_t size)
+    cpdef str read_string(self, Py_ssize_t size)
+    cpdef int skip(self, Py_ssize_t size) except -1
+    cpdef Py_ssize_t read_length(self, bint compact, bint short_length=*) except? -1
+    cpdef str read_nullable_string(self, bint compact)
+    cpdef object read_nullable_bytes(self, bint compact)
+    cpdef Py_ssize_t read_array_length(self, bint compact, Py_ssize_t min_element_size=*) except? -1
+    cpdef Py_ssize_t remaining(self) noexcept

@@ -1,0 +1,224 @@
+"""A bounds-checked reader over one buffer: bytes in, Kafka's primitive types out.
+
+Nothing is copied: bytes are handed out as views of the buffer, which keep it alive. The bytes come
+from outside, so every read checks them first and raises `MalformedMessageError` with the position; no size or
+count is believed before the bytes left could hold it. Does not know: messages, versions, records, sockets.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy
+
+from kafkacore.wire cimport primitives
+
+from uuid import UUID
+
+from kafkacore.errors import MalformedMessageError
+
+
+@cython.final
+cdef class Cursor:
+    """Reads primitive types from ``buffer[start:end]``, moving forward.
+
+    Parameters
+    ----------
+    buffer:
+        Any object with a contiguous buffer. It is kept alive, and must not change while it is read.
+    start, end:
+        Positions in bytes; ``end=None`` is the end of the buffer.
+
+    Raises
+    ------
+    kafkacore.errors.MalformedMessageError
+        By every read that the bytes left cannot satisfy, or whose bytes break the encoding.
+    ValueError
+        ``start`` and ``end`` do not lie in the buffer.
+    """
+
+    def __cinit__(self, buffer, Py_ssize_t start=0, end=None):
+        cdef Py_ssize_t stop
+        PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
+        stop = self.view.len if end is None else <Py_ssize_t> end
+        if start < 0 or stop < start or stop > self.view.len:
+            raise ValueError(f"range {start}:{stop} of a buffer of {self.view.len} bytes")
+        memory = memoryview(buffer)
+        if memory.ndim != 1 or memory.itemsize != 1 or memory.format != "B":
+            memory = memory.cast("B")
+        self.memory = memory.toreadonly()
+        self.origin = <const uint8_t *> self.view.buf
+        self.start = self.origin + start
+        self.pos = self.start
+        self.end = self.origin + stop
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+    cdef int refuse(self, str reason) except -1:
+        raise MalformedMessageError(f"{reason} at byte {self.pos - self.origin} of {self.end - self.origin}")
+
+    cdef int need(self, Py_ssize_t size) except -1:
+        if size < 0:
+            self.refuse(f"size {size} < 0")
+        if size > self.end - self.pos:
+            self.refuse(f"{size} bytes needed, {self.end - self.pos} left")
+        return 0
+
+    @property
+    def position(self) -> int:
+        """Bytes from the start of the buffer (not of the range)."""
+        return self.pos - self.origin
+
+    @position.setter
+    def position(self, Py_ssize_t value):
+        if value < self.start - self.origin or value > self.end - self.origin:
+            raise ValueError(f"position {value} outside {self.start - self.origin}..{self.end - self.origin}")
+        self.pos = self.origin + value
+
+    cpdef Py_ssize_t remaining(self) noexcept:
+        """Bytes left."""
+        return self.end - self.pos
+
+    cpdef bint read_bool(self) except *:
+        """One byte; anything but 0 is true."""
+        return self.read_int8() != 0
+
+    cpdef int read_int8(self) except? -1:
+        cdef int8_t value = 0
+        if primitives.read_int8(&self.pos, self.end, &value) < 0:
+            self.need(1)
+        return value
+
+    cpdef int read_int16(self) except? -1:
+        cdef int16_t value = 0
+        if primitives.read_int16(&self.pos, self.end, &value) < 0:
+            self.need(2)
+        return value
+
+    cpdef int read_int32(self) except? -1:
+        cdef int32_t value = 0
+        if primitives.read_int32(&self.pos, self.end, &value) < 0:
+            self.need(4)
+        return value
+
+    cpdef int64_t read_int64(self) except? -1:
+        cdef int64_t value = 0
+        if primitives.read_int64(&self.pos, self.end, &value) < 0:
+            self.need(8)
+        return value
+
+    cpdef int read_uint16(self) except? -1:
+        return <uint16_t> self.read_int16()
+
+    cpdef uint32_t read_uint32(self) except? 0:
+        return <uint32_t> self.read_int32()
+
+    cpdef double read_float64(self) except? -1:
+        cdef int64_t bits = self.read_int64()
+        cdef double value
+        memcpy(&value, &bits, 8)
+        return value
+
+    cpdef object read_uuid(self):
+        """16 bytes as a :class:`uuid.UUID`."""
+        self.need(16)
+        cdef bytes raw = self.pos[:16]
+        self.pos += 16
+        return UUID(bytes=raw)
+
+    cpdef uint32_t read_unsigned_varint(self) except? 0:
+        cdef uint32_t value = 0
+        if primitives.read_unsigned_varint(&self.pos, self.end, &value) < 0:
+            self.refuse("varint cut short or over 32 bits")
+        return value
+
+    cpdef int read_varint(self) except? -1:
+        """Zigzag, 32 bits."""
+        cdef int32_t value = 0
+        if primitives.read_varint(&self.pos, self.end, &value) < 0:
+            self.refuse("varint cut short or over 32 bits")
+        return value
+
+    cpdef int64_t read_varlong(self) except? -1:
+        """Zigzag, 64 bits."""
+        cdef int64_t value = 0
+        if primitives.read_varlong(&self.pos, self.end, &value) < 0:
+            self.refuse("varlong cut short or over 64 bits")
+        return value
+
+    cpdef object read_bytes(self, Py_ssize_t size):
+        """The next ``size`` bytes as a read-only memoryview of the buffer; no copy."""
+        self.need(size)
+        cdef Py_ssize_t at = self.pos - self.origin
+        self.pos += size
+        return self.memory[at:at + size]
+
+    cpdef str read_string(self, Py_ssize_t size):
+        """The next ``size`` bytes, decoded as UTF-8."""
+        self.need(size)
+        try:
+            text = PyUnicode_DecodeUTF8(<const char *> self.pos, size, NULL)
+        except UnicodeDecodeError as error:
+            self.refuse(f"string is not UTF-8 ({error.reason})")
+        self.pos += size
+        return text
+
+    cpdef int skip(self, Py_ssize_t size) except -1:
+        """Move on by ``size`` bytes."""
+        self.need(size)
+        self.pos += size
+        return 0
+
+    # ---- What a message is made of: a length, then that much -----------------------------------------
+    cpdef Py_ssize_t read_length(self, bint compact, bint short_length=False) except? -1:
+        """A length that the bytes left can hold, or -1 for null.
+
+        ``compact``: an unsigned varint of length + 1 (flexible versions); else an int16 if ``short_length``
+        (strings), else an int32 (bytes).
+        """
+        cdef Py_ssize_t size
+        cdef const uint8_t *before = self.pos
+        if compact:
+            size = <Py_ssize_t> self.read_unsigned_varint() - 1
+        elif short_length:
+            size = self.read_int16()
+        else:
+            size = self.read_int32()
+        if size < -1 or size > self.end - self.pos:
+            left = self.end - self.pos
+            self.pos = before
+            self.refuse(f"length {size} with {left} bytes left")
+        return size
+
+    cpdef str read_nullable_string(self, bint compact):
+        """A string after its length (see `read_length`), or None."""
+        cdef Py_ssize_t size = self.read_length(compact, True)
+        if size < 0:
+            return None
+        return self.read_string(size)
+
+    cpdef object read_nullable_bytes(self, bint compact):
+        """A memoryview of bytes after their length (see `read_length`), or None."""
+        cdef Py_ssize_t size = self.read_length(compact, False)
+        if size < 0:
+            return None
+        return self.read_bytes(size)
+
+    cpdef Py_ssize_t read_array_length(self, bint compact, Py_ssize_t min_element_size=1) except? -1:
+        """The count of an array's elements, or -1 for null.
+
+        A count is refused if the bytes left cannot hold that many elements of ``min_element_size`` bytes (at
+        least 1), so that memory may be taken from what this returns.
+        """
+        cdef Py_ssize_t count
+        cdef const uint8_t *before = self.pos
+        if compact:
+            count = <Py_ssize_t> self.read_unsigned_varint() - 1
+        else:
+            count = self.read_int32()
+        if count < -1 or count > (self.end - self.pos) // max(min_element_size, 1):
+            left = self.end - self.pos
+            self.pos = before
+            self.refuse(f"array of {count} elements of at least {min_element_size} bytes, {left} bytes left")
+        return count
