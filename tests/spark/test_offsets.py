@@ -4,6 +4,7 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kafkacore.spark.offsets import OffsetRange, backlog, from_json, limit_to, split, to_json
 from kafkacore.structs import TopicPartition
 
@@ -23,7 +24,7 @@ def test_offsets_survive_their_text(offsets):
 
 
 @given(OFFSETS, OFFSETS, st.integers(1, 10**6))
-def test_limited_batch_moves_on_and_passes_neither_end_nor_limit_by_more_than_a_record_each(start, gain, limit):
+def test_limited_batch_moves_on_and_keeps_to_its_limit_and_the_end(start, gain, limit):
     latest = {tp: start.get(tp, 0) + gain.get(tp, 0) for tp in {*start, *gain}}
     end = limit_to(start, latest, limit)
     assert all(start.get(tp, 0) <= end[tp] <= latest[tp] for tp in latest)
@@ -42,7 +43,9 @@ def test_a_partition_with_little_to_read_is_not_starved():
 
 
 @given(
-    st.lists(st.builds(OffsetRange, st.just("t"), st.integers(0, 3), st.integers(0, 50), st.integers(50, 300))),
+    st.lists(
+        st.builds(OffsetRange, st.just("t"), st.integers(0, 3), st.integers(0, 50), st.integers(50, 300))
+    ),
     st.one_of(st.none(), st.integers(1, 20)),
     st.one_of(st.none(), st.integers(1, 100)),
 )

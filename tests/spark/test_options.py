@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.options import Bound, parse_options
 from kafkacore.structs import TopicPartition
@@ -87,6 +88,8 @@ def test_pattern_that_is_no_expression_is_refused():
         parse_options(options, streaming=False)
 
 
-@pytest.mark.parametrize(("text", "ms"), [("15m", 900_000), ("30s", 30_000), ("250ms", 250), ("1h", 3_600_000)])
+@pytest.mark.parametrize(
+    ("text", "ms"), [("15m", 900_000), ("30s", 30_000), ("250ms", 250), ("1h", 3_600_000)]
+)
 def test_trigger_delay_reads_durations(text, ms):
     assert parse_options({**BASE, "maxTriggerDelay": text}, True).max_trigger_delay_ms == ms

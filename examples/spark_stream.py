@@ -1,0 +1,24 @@
+"""Count what arrives in a topic, with Spark Structured Streaming and no JAR.
+
+    python examples/spark_stream.py localhost:9092 greetings
+"""
+
+import sys
+
+from pyspark.sql import SparkSession
+
+bootstrap_servers, topic = sys.argv[1:3]
+spark = SparkSession.builder.master("local[2]").appName("kafkacore example").getOrCreate()
+stream = (
+    spark.readStream.format("kafkacore")
+    .option("kafka.bootstrap.servers", bootstrap_servers)
+    .option("subscribe", topic)
+    .option("startingOffsets", "earliest")
+    .load()
+)
+words = stream.selectExpr("CAST(value AS STRING) AS word").groupBy("word").count()
+query = words.writeStream.outputMode("complete").format("memory").queryName("words").trigger(availableNow=True)
+query.start().awaitTermination()
+for row in spark.table("words").orderBy("word").collect():
+    print(row.word, row["count"])
+spark.stop()

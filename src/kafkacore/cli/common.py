@@ -1,0 +1,84 @@
+"""What the commands share: the broker's address, a parser with examples, records as lines of JSON."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafkacore.errors import KafkaConfigurationError
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+
+Commands = argparse._SubParsersAction
+
+
+def add_command(
+    commands: Commands[argparse.ArgumentParser],
+    name: str,
+    summary: str,
+    examples: str,
+    run: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    """A command's parser, with its examples under ``--help``."""
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog="examples:\n" + examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_bootstrap(parser: argparse.ArgumentParser) -> None:
+    """``--bootstrap``, as every client command has it."""
+    parser.add_argument(
+        "--bootstrap",
+        default=DEFAULT_BOOTSTRAP,
+        metavar="HOST:PORT",
+        help=f"brokers, comma-separated (default: {DEFAULT_BOOTSTRAP})",
+    )
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """``NAME=VALUE`` → (name, value), for argparse."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def natural(text: str) -> int:
+    """A whole number that is not negative, for argparse."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 0 or more")
+    return int(text)
+
+
+def put_bytes(target: dict[str, Any], name: str, data: bytes | None) -> None:
+    """Text where it is text; what is not UTF-8 goes under ``<name>_base64``, so that nothing is lost."""
+    if data is None:
+        target[name] = None
+        return
+    try:
+        target[name] = data.decode("utf-8")
+    except UnicodeDecodeError:
+        target[f"{name}_base64"] = base64.b64encode(data).decode("ascii")
+
+
+def get_bytes(source: Mapping[str, Any], name: str) -> bytes | None:
+    """The inverse of :func:`put_bytes`; what is neither text nor null is taken as JSON."""
+    if (encoded := source.get(f"{name}_base64")) is not None:
+        try:
+            return base64.b64decode(encoded, validate=True)
+        except (TypeError, ValueError):
+            raise KafkaConfigurationError(f"{name}_base64 is not base64: {encoded!r}") from None
+    value = source.get(name)
+    if value is None:
+        return None
+    return (value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))).encode()

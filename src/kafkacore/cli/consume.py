@@ -1,0 +1,116 @@
+"""``kafkacore consume``: records in, lines out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from kafkacore.cli.common import Commands, add_bootstrap, add_command, natural, put_bytes
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.structs import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkacore import ConsumerRecord, KafkaConsumer
+
+POLL_MS = 500
+EXAMPLES = """  kafkacore consume greetings                       # what comes from now on, until Ctrl-C
+  kafkacore consume greetings --from-beginning --exit-at-end
+  kafkacore consume flights --partition 3 --offset 1000 --max-records 10 --json | jq .value
+"""
+
+
+def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add ``consume`` to the command line."""
+    parser = add_command(
+        commands, "consume", "print each record's value, or the whole record as JSON", EXAMPLES, run
+    )
+    parser.add_argument("topic")
+    add_bootstrap(parser)
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("--from-beginning", action="store_true", help="default: what comes from now on")
+    start.add_argument("--offset", type=natural, help="start here; needs --partition")
+    parser.add_argument("--partition", type=natural, help="read this partition alone")
+    parser.add_argument("--max-records", type=natural, metavar="N", help="end after N records")
+    parser.add_argument(
+        "--exit-at-end", action="store_true", help="end at the end that the topic has at the start"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object a line: topic, partition, offset, ..."
+    )
+    parser.add_argument(
+        "--read-committed", action="store_true", help="leave out what aborted transactions wrote"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print records until the end that the arguments say."""
+    from kafkacore import KafkaConsumer
+
+    if arguments.offset is not None and arguments.partition is None:
+        raise KafkaConfigurationError("--offset counts within one partition: add --partition")
+    with KafkaConsumer(
+        bootstrap_servers=arguments.bootstrap,
+        isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
+    ) as consumer:
+        partitions = _partitions(consumer, arguments)
+        consumer.assign(partitions)
+        if arguments.from_beginning:
+            consumer.seek_to_beginning(*partitions)
+        elif arguments.offset is not None:
+            consumer.seek(partitions[0], arguments.offset)
+        else:
+            consumer.seek_to_end(*partitions)
+        _print_records(consumer, partitions, arguments)
+    return 0
+
+
+def _partitions(consumer: KafkaConsumer, arguments: argparse.Namespace) -> list[TopicPartition]:
+    numbers = consumer.partitions_for_topic(arguments.topic)
+    if not numbers:
+        raise KafkaConfigurationError(
+            f"topic {arguments.topic!r} does not exist on {arguments.bootstrap}: see `kafkacore topics list`"
+        )
+    if arguments.partition is None:
+        return [TopicPartition(arguments.topic, number) for number in sorted(numbers)]
+    if arguments.partition not in numbers:
+        raise KafkaConfigurationError(
+            f"topic {arguments.topic!r} has {len(numbers)} partitions, 0 to {len(numbers) - 1}; "
+            f"there is no {arguments.partition}"
+        )
+    return [TopicPartition(arguments.topic, arguments.partition)]
+
+
+def _print_records(
+    consumer: KafkaConsumer, partitions: list[TopicPartition], arguments: argparse.Namespace
+) -> None:
+    ends = consumer.end_offsets(partitions) if arguments.exit_at_end else {}
+    left = arguments.max_records
+    out = sys.stdout.buffer
+    while left is None or left > 0:
+        if ends and all(consumer.position(tp) >= end for tp, end in ends.items()):
+            return
+        for records in consumer.poll(timeout_ms=POLL_MS, max_records=left).values():
+            for record in records:
+                out.write(_as_json(record) if arguments.json else (record.value or b"") + b"\n")
+            left = None if left is None else left - len(records)
+        out.flush()
+
+
+def _as_json(record: ConsumerRecord) -> bytes:
+    fields: dict[str, Any] = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+    }
+    put_bytes(fields, "key", record.key)
+    put_bytes(fields, "value", record.value)
+    if record.headers:
+        fields["headers"] = []
+        for name, value in record.headers:
+            header: dict[str, Any] = {"key": name}
+            put_bytes(header, "value", value)
+            fields["headers"].append(header)
+    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"

@@ -1,0 +1,34 @@
+"""``kafkacore dump-log``: what stands in the files of a log, the broker's or Apache Kafka's."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from kafkacore.cli.common import Commands, add_command
+
+EXAMPLES = """  kafkacore dump-log ./kafka/flights-0/00000000000000000000.log
+  kafkacore dump-log ./kafka/flights-0/*.log --records --json | jq .offset
+  kafkacore dump-log ./kafka/flights-0/00000000000000000000.index
+"""
+
+
+def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add ``dump-log`` to the command line."""
+    summary = "print the batches, records or index entries of log files"
+    parser = add_command(commands, "dump-log", summary, EXAMPLES, run)
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help=".log, .index, .timeindex or .snapshot"
+    )
+    parser.add_argument("--records", action="store_true", help="each record, not only each batch")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print every file; 1 if one of them is damaged."""
+    from kafkacore.broker.log.dump import dump_log_segments
+
+    for path in arguments.files:
+        for line in dump_log_segments(path, records=arguments.records, as_json=arguments.json):
+            print(line)
+    return 0

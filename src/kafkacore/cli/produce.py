@@ -1,0 +1,96 @@
+"""``kafkacore produce``: lines in, records out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from kafkacore.cli.common import Commands, add_bootstrap, add_command, get_bytes, natural
+from kafkacore.errors import KafkaConfigurationError
+
+EXAMPLES = """  echo hello | kafkacore produce greetings
+  kafkacore produce orders orders.jsonl --compression lz4
+  printf 'anna:1\\nbert:2\\n' | kafkacore produce votes --key-separator :
+  kafkacore consume a --from-beginning --exit-at-end --json | kafkacore produce b --json
+"""
+
+
+def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add ``produce`` to the command line."""
+    parser = add_command(commands, "produce", "write each line of a file or of standard input", EXAMPLES, run)
+    parser.add_argument("topic")
+    parser.add_argument(
+        "file", nargs="?", type=argparse.FileType("rb"), default="-", help="default: standard input"
+    )
+    add_bootstrap(parser)
+    parser.add_argument("--key-separator", metavar="TEXT", help="what stands before it in a line is the key")
+    parser.add_argument(
+        "--json", action="store_true", help="lines are records as `consume --json` writes them"
+    )
+    parser.add_argument("--partition", type=natural, help="write to this partition alone")
+    parser.add_argument("--acks", choices=("0", "1", "all"), default="all")
+    parser.add_argument("--compression", choices=("gzip", "snappy", "lz4", "zstd"))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write every line; 1 if the broker did not acknowledge one."""
+    from kafkacore import KafkaProducer
+
+    failures: list[BaseException] = []
+    count = 0
+    with KafkaProducer(
+        bootstrap_servers=arguments.bootstrap,
+        acks="all" if arguments.acks == "all" else int(arguments.acks),
+        compression_type=arguments.compression,
+        linger_ms=5,
+    ) as producer:
+        for record in _records(arguments.file, arguments):
+            producer.send(arguments.topic, **record).add_errback(failures.append)
+            count += 1
+        producer.flush()
+    if failures:
+        print(
+            f"kafkacore: {len(failures)} of {count} records failed; the first: {failures[0]}", file=sys.stderr
+        )
+        return 1
+    return 0
+
+
+def _records(lines: Iterable[bytes], arguments: argparse.Namespace) -> Iterable[dict[str, Any]]:
+    """Each line as the arguments of ``KafkaProducer.send``."""
+    separator = arguments.key_separator.encode() if arguments.key_separator else None
+    for number, line in enumerate(lines, 1):
+        line = line.removesuffix(b"\n")
+        if arguments.json:
+            record = _from_json(line, number)
+        elif separator is not None:
+            key, found, value = line.partition(separator)
+            if not found:
+                raise KafkaConfigurationError(
+                    f"line {number} has no key separator {arguments.key_separator!r}"
+                )
+            record = {"key": key, "value": value}
+        else:
+            record = {"value": line}
+        if arguments.partition is not None:
+            record["partition"] = arguments.partition
+        yield record
+
+
+def _from_json(line: bytes, number: int) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise KafkaConfigurationError(f"line {number} is not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise KafkaConfigurationError(f'line {number} must be an object such as {{"value": "hello"}}')
+    headers = [(str(header["key"]), get_bytes(header, "value")) for header in fields.get("headers") or ()]
+    return {
+        "key": get_bytes(fields, "key"),
+        "value": get_bytes(fields, "value"),
+        "headers": headers,
+        "timestamp_ms": fields.get("timestamp"),
+    }
