@@ -28,9 +28,9 @@ BUILT = [
 
 #: Attributes of a batch that stand in golden.json under the same name.
 HEADER_FIELDS = (
-    "base_offset", "last_offset", "next_offset", "size_in_bytes", "magic", "crc", "compression", "timestamp_type",
-    "base_timestamp", "max_timestamp", "is_transactional", "is_control", "producer_id", "producer_epoch",
-    "base_sequence", "record_count", "partition_leader_epoch",
+    "base_offset", "last_offset", "next_offset", "size_in_bytes", "magic", "crc", "compression",
+    "timestamp_type", "base_timestamp", "max_timestamp", "is_transactional", "is_control", "producer_id",
+    "producer_epoch", "base_sequence", "record_count", "partition_leader_epoch",
 )  # fmt: skip
 
 

@@ -125,8 +125,8 @@ def compiled_programs() -> Path:
     sources = sorted(source for folder in JAVA_SOURCES for source in folder.glob("*.java"))
 
     def fill(folder: Path) -> None:
-        options = ["-encoding", "UTF-8", "-Xlint:all,-processing,-path", "-d", str(folder), "-cp", kafka_classpath()]
-        run([find_program("javac"), *options, *map(str, sources)], timeout_s=300)
+        options = ["-encoding", "UTF-8", "-Xlint:all,-processing,-path", "-cp", kafka_classpath()]
+        run([find_program("javac"), *options, "-d", str(folder), *map(str, sources)], timeout_s=300)
 
     return _filled("java", _digest([POM, *sources]), fill)
 

@@ -1,4 +1,4 @@
-"""The batches that Kafka's Java client wrote, with what it read back from them (``tests/golden/README.md``)."""
+"""The batches that Kafka's Java client wrote, with what it read from them (``tests/golden/README.md``)."""
 
 from __future__ import annotations
 
