@@ -43,6 +43,6 @@ def draw_delays(aggregate: Path, target: Path) -> None:
     axes.set_title("Mean departure delay, minutes: flights from New York City, 2013", loc="left")
     axes.set_ylabel("carrier (flights)")
     bar = figure.colorbar(image, ax=axes, shrink=0.6, extend="both")
-    bar.outline.set_visible(False)  # type: ignore[operator]  # matplotlib types the outline as a method
+    bar.outline.set_visible(False)
     figure.savefig(target, dpi=130)
     plt.close(figure)

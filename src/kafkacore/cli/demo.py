@@ -208,7 +208,8 @@ def produce(bootstrap: str, wanted: int, held: int, reporter: Reporter, steps: l
         return _records_in_topic(bootstrap)
     from kafkacore import KafkaProducer
 
-    acknowledged, failures = 0, []
+    acknowledged = 0
+    failures: list[BaseException] = []
 
     def count(metadata: object) -> None:
         nonlocal acknowledged

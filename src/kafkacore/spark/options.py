@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition
@@ -255,7 +256,7 @@ def parse_offsets(text: str, option: str) -> dict[TopicPartition, int]:
         raise KafkaConfigurationError(f"{option} must be JSON such as {example}, not {text!r}") from None
 
 
-def _json_of(text: str, option: str, example: str) -> dict[str, object] | dict[str, dict[str, object]]:
+def _json_of(text: str, option: str, example: str) -> dict[str, Any]:
     try:
         parsed = json.loads(text)
     except ValueError:

@@ -16,14 +16,14 @@ from kafkacore.errors import KafkaConfigurationError, KafkaError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 #: The trigger that reads what is there, in as many batches as it takes, and ends.
 AVAILABLE_NOW = "available-now"
 #: Columns of the source that may be kept beside the parsed ones.
 KAFKA_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 #: How long to wait for a query between looks at its progress, in seconds.
-LOOK_S = 0.25
+LOOK_S = 1
 
 
 class PipelineError(KafkaError):

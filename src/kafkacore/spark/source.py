@@ -80,7 +80,7 @@ class _RangeReader:
 class KafkaBatchReader(_RangeReader, DataSourceReader):
     """From the starting offsets to the ending offsets, once."""
 
-    def partitions(self) -> list[KafkaPartition]:  # type: ignore[override]  # Spark types it as Sequence[InputPartition]
+    def partitions(self) -> list[KafkaPartition]:
         planner = OffsetPlanner(self._options)
         try:
             start, end = planner.starting(), planner.ending()
@@ -175,7 +175,7 @@ class KafkaStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAva
 
     # ---- Batches -----------------------------------------------------------------------------------------
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[KafkaPartition]:  # type: ignore[override]
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[KafkaPartition]:
         if start == end:
             return []
         return self._tasks(self._plan().ranges(from_json(start), from_json(end)))
