@@ -8,7 +8,7 @@ driver.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer import KafkaConsumer
@@ -133,7 +133,7 @@ def _to_batch(
 
     decoded = pa.record_batch(found)
     count = decoded.num_rows
-    arrays = []
+    arrays: list[pa.Array[Any]] = []
     for column in columns:
         if column == "topic":
             arrays.append(pa.repeat(pa.scalar(offsets.topic, pa.string()), count))
