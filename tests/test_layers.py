@@ -78,7 +78,7 @@ def _cython_imports(text: str) -> Iterator[str]:
 
 
 def place_of(name: str) -> str:
-    """Package or module right under kafkacore that a dotted name lies in; '' for a name of kafkacore itself."""
+    """Package or module right under kafkacore that a dotted name lies in; '' for kafkacore's own."""
     first = name.split(".")[1] if "." in name else ""
     exists = any((SOURCE / "kafkacore" / f"{first}{ending}").exists() for ending in ("", *SUFFIXES))
     return first if exists or first in LAYERS else ""

@@ -97,6 +97,7 @@ def test_old_message_formats_are_refused_by_name(case: GoldenCase) -> None:
         list(read_batches(case.content))
 
 
+@pytest.mark.integration
 def test_committed_files_are_what_the_program_makes(tmp_path: Path) -> None:
     run_java("GoldenBatches", str(tmp_path))
     made = {file.name: file.read_bytes() for file in tmp_path.iterdir()}

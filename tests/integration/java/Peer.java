@@ -1,1 +1,217 @@
-public class Peer { public static void main(String[] a) { System.out.println("hello"); } }
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/**
+ * Kafka's Java clients behind a pipe: a command per line of standard input, its answer per line of standard output,
+ * both JSON, bytes in base64. One JVM serves a whole test run. Every command ends by itself within its time limit.
+ */
+public final class Peer {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private Peer() {
+    }
+
+    public static void main(String[] args) throws Exception {
+        // Buffered by hand and flushed per line; println's own flushing would write a long line in many pieces.
+        PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            ObjectNode answer = JSON.createObjectNode();
+            try {
+                run(JSON.readTree(line), answer);
+            } catch (Exception e) {
+                answer = JSON.createObjectNode().put("error", String.valueOf(e));
+                e.printStackTrace();
+            }
+            out.write(JSON.writeValueAsBytes(answer));
+            out.write('\n');
+            out.flush();
+        }
+    }
+
+    private static void run(JsonNode command, ObjectNode answer) throws Exception {
+        String name = command.get("command").asText();
+        switch (name) {
+            case "create_topic" -> createTopic(command);
+            case "produce" -> produce(command, answer);
+            case "consume" -> consume(command, answer);
+            case "offsets" -> offsets(command, answer);
+            case "partitions_for_keys" -> partitionsForKeys(command, answer);
+            default -> throw new IllegalArgumentException("unknown command " + name);
+        }
+    }
+
+    // ---- Commands -------------------------------------------------------------------------------------------
+
+    private static void createTopic(JsonNode command) throws Exception {
+        Map<String, String> config = new HashMap<>();
+        command.path("config").fields().forEachRemaining(entry -> config.put(entry.getKey(), entry.getValue().asText()));
+        try (Admin admin = Admin.create(clientConfig(command))) {
+            NewTopic topic = new NewTopic(command.get("topic").asText(), command.get("partitions").asInt(), (short) 1);
+            admin.createTopics(List.of(topic.configs(config))).all().get(limit(command), TimeUnit.MILLISECONDS);
+        }
+    }
+
+    private static void produce(JsonNode command, ObjectNode answer) throws Exception {
+        Map<String, Object> config = clientConfig(command);
+        String end = command.path("transaction").asText("");
+        try (KafkaProducer<byte[], byte[]> producer =
+                new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer())) {
+            if (!end.isEmpty()) {
+                producer.initTransactions();
+                producer.beginTransaction();
+            }
+            List<Future<RecordMetadata>> sent = new ArrayList<>();
+            for (JsonNode record : command.get("records")) {
+                sent.add(producer.send(new ProducerRecord<>(
+                    record.get("topic").asText(),
+                    record.hasNonNull("partition") ? record.get("partition").asInt() : null,
+                    record.hasNonNull("timestamp") ? record.get("timestamp").asLong() : null,
+                    bytes(record.get("key")), bytes(record.get("value")), headers(record.get("headers")))));
+            }
+            producer.flush();
+            ArrayNode metadata = answer.putArray("metadata");
+            for (Future<RecordMetadata> future : sent) {
+                RecordMetadata one = future.get(limit(command), TimeUnit.MILLISECONDS);
+                metadata.addObject().put("partition", one.partition()).put("offset", one.offset());
+            }
+            if (end.equals("commit")) {
+                producer.commitTransaction();
+            } else if (end.equals("abort")) {
+                producer.abortTransaction();
+            }
+        }
+    }
+
+    private static void consume(JsonNode command, ObjectNode answer) {
+        int wanted = command.get("count").asInt();
+        ArrayNode records = answer.putArray("records");
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(command)) {
+            List<TopicPartition> partitions = partitions(consumer, command);
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            long deadline = System.nanoTime() + limit(command) * 1_000_000;
+            while (records.size() < wanted && System.nanoTime() < deadline) {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
+                    describe(record, records.addObject());
+                }
+            }
+        }
+    }
+
+    private static void offsets(JsonNode command, ObjectNode answer) {
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(command)) {
+            List<TopicPartition> partitions = partitions(consumer, command);
+            ObjectNode beginning = answer.putObject("beginning");
+            consumer.beginningOffsets(partitions).forEach((tp, offset) -> beginning.put("" + tp.partition(), offset));
+            ObjectNode end = answer.putObject("end");
+            consumer.endOffsets(partitions).forEach((tp, offset) -> end.put("" + tp.partition(), offset));
+            ArrayNode found = answer.putArray("for_times");
+            for (JsonNode timestamp : command.path("timestamps")) {
+                ObjectNode byPartition = found.addObject();
+                Map<TopicPartition, Long> asked = new HashMap<>();
+                partitions.forEach(tp -> asked.put(tp, timestamp.asLong()));
+                for (Map.Entry<TopicPartition, OffsetAndTimestamp> one : consumer.offsetsForTimes(asked).entrySet()) {
+                    String partition = "" + one.getKey().partition();
+                    if (one.getValue() == null) {
+                        byPartition.putNull(partition);
+                    } else {
+                        byPartition.putArray(partition).add(one.getValue().offset()).add(one.getValue().timestamp());
+                    }
+                }
+            }
+        }
+    }
+
+    private static void partitionsForKeys(JsonNode command, ObjectNode answer) throws Exception {
+        ArrayNode chosen = answer.putArray("partitions");
+        for (JsonNode key : command.get("keys")) {
+            chosen.add(BuiltInPartitioner.partitionForKey(key.binaryValue(), command.get("partition_count").asInt()));
+        }
+    }
+
+    // ---- To and from JSON -----------------------------------------------------------------------------------
+
+    private static long limit(JsonNode command) {
+        return command.path("timeout_ms").asLong(30_000);
+    }
+
+    private static Map<String, Object> clientConfig(JsonNode command) {
+        Map<String, Object> config = new HashMap<>();
+        config.put("bootstrap.servers", command.get("bootstrap_servers").asText());
+        command.path("client_config").fields().forEachRemaining(entry -> config.put(entry.getKey(), entry.getValue().asText()));
+        return config;
+    }
+
+    private static KafkaConsumer<byte[], byte[]> consumer(JsonNode command) {
+        return new KafkaConsumer<>(clientConfig(command), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    private static List<TopicPartition> partitions(KafkaConsumer<byte[], byte[]> consumer, JsonNode command) {
+        List<TopicPartition> found = new ArrayList<>();
+        for (PartitionInfo info : consumer.partitionsFor(command.get("topic").asText())) {
+            found.add(new TopicPartition(info.topic(), info.partition()));
+        }
+        return found;
+    }
+
+    private static byte[] bytes(JsonNode node) throws Exception {
+        return node == null || node.isNull() ? null : node.binaryValue();
+    }
+
+    private static Iterable<Header> headers(JsonNode node) throws Exception {
+        if (node == null) {
+            return Collections.emptyList();
+        }
+        List<Header> headers = new ArrayList<>();
+        for (JsonNode header : node) {
+            headers.add(new RecordHeader(header.get(0).asText(), bytes(header.get(1))));
+        }
+        return headers;
+    }
+
+    private static void describe(ConsumerRecord<byte[], byte[]> record, ObjectNode to) {
+        to.put("partition", record.partition()).put("offset", record.offset());
+        to.put("timestamp", record.timestamp()).put("timestamp_type", record.timestampType().id);
+        to.put("key", text(record.key())).put("value", text(record.value()));
+        ArrayNode headers = to.putArray("headers");
+        record.headers().forEach(header -> headers.addArray().add(header.key()).add(text(header.value())));
+    }
+
+    private static String text(byte[] content) {
+        return Optional.ofNullable(content).map(Base64.getEncoder()::encodeToString).orElse(null);
+    }
+}

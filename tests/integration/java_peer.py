@@ -1,0 +1,176 @@
+"""Kafka's Java clients as a partner in tests: records in, records out, from any broker.
+
+In: bootstrap servers and :class:`Sample` records. Out: what the Java client reported or read. One JVM
+(``java/Peer.java``) serves a whole test run, since starting one takes a second. Does not know: kafkacore.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple
+
+from integration.jars import JavaToolError, java_command
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A record to be produced, and how it must look when it is consumed. ``None`` leaves it to the client."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int | None = None
+    timestamp: int | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class Received(NamedTuple):
+    """A record as a consumer gave it."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    timestamp_type: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class Offsets(NamedTuple):
+    """Per partition: first offset, end offset; for each timestamp asked for, (offset, timestamp) or None."""
+
+    beginning: dict[int, int]
+    end: dict[int, int]
+    for_times: list[dict[int, tuple[int, int] | None]]
+
+
+class JavaPeer:
+    """The running Java program; every method is one command and raises JavaToolError with what Java said.
+
+    ``errors`` is an open file for what it prints to its standard error.
+    """
+
+    def __init__(self, errors: IO[bytes]) -> None:
+        self._errors = errors
+        self._process = subprocess.Popen(
+            java_command("Peer", jvm=["-Xmx512m"]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        """End the program, by the end of its input."""
+        self._process.communicate(timeout=30)
+
+    def create_topic(
+        self, servers: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic through Kafka's Admin client."""
+        self._ask("create_topic", servers, topic=topic, partitions=partitions, config=dict(config or {}))
+
+    def produce(
+        self,
+        servers: str,
+        topic: str,
+        samples: Sequence[Sample],
+        config: Mapping[str, str] | None = None,
+        transaction: str | None = None,
+    ) -> list[tuple[int, int]]:
+        """Send all samples and flush; (partition, offset) of each. ``transaction``: "commit" or "abort"."""
+        records = [
+            {
+                "topic": topic,
+                "partition": sample.partition,
+                "timestamp": sample.timestamp,
+                "key": _to_text(sample.key),
+                "value": _to_text(sample.value),
+                "headers": [[name, _to_text(content)] for name, content in sample.headers],
+            }
+            for sample in samples
+        ]
+        end = {"transaction": transaction} if transaction else {}
+        answer = self._ask("produce", servers, records=records, client_config=dict(config or {}), **end)
+        return [(one["partition"], one["offset"]) for one in answer["metadata"]]
+
+    def consume(
+        self,
+        servers: str,
+        topic: str,
+        count: int,
+        config: Mapping[str, str] | None = None,
+        timeout_ms: int = 30_000,
+    ) -> list[Received]:
+        """Read all partitions from the start until ``count`` records or the time limit; no consumer group."""
+        config = {"enable.auto.commit": "false", "allow.auto.create.topics": "false", **(config or {})}
+        answer = self._ask(
+            "consume", servers, topic=topic, count=count, client_config=config, timeout_ms=timeout_ms
+        )
+        return [
+            Received(
+                one["partition"],
+                one["offset"],
+                one["timestamp"],
+                one["timestamp_type"],
+                _to_bytes(one["key"]),
+                _to_bytes(one["value"]),
+                tuple((name, _to_bytes(content)) for name, content in one["headers"]),
+            )
+            for one in answer["records"]
+        ]
+
+    def offsets(self, servers: str, topic: str, timestamps: Sequence[int] = ()) -> Offsets:
+        """First and end offsets of every partition, and the first offset at or after each timestamp (ms)."""
+        answer = self._ask("offsets", servers, topic=topic, timestamps=list(timestamps))
+        return Offsets(
+            {int(partition): offset for partition, offset in answer["beginning"].items()},
+            {int(partition): offset for partition, offset in answer["end"].items()},
+            [
+                {int(partition): tuple(hit) if hit else None for partition, hit in found.items()}
+                for found in answer["for_times"]
+            ],
+        )
+
+    def partitions_for_keys(self, keys: Sequence[bytes], partition_count: int) -> list[int]:
+        """The partition that Kafka's producer chooses for each key."""
+        command = {"keys": [_to_text(key) for key in keys], "partition_count": partition_count}
+        chosen = self._ask("partitions_for_keys", "", **command)["partitions"]
+        assert isinstance(chosen, list)
+        return chosen
+
+    def _ask(self, command: str, servers: str, **arguments: object) -> dict[str, Any]:
+        line = json.dumps({"command": command, "bootstrap_servers": servers, **arguments})
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # the missing answer tells of it, with the reason
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        parsed = json.loads(answer) if answer else {"error": "the Java program has ended"}
+        if "error" in parsed:
+            self._errors.seek(0)
+            said = self._errors.read()[-8000:].decode(errors="replace")
+            raise JavaToolError(f"{command} against {servers}: {parsed['error']}\n{said}")
+        assert isinstance(parsed, dict)
+        return parsed
+
+
+def _to_text(content: bytes | None) -> str | None:
+    return None if content is None else base64.b64encode(content).decode()
+
+
+def _to_bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+@contextlib.contextmanager
+def started_java_peer() -> Iterator[JavaPeer]:
+    """A Java peer that ends with the block."""
+    with tempfile.TemporaryFile() as errors, contextlib.closing(JavaPeer(errors)) as peer:
+        yield peer

@@ -1,0 +1,35 @@
+"""The Java peer against Apache Kafka alone: what it reports is what it did, before it judges kafkacore."""
+
+from __future__ import annotations
+
+import pytest
+from integration.apache_kafka import ApacheKafka
+from integration.jars import JavaToolError
+from integration.java_peer import JavaPeer, Sample
+
+T0 = 1_700_000_000_000
+
+
+def test_peer_reads_back_what_it_wrote(apache_kafka: ApacheKafka, java_peer: JavaPeer) -> None:
+    servers, topic = apache_kafka.bootstrap_servers, "peer-reads-back"
+    java_peer.create_topic(servers, topic, partitions=2)
+    headers = (("a", b"1"), ("a", None), ("", b""))
+    samples = [Sample(b"v", b"k", 1, T0, headers), Sample(None, None, 0, T0 + 1), Sample(b"", b"", 1, T0 + 2)]
+    assert java_peer.produce(servers, topic, samples) == [(1, 0), (0, 0), (1, 1)]
+    assert sorted(java_peer.consume(servers, topic, 3)) == [
+        (0, 0, T0 + 1, 0, None, None, ()),
+        (1, 0, T0, 0, b"k", b"v", headers),
+        (1, 1, T0 + 2, 0, b"", b"", ()),
+    ]
+    offsets = java_peer.offsets(servers, topic, [T0 + 1])
+    assert offsets.end == {0: 1, 1: 2}
+    assert offsets.for_times == [{0: (0, T0 + 1), 1: (1, T0 + 2)}]
+
+
+def test_failed_command_says_why_and_the_next_one_works(
+    apache_kafka: ApacheKafka, java_peer: JavaPeer
+) -> None:
+    with pytest.raises(JavaToolError, match="InvalidTopicException"):
+        java_peer.create_topic(apache_kafka.bootstrap_servers, "no/such/name")
+    # Kafka's own test of the hash has it: UtilsTest.testMurmur2, "21" hashes to -973932308.
+    assert java_peer.partitions_for_keys([b"21"], 1000) == [(-973932308 & 0x7FFFFFFF) % 1000]
