@@ -1,0 +1,157 @@
+"""The storage seam: every touch of the file system by the broker's log, in a dozen verbs.
+
+Paths, file descriptors and bytes in; bytes and ``OSError`` out. Handed in by constructor, so that tests put a disk
+in its place that fails at call k or loses its power (``kafkacore.testing.disk``). Does not know: logs, formats.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+Buffer = bytes | bytearray | memoryview
+
+#: Nobody but the broker's own user reads the records of its clients.
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+
+
+class Disk:
+    """The operating system's file system. A descriptor is closed by whoever opened it, with :meth:`close`."""
+
+    # ---- Files ----------------------------------------------------------------------------------------------
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        """A descriptor for reading and writing; ``create`` makes the file, empty, if it is missing."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return os.open(path, flags, FILE_MODE)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def pread(self, fd: int, size: int, position: int) -> bytes:
+        """The bytes from ``position`` on, ``size`` of them or as many as there are before the end of the file."""
+        data = os.pread(fd, size, position)
+        if len(data) == size or not data:
+            return data
+        # Regular files give short reads only at their end, or for sizes beyond what one call can transfer.
+        parts = [data]
+        missing = size - len(data)
+        while missing and (data := os.pread(fd, missing, position + size - missing)):
+            parts.append(data)
+            missing -= len(data)
+        return b"".join(parts)
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
+        """Write all of ``buffers`` one behind the other; an ``OSError`` may leave a part of them written."""
+        pending = [memoryview(buffer) for buffer in buffers if len(buffer)]
+        while pending:
+            written = os.pwritev(fd, pending[:_MAX_PIECES], position)
+            if written == 0:
+                raise OSError(errno.EIO, "nothing could be written")
+            position += written
+            while pending and written >= len(pending[0]):
+                written -= len(pending.pop(0))
+            if written:
+                pending[0] = pending[0][written:]
+
+    def size(self, fd: int) -> int:
+        return os.fstat(fd).st_size
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def fdatasync(self, fd: int) -> None:
+        """Return when the file's bytes and its size are on the medium."""
+        os.fdatasync(fd)
+
+    # ---- Names ----------------------------------------------------------------------------------------------
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Atomic; replaces ``target`` if it is a file. Durable only after :meth:`fsync_dir`."""
+        os.replace(source, target)
+
+    def unlink(self, path: Path) -> None:
+        os.unlink(path)
+
+    def mkdir(self, path: Path) -> None:
+        """Make one folder; its parents must exist, it may not."""
+        os.mkdir(path, FOLDER_MODE)
+
+    def rmdir(self, path: Path) -> None:
+        os.rmdir(path)
+
+    def listdir(self, path: Path) -> list[str]:
+        """Names in a folder, sorted."""
+        return sorted(os.listdir(path))
+
+    def exists(self, path: Path) -> bool:
+        return os.path.exists(path)
+
+    def is_dir(self, path: Path) -> bool:
+        """Whether ``path`` is a folder of its own; a link to one is not, because deletion must stay inside."""
+        return os.path.isdir(path) and not os.path.islink(path)
+
+    def fsync_dir(self, path: Path) -> None:
+        """Return when the names in the folder are on the medium."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: Path) -> int | None:
+        """Take an exclusive lock that dies with the process: its descriptor, or ``None`` if somebody has it."""
+        fd = self.open(path, create=True)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    # ---- Whole small files ----------------------------------------------------------------------------------
+
+    def read_file(self, path: Path) -> bytes:
+        """A small file as a whole; ``FileNotFoundError`` if it is missing."""
+        fd = self.open(path)
+        try:
+            return self.pread(fd, self.size(fd), 0)
+        finally:
+            self.close(fd)
+
+    def write_file(self, path: Path, data: bytes) -> None:
+        """Replace a small file: after a crash it has its old content or ``data``, which is durable on return.
+
+        An ``OSError`` leaves the old content.
+        """
+        temporary = path.with_name(path.name + ".tmp")
+        fd = self.open(temporary, create=True)
+        try:
+            self.truncate(fd, 0)
+            self.pwritev(fd, [data], 0)
+            self.fdatasync(fd)
+        finally:
+            self.close(fd)
+        self.rename(temporary, path)
+        self.fsync_dir(path.parent)
+
+    def remove_tree(self, path: Path) -> None:
+        """Remove a folder of files and folders; links in it are removed, never followed."""
+        for name in self.listdir(path):
+            child = path / name
+            if self.is_dir(child):
+                self.remove_tree(child)
+            else:
+                self.unlink(child)
+        self.rmdir(path)
+
+
+#: Below every system's IOV_MAX.
+_MAX_PIECES = 512

@@ -1,0 +1,73 @@
+"""What a log is told: Kafka's topic configuration, as text in and as numbers out.
+
+Does not know: topics, files, which keys a client may set (the broker checks that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from kafkacore.errors import InvalidConfigurationError
+from kafkacore.structs import TimestampType
+
+LONG_MAX = 2**63 - 1
+WEEK_MS = 7 * 24 * 3600 * 1000
+HOUR_MS = 3600 * 1000
+
+_TIMESTAMP_TYPES = {
+    "CreateTime": TimestampType.CREATE_TIME,
+    "LogAppendTime": TimestampType.LOG_APPEND_TIME,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogConfig:
+    """The part of Kafka's ``TopicConfig`` that a log acts on. Sizes in bytes, durations in milliseconds.
+
+    ``retention_ms`` and ``retention_bytes`` below 0 mean without limit. Field names are Kafka's keys with underscores.
+    """
+
+    segment_bytes: int = 2**30
+    segment_ms: int = WEEK_MS
+    segment_index_bytes: int = 10 * 2**20
+    index_interval_bytes: int = 4096
+    retention_ms: int = WEEK_MS
+    retention_bytes: int = -1
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_after_max_ms: int = HOUR_MS
+    cleanup_policy: str = "delete"
+
+    @property
+    def deletes(self) -> bool:
+        """Whether old segments are removed by time and size."""
+        return "delete" in self.cleanup_policy.split(",")
+
+    @classmethod
+    def from_configs(cls, *configs: Mapping[str, str]) -> Self:
+        """From Kafka's keys (``segment.bytes``), later mappings over earlier ones; keys of others are passed over.
+
+        Raises
+        ------
+        InvalidConfigurationError
+            A value that is not of its key's type.
+        """
+        arguments: dict[str, Any] = {}
+        known = {field.name.replace("_", "."): field.name for field in fields(cls)}
+        for mapping in configs:
+            for key, text in mapping.items():
+                if key in known:
+                    arguments[known[key]] = _typed(key, text)
+        return cls(**arguments)
+
+
+def _typed(key: str, text: str) -> object:
+    if key == "cleanup.policy":
+        return text
+    try:
+        return _TIMESTAMP_TYPES[text] if key == "message.timestamp.type" else int(text)
+    except (KeyError, ValueError):
+        raise InvalidConfigurationError(f"Invalid value {text} for configuration {key}") from None
