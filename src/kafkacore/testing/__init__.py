@@ -1,5 +1,20 @@
-"""What a test of a Kafka program needs: a broker in a process of its own, a clock that moves only when told."""
+"""What a test of a Kafka program needs: a broker as a process, a clock that moves only when told."""
+
+from typing import TYPE_CHECKING, Any
 
 from kafkacore.testing.clock import VirtualClock
 
-__all__ = ["VirtualClock"]
+if TYPE_CHECKING:
+    from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+__all__ = ["EmbeddedBroker", "VirtualClock"]
+
+
+def __getattr__(name: str) -> Any:
+    # pytest imports this package in every run, for the plugin: what only some tests need is loaded when
+    # asked for.
+    if name == "EmbeddedBroker":
+        from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+        return EmbeddedBroker
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,44 @@
+"""DescribeCluster: the brokers, which are this one.
+
+Versions 0 to 2. Gaps: there is no controller of its own to describe.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.handlers.metadata import CLUSTER_OPERATIONS
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.errors import MismatchedEndpointTypeError, UnsupportedEndpointTypeError
+from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+BROKERS = 1
+CONTROLLERS = 2
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    if message.endpoint_type != BROKERS:
+        known = message.endpoint_type == CONTROLLERS
+        error = MismatchedEndpointTypeError if known else UnsupportedEndpointTypeError
+        return DescribeClusterResponse(
+            error_code=error.errno, error_message="The request was sent to an endpoint of type BROKER."
+        )
+    response = DescribeClusterResponse(
+        cluster_id=services.cluster_id,
+        controller_id=services.config.node_id,
+        brokers=[
+            DescribeClusterResponse.DescribeClusterBroker(
+                broker_id=services.config.node_id,
+                host=services.host,
+                port=services.port,
+                rack=services.config.rack,
+            )
+        ],
+    )
+    if message.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
+
+
+HANDLER = ApiHandler(DescribeClusterRequest, 0, 2, handle)

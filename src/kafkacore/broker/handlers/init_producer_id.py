@@ -1,0 +1,26 @@
+"""InitProducerId: an identity for an idempotent producer (KIP-98, KIP-360).
+
+Versions 0 to 6. Gaps: no transactions. A producer that already has an identity gets a fresh one, with epoch
+0, which KIP-360 allows for a producer without a transactional id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request, error_code
+from kafkacore.errors import InvalidRequestError
+from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    if request.message.transactional_id is not None:
+        return InitProducerIdResponse(error_code=InvalidRequestError.errno, producer_epoch=-1)
+    try:
+        producer_id = services.producer_ids.next_producer_id()
+    except OSError as error:
+        return InitProducerIdResponse(error_code=error_code(error), producer_epoch=-1)
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+HANDLER = ApiHandler(InitProducerIdRequest, 0, 6, handle)

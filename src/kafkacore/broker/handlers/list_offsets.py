@@ -1,0 +1,105 @@
+"""ListOffsets: the offset of a moment, or of one of the moments that have a name.
+
+Versions 1 to 11. Gaps: no tiered storage, so "latest tiered" (-5) and "earliest pending upload" (-6) are
+unknown and "earliest local" (-4) is the earliest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.replica_manager import check_leader_epoch
+from kafkacore.broker.request import LEADER_EPOCH, ApiHandler, BrokerServices, Request, error_code
+from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
+from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kafkacore.structs import IsolationLevel, OffsetSpec, TopicPartition
+
+EARLIEST_PENDING_UPLOAD = -6
+UNKNOWN = -1
+
+#: Named moment → the version that brought it.
+_FIRST_VERSION = {
+    OffsetSpec.LATEST: 1,
+    OffsetSpec.EARLIEST: 1,
+    OffsetSpec.MAX_TIMESTAMP: 7,
+    OffsetSpec.EARLIEST_LOCAL: 8,
+    OffsetSpec.LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+_Partition = ListOffsetsResponse.ListOffsetsPartitionResponse
+_Topic = ListOffsetsResponse.ListOffsetsTopicResponse
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    seen: set[TopicPartition] = set()
+    repeated: set[TopicPartition] = set()
+    for topic in request.message.topics:
+        for partition in topic.partitions:
+            topic_partition = TopicPartition(topic.name, partition.partition_index)
+            (repeated if topic_partition in seen else seen).add(topic_partition)
+    read_committed = request.message.isolation_level == IsolationLevel.READ_COMMITTED
+    return ListOffsetsResponse(
+        topics=[
+            _Topic(
+                name=topic.name,
+                partitions=[
+                    _answer(topic.name, asked, request.version, read_committed, repeated, services)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.message.topics
+        ]
+    )
+
+
+def _answer(
+    name: str,
+    asked: Any,
+    version: int,
+    read_committed: bool,
+    repeated: set[TopicPartition],
+    services: BrokerServices,
+) -> Any:
+    topic_partition = TopicPartition(name, asked.partition_index)
+    try:
+        if topic_partition in repeated:
+            raise InvalidRequestError(f"{topic_partition} is asked for twice")
+        if asked.timestamp < 0 and version < _FIRST_VERSION.get(asked.timestamp, version + 1):
+            raise UnsupportedVersionError(f"ListOffsets v{version} has no timestamp {asked.timestamp}")
+        check_leader_epoch(asked.current_leader_epoch)
+        log = services.topics.log(topic_partition)
+        offset, timestamp = offset_of(log, asked.timestamp, read_committed)
+    except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
+        return _Partition(partition_index=asked.partition_index, error_code=error_code(error))
+    return _Partition(
+        partition_index=asked.partition_index,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=UNKNOWN if offset == UNKNOWN else LEADER_EPOCH,
+    )
+
+
+def offset_of(log: Any, timestamp: int, read_committed: bool) -> tuple[int, int]:
+    """(offset, timestamp) of a moment in ``log``; -1 for what is not known.
+
+    A moment later than every record that this reader may see has no offset (Kafka's
+    ``fetchOffsetForTimestamp``).
+    """
+    limit = log.last_stable_offset if read_committed else log.high_watermark
+    if timestamp == OffsetSpec.LATEST:
+        return limit, UNKNOWN
+    if timestamp in (OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL):
+        return log.log_start_offset, UNKNOWN
+    if timestamp in (OffsetSpec.LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return UNKNOWN, UNKNOWN
+    if timestamp == OffsetSpec.MAX_TIMESTAMP:
+        found = log.offset_of_max_timestamp()
+    else:
+        found = log.offset_for_timestamp(timestamp)
+    if found is None or found.offset >= limit:
+        return UNKNOWN, UNKNOWN
+    return found.offset, found.timestamp
+
+
+HANDLER = ApiHandler(ListOffsetsRequest, 1, 11, handle)

@@ -1,0 +1,119 @@
+"""Metadata: who leads what, topics by name or id, and topics made on first use.
+
+Versions 0 to 13. Gaps: no rack awareness beyond the configured rack; authorised operations are "all", as in
+a Kafka broker without an authorizer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker import topic_names
+from kafkacore.broker.request import (
+    LEADER_EPOCH,
+    ApiHandler,
+    BrokerServices,
+    CloseConnectionError,
+    Request,
+    error_code,
+)
+from kafkacore.broker.topic_catalog import ZERO_ID
+from kafkacore.errors import InvalidTopicError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
+
+#: Bits of Kafka's ``AclOperation`` codes that a topic, and the cluster, can have.
+TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+
+_Topic = MetadataResponse.MetadataResponseTopic
+_Partition = MetadataResponse.MetadataResponsePartition
+_Broker = MetadataResponse.MetadataResponseBroker
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message, version = request.message, request.version
+    response = MetadataResponse(
+        brokers=[
+            _Broker(
+                node_id=services.config.node_id,
+                host=services.host,
+                port=services.port,
+                rack=services.config.rack,
+            )
+        ],
+        cluster_id=services.cluster_id,
+        controller_id=services.config.node_id,
+        topics=_topics(message, version, services),
+    )
+    if 8 <= version <= 10 and message.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    if version >= 8 and message.include_topic_authorized_operations:
+        for topic in response.topics:
+            if not topic.error_code:
+                topic.topic_authorized_operations = TOPIC_OPERATIONS
+    return response
+
+
+def _topics(message: Any, version: int, services: BrokerServices) -> list[Any]:
+    # An empty list means "all" in version 0 and "none" afterwards, when null took over "all".
+    if message.topics is None or (version == 0 and not message.topics):
+        return [_describe(name, services) for name in services.topics.names()]
+    by_name: list[str] = []
+    described: list[Any] = []
+    for topic in message.topics:
+        if version >= 10 and (topic.name is None or topic.topic_id != ZERO_ID):
+            if version < 12:
+                raise CloseConnectionError(f"Metadata v{version} cannot name topics by id")
+            described.append(_describe_id(topic.topic_id, services))
+        else:
+            by_name.append(topic.name)
+    names = list(dict.fromkeys(by_name))
+    may_create = services.config.auto_create_topics_enable and (
+        version < 4 or message.allow_auto_topic_creation
+    )
+    refused = services.topics.auto_create(names) if may_create else {}
+    for name in names:
+        if name in refused:
+            described.append(_Topic(error_code=error_code(refused[name]), name=name))
+        else:
+            described.append(_describe(name, services))
+    return described
+
+
+def _describe_id(topic_id: Any, services: BrokerServices) -> Any:
+    name = services.topics.name_of(topic_id)
+    if name is None:
+        return _Topic(error_code=UnknownTopicIdError.errno, name=None, topic_id=topic_id)
+    return _describe(name, services)
+
+
+def _describe(name: str, services: BrokerServices) -> Any:
+    topic = services.topics.get(name)
+    if topic is None:
+        return _Topic(error_code=_error_of_missing(name), name=name)
+    node = services.config.node_id
+    return _Topic(
+        name=name,
+        topic_id=topic.topic_id,
+        partitions=[
+            _Partition(
+                partition_index=partition,
+                leader_id=node,
+                leader_epoch=LEADER_EPOCH,
+                replica_nodes=[node],
+                isr_nodes=[node],
+            )
+            for partition in range(topic.partition_count)
+        ],
+    )
+
+
+def _error_of_missing(name: str) -> int:
+    try:
+        topic_names.validate(name)
+    except InvalidTopicError as error:
+        return error.errno
+    return UnknownTopicOrPartitionError.errno
+
+
+HANDLER = ApiHandler(MetadataRequest, 0, 13, handle)

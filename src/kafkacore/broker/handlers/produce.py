@@ -1,0 +1,173 @@
+"""Produce: batches as they came into the log, an answer when as safe as ``acks`` asks.
+
+Versions 3 to 13, topics by name (to 12) and by id (from 13). Gaps: no transactions; one batch per
+partition, as Kafka demands since version 3; ``record_errors`` is empty, because records are not looked
+into.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.delayed_operation import DelayedProduce, ReplicatedLog
+from kafkacore.broker.request import (
+    ANSWERED_LATER,
+    ApiHandler,
+    BrokerServices,
+    CloseConnectionError,
+    Request,
+    error_code,
+    error_message,
+)
+from kafkacore.errors import (
+    InvalidRecordError,
+    InvalidRequestError,
+    InvalidRequiredAcksError,
+    NotEnoughReplicasError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+    UnsupportedCompressionTypeError,
+)
+from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
+from kafkacore.record import Compression, read_batch_headers
+from kafkacore.structs import TopicPartition
+
+FIRST_VERSION_BY_ID = 13
+FIRST_VERSION_WITH_ZSTD = 7
+ACKS_ALL = -1
+
+_PartitionResponse = ProduceResponse.PartitionProduceResponse
+_TopicResponse = ProduceResponse.TopicProduceResponse
+
+
+class _Produce:
+    """One Produce on its way: the answers so far, and what the rest of them waits for."""
+
+    def __init__(self, request: Request, services: BrokerServices) -> None:
+        self.request = request
+        self.services = services
+        self.response = ProduceResponse()
+        self.waits: list[tuple[ReplicatedLog, int]] = []
+        self.waiting: list[tuple[Any, ReplicatedLog, int]] = []
+        self.watched: list[TopicPartition] = []
+        self.first_error: Exception | None = None
+
+    def append_all(self) -> None:
+        by_id = self.request.version >= FIRST_VERSION_BY_ID
+        for topic in self.request.message.topic_data:
+            answers = [self._append(topic, partition, by_id) for partition in topic.partition_data]
+            self.response.responses.append(
+                _TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+            )
+
+    def _append(self, topic: Any, partition: Any, by_id: bool) -> Any:
+        try:
+            return self._appended(topic, partition, by_id)
+        except Exception as error:  # noqa: BLE001 - a partition's failure is its own; error_code logs surprises
+            self.first_error = self.first_error or error
+            return _PartitionResponse(
+                index=partition.index,
+                error_code=error_code(error),
+                base_offset=-1,
+                error_message=error_message(error),
+            )
+
+    def _appended(self, topic: Any, partition: Any, by_id: bool) -> Any:
+        acks = self.request.message.acks
+        if acks not in (ACKS_ALL, 0, 1):
+            raise InvalidRequiredAcksError(f"acks={acks} is none of -1, 0, 1")
+        name = self.services.topics.resolve(topic.name, topic.topic_id, by_id)
+        check_records(partition.records, self.request.version)
+        self._check_replicas(name, acks)
+        topic_partition = TopicPartition(name, partition.index)
+        log, info = self.services.replica_manager.append(topic_partition, partition.records)
+        answer = _PartitionResponse(
+            index=partition.index,
+            base_offset=info.first_offset,
+            log_append_time_ms=info.log_append_time_ms,
+            log_start_offset=info.log_start_offset,
+        )
+        if acks == ACKS_ALL:
+            self.waits.append((log, info.last_offset + 1))
+            self.waiting.append((answer, log, info.last_offset + 1))
+            self.watched.append(topic_partition)
+        return answer
+
+    def _check_replicas(self, name: str, acks: int) -> None:
+        """This node is the whole in-sync set, so a topic that asks for two of them cannot have acks=all."""
+        topic = self.services.topics.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")
+        wanted = topic.configs.get("min.insync.replicas")
+        if wanted is None:
+            wanted = self.services.config.log_defaults.get("min.insync.replicas", "1")
+        if acks == ACKS_ALL and int(wanted) > 1:
+            raise NotEnoughReplicasError(
+                f"min.insync.replicas of {name} is {wanted}, this cluster has one node"
+            )
+
+    def answer(self, expired: bool) -> None:
+        if expired:
+            for answer, log, required in self.waiting:
+                if log.high_watermark < required:
+                    answer.error_code = RequestTimedOutError.errno
+                    answer.error_message = RequestTimedOutError.message
+                    answer.base_offset = -1
+        self.request.respond(self.response)
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    if message.transactional_id is not None:
+        raise CloseConnectionError("Produce of a transaction, which this broker did not open")
+    produce = _Produce(request, services)
+    produce.append_all()
+    if message.acks == 0:
+        if produce.first_error is not None:
+            # There is no answer to put the error in; hanging up is how Kafka lets such a producer know.
+            raise CloseConnectionError(f"Produce with acks=0 failed: {produce.first_error}")
+        request.respond(None)
+        return ANSWERED_LATER
+    if not produce.waits:
+        return produce.response
+    deadline_ms = services.clock.monotonic_ms() + max(message.timeout_ms, 0)
+    request.operation = DelayedProduce(deadline_ms, produce.waits, produce.answer)
+    services.replica_manager.produce_purgatory.try_complete_else_watch(request.operation, produce.watched)
+    return ANSWERED_LATER
+
+
+def check_records(records: memoryview | None, version: int) -> None:
+    """What Kafka asks of a Produce's records before the log sees them (``ProduceRequest.validateRecords``).
+
+    Raises
+    ------
+    InvalidRecordError
+        Not exactly one batch of format 2, or a control batch, which only brokers may write.
+    UnsupportedCompressionTypeError
+        zstd from a client that speaks a version older than zstd (KIP-110).
+    InvalidRequestError
+        A batch of a transaction.
+    CorruptRecordError
+        Bytes that are no batch.
+    """
+    headers = list(read_batch_headers(records)) if records is not None else []
+    if len(headers) != 1:
+        raise InvalidRecordError(
+            f"Produce requests with version {version} must have exactly one batch, not {len(headers)}"
+        )
+    header = headers[0]
+    if header.magic != 2:
+        raise InvalidRecordError(
+            f"Produce requests with version {version} must have magic 2, not {header.magic}"
+        )
+    if header.is_control:
+        raise InvalidRecordError("Clients are not allowed to write control records")
+    if header.is_transactional:
+        raise InvalidRequestError("This broker does not serve transactions")
+    if header.compression == Compression.ZSTD and version < FIRST_VERSION_WITH_ZSTD:
+        raise UnsupportedCompressionTypeError(
+            f"Produce v{version} is not allowed to use ZStandard compression"
+        )
+
+
+HANDLER = ApiHandler(ProduceRequest, 3, 13, handle)

@@ -1,0 +1,118 @@
+"""From a frame to its answer: decodes a request, finds its handler, and encodes what the handler says.
+
+A frame's payload in; pieces of a response frame out, now or later. Does not know: sockets, what any API does.
+Source of the shape: Kafka's ``KafkaApis``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from kafkacore.broker.handlers import (
+    api_versions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    fetch,
+    find_coordinator,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from kafkacore.broker.request import (
+    ANSWERED_LATER,
+    ApiHandler,
+    BrokerServices,
+    CloseConnectionError,
+    Request,
+)
+from kafkacore.protocol import decode_request_header, encode_response
+from kafkacore.wire import Cursor
+
+logger = logging.getLogger(__name__)
+
+#: Every API that this broker serves. What is not here is not advertised, and its request closes the
+#: connection.
+HANDLERS: tuple[ApiHandler, ...] = (
+    produce.HANDLER,
+    fetch.HANDLER,
+    list_offsets.HANDLER,
+    metadata.HANDLER,
+    find_coordinator.HANDLER,
+    api_versions.HANDLER,
+    create_topics.HANDLER,
+    delete_topics.HANDLER,
+    init_producer_id.HANDLER,
+    offset_for_leader_epoch.HANDLER,
+    describe_configs.HANDLER,
+    describe_cluster.HANDLER,
+)
+
+#: Answers a frame: the request, and the pieces of its response without the size; ``None`` when there is none.
+OnResponse = Callable[[Request, "list[Any] | None"], None]
+
+
+class KafkaApis:
+    """Used by the network thread alone.
+
+    Parameters
+    ----------
+    services:
+        What the handlers work with.
+    """
+
+    def __init__(self, services: BrokerServices) -> None:
+        self._services = services
+        self._handlers: dict[int, ApiHandler] = {h.request_class.API_KEY: h for h in HANDLERS}
+        api_versions.serve(HANDLERS)
+
+    def handle(self, connection_id: str, payload: memoryview, on_response: OnResponse) -> Request:
+        """Handle one request; ``on_response`` is called before this returns, or later if it has to wait.
+
+        Raises
+        ------
+        MalformedMessageError
+            The bytes are no request of the API and version that they claim to be.
+        CloseConnectionError
+            The request cannot be answered in its own protocol.
+        """
+        api_key, version, correlation_id = _fixed_header(payload)
+        handler = self._handlers.get(api_key)
+        if handler is None:
+            raise CloseConnectionError(f"API key {api_key} is not served")
+        if not handler.min_version <= version <= handler.max_version:
+            if handler is not api_versions.HANDLER:
+                raise CloseConnectionError(f"{handler.request_class.NAME} version {version} is not served")
+            request = Request(connection_id, api_key, 0, correlation_id, None, None, _encoder(on_response))
+            request.respond(api_versions.unsupported_version())
+            return request
+        header, cursor = decode_request_header(payload)
+        message = handler.request_class.decode(cursor, version)
+        request = Request(
+            connection_id, api_key, version, correlation_id, header.client_id, message, _encoder(on_response)
+        )
+        response = handler.handle(request, self._services)
+        if response is not ANSWERED_LATER:
+            request.respond(response)
+        return request
+
+
+def _fixed_header(payload: memoryview) -> tuple[int, int, int]:
+    """What every version of the header begins with; the rest is only known once the version is."""
+    cursor = Cursor(payload)
+    return cursor.read_int16(), cursor.read_int16(), cursor.read_int32()
+
+
+def _encoder(on_response: OnResponse) -> Callable[[Request, Any], None]:
+    def encode(request: Request, response: Any) -> None:
+        if response is None:
+            on_response(request, None)
+        else:
+            on_response(request, encode_response(response, request.version, request.correlation_id))
+
+    return encode

@@ -1,0 +1,52 @@
+"""Producer ids that never repeat, not even after a crash.
+
+A block of ids is written to disk before the first of it is given out, so that a restart goes on behind the
+block; at most the rest of one block is lost, which costs nothing. Does not know: producers, sequences,
+requests. Source of the behaviour: Kafka's ``RPCProducerIdManager``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from kafkacore.broker.state_file import StateFile
+from kafkacore.errors import KafkaStorageError
+
+BLOCK_SIZE = 1000
+FILE_NAME = "producer-ids.json"
+
+
+class ProducerIdManager:
+    """Used by the network thread alone.
+
+    Parameters
+    ----------
+    data_dir:
+        Folder in which the end of the last block taken is kept.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        self._file = StateFile(data_dir / FILE_NAME)
+        self._next = self._block_end = self._load()
+
+    def _load(self) -> int:
+        text = self._file.read()
+        if text is None:
+            return 0
+        try:
+            block_end = json.loads(text)["next_block_start"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise KafkaStorageError(f"{self._file.path} cannot be read: {error}") from None
+        if not isinstance(block_end, int) or block_end < 0:
+            raise KafkaStorageError(f"{self._file.path}: next_block_start is {block_end!r}")
+        return block_end
+
+    def next_producer_id(self) -> int:
+        """An id that nobody has been given before; ``OSError`` if a new block cannot be written."""
+        if self._next == self._block_end:
+            self._file.write(json.dumps({"next_block_start": self._block_end + BLOCK_SIZE}) + "\n")
+            self._block_end += BLOCK_SIZE
+        producer_id = self._next
+        self._next += 1
+        return producer_id

@@ -1,0 +1,130 @@
+"""One request on its way through the broker, and what the handlers of requests are given to work with.
+
+Does not know: sockets, how a message is encoded, what any API does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.delayed_operation import DelayedOperation
+from kafkacore.clock import Clock
+from kafkacore.errors import BrokerResponseError, KafkaStorageError, UnknownError
+
+if TYPE_CHECKING:
+    from kafkacore.broker.producer_ids import ProducerIdManager
+    from kafkacore.broker.replica_manager import ReplicaManager
+    from kafkacore.broker.topic_catalog import TopicCatalog
+
+logger = logging.getLogger(__name__)
+
+#: A single node has led every partition since its birth, so its leader epoch never moves.
+LEADER_EPOCH = 0
+
+
+class Request:
+    """A decoded request that waits for its answer.
+
+    Parameters
+    ----------
+    connection_id:
+        Where it came from.
+    api_key, version, correlation_id, client_id:
+        Its header.
+    message:
+        Its body: the protocol's message object of that API.
+    on_response:
+        Called once with the request and its response message; ``None`` when there is none to send (acks=0).
+    """
+
+    __slots__ = (
+        "api_key",
+        "client_id",
+        "connection_id",
+        "correlation_id",
+        "message",
+        "on_response",
+        "operation",
+        "version",
+    )
+
+    def __init__(
+        self,
+        connection_id: str,
+        api_key: int,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        message: Any,
+        on_response: Callable[[Request, Any], None],
+    ) -> None:
+        self.connection_id = connection_id
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.message = message
+        self.on_response = on_response
+        #: What it waits for in a purgatory, so that a closed connection can call it off.
+        self.operation: DelayedOperation | None = None
+
+    def respond(self, response: Any) -> None:
+        """Answer. ``None``: there is nothing to send, go on with the connection's next request."""
+        self.operation = None
+        self.on_response(self, response)
+
+
+class CloseConnectionError(Exception):
+    """The only answer left is to hang up: an error on acks=0, or a request that cannot be answered."""
+
+
+@dataclass(slots=True)
+class BrokerServices:
+    """What a handler works with. ``host`` and ``port`` are those that clients are told."""
+
+    config: BrokerConfig
+    clock: Clock
+    cluster_id: str
+    host: str
+    port: int
+    topics: TopicCatalog
+    replica_manager: ReplicaManager
+    producer_ids: ProducerIdManager
+
+
+#: Returned by a handler that answers later, by ``request.respond``.
+ANSWERED_LATER = object()
+
+
+class ApiHandler(NamedTuple):
+    """One API as this broker serves it: the versions it speaks, and what it does.
+
+    ``handle`` returns the response message, or :data:`ANSWERED_LATER`.
+    """
+
+    request_class: Any
+    min_version: int
+    max_version: int
+    handle: Callable[[Request, BrokerServices], Any]
+
+
+def error_code(error: Exception) -> int:
+    """What the client is told about ``error``. A surprise of ours is logged with its traceback."""
+    if isinstance(error, BrokerResponseError):
+        return error.errno
+    if isinstance(error, OSError):
+        logger.error("storage failed: %s", error)
+        return KafkaStorageError.errno
+    logger.error("unexpected error while handling a request", exc_info=error)
+    return UnknownError.errno
+
+
+def error_message(error: Exception) -> str:
+    """The sentence for the client: the error's own, else the name of its code. Nothing of our inside."""
+    if isinstance(error, BrokerResponseError):
+        return str(error.args[0]) if error.args and error.args[0] else error.message
+    return KafkaStorageError.message if isinstance(error, OSError) else UnknownError.message

@@ -1,0 +1,264 @@
+"""The broker as a whole: configuration in, a serving broker out; and the broker as a process of its own.
+
+Puts together log, catalog, APIs and sockets, starts the network thread and stops everything in the right
+order. Does not know: what a request says, how a log is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.identity import load_or_create_cluster_id
+from kafkacore.broker.kafka_apis import KafkaApis
+from kafkacore.broker.log import LogManager
+from kafkacore.broker.producer_ids import ProducerIdManager
+from kafkacore.broker.replica_manager import ReplicaManager
+from kafkacore.broker.request import BrokerServices
+from kafkacore.broker.socket_server import SocketServer
+from kafkacore.broker.topic_catalog import TopicCatalog
+from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.errors import KafkaError
+from kafkacore.network import Selector
+
+logger = logging.getLogger(__name__)
+
+#: Exit statuses of :func:`run_broker`.
+EXIT_CLEAN, EXIT_FAILED = 0, 1
+LISTEN_BACKLOG = 512
+JOIN_SECONDS = 30.0
+
+
+class KafkaBroker:
+    """A broker in this process; use as a context manager, or :meth:`start` and :meth:`stop`.
+
+    Parameters
+    ----------
+    config:
+        What to serve, where.
+    clock:
+        Time, handed on to every part.
+    on_stopped:
+        Called from the network thread when it ends, whatever the reason.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        on_stopped: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.config = config
+        self._clock = clock
+        self._on_stopped = on_stopped
+        self._log_manager: LogManager | None = None
+        self._server: SocketServer | None = None
+        self._thread: threading.Thread | None = None
+        self.cluster_id = ""
+        self.port = config.port
+        #: What ended the network thread, if it was not :meth:`stop`.
+        self.failure: Exception | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        host = self.config.client_host
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Recover the logs, listen, serve. Clients can connect when this returns.
+
+        Raises
+        ------
+        KafkaError, OSError
+            The folder cannot be used or the address cannot be listened on; nothing is left running.
+        """
+        assert self._thread is None, "a broker is started once"
+        listener = _listen(self.config)
+        try:
+            self.port = listener.getsockname()[1]
+            self._server = self._assemble(listener)
+        except BaseException:
+            listener.close()
+            if self._log_manager is not None:
+                self._log_manager.close()
+            raise
+        self._thread = threading.Thread(target=self._run, name="kafka-broker-network")
+        self._thread.start()
+
+    def _assemble(self, listener: socket.socket) -> SocketServer:
+        config, clock = self.config, self._clock
+        config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The log manager first: it takes the folder's lock.
+        self._log_manager = LogManager(
+            config.data_dir, clock=clock, default_config=config.topic_defaults(), flush=config.flush
+        )
+        self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock)
+        selector = Selector(
+            clock,
+            max_receive_size=config.socket_request_max_bytes,
+            connections_max_idle_ms=config.connections_max_idle_ms,
+        )
+        topics = TopicCatalog(self._log_manager, config, clock)
+        replica_manager = ReplicaManager(topics, clock, selector.wakeup)
+        topics.on_removed = replica_manager.partition_changed
+        self._log_manager.on_high_watermark = replica_manager.on_high_watermark
+        services = BrokerServices(
+            config=config,
+            clock=clock,
+            cluster_id=self.cluster_id,
+            host=config.client_host,
+            port=self.port,
+            topics=topics,
+            replica_manager=replica_manager,
+            producer_ids=ProducerIdManager(config.data_dir),
+        )
+        return SocketServer(
+            listener,
+            selector,
+            KafkaApis(services),
+            replica_manager,
+            clock=clock,
+            max_connections=config.max_connections,
+        )
+
+    def _run(self) -> None:
+        assert self._server is not None
+        try:
+            self._server.run()
+        except Exception as error:
+            logger.exception("the network thread failed")
+            self.failure = error
+        finally:
+            self._server.close()
+            self._on_stopped()
+
+    def request_stop(self) -> None:
+        """Ask the broker to stop and return at once; for signal handlers."""
+        if self._server is not None:
+            self._server.stop()
+
+    def stop(self) -> None:
+        """Hang up, write everything to disk and mark the folder as cleanly closed. May be called again."""
+        self.request_stop()
+        if self._thread is not None:
+            self._thread.join(JOIN_SECONDS)
+            assert not self._thread.is_alive(), "the network thread did not end"
+        log_manager, self._log_manager = self._log_manager, None
+        if log_manager is not None:
+            log_manager.close()
+
+    def __enter__(self) -> KafkaBroker:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _listen(config: BrokerConfig) -> socket.socket:
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listener = socket.create_server((config.host, config.port), family=family, backlog=LISTEN_BACKLOG)
+    listener.setblocking(False)
+    return listener
+
+
+def ready_line(broker: KafkaBroker) -> str:
+    """One line of JSON that tells whoever started this process where the broker is."""
+    return json.dumps(
+        {
+            "event": "ready",
+            "bootstrap_servers": broker.bootstrap_servers,
+            "host": broker.config.client_host,
+            "port": broker.port,
+            "pid": os.getpid(),
+            "data_dir": str(broker.config.data_dir),
+            "cluster_id": broker.cluster_id,
+        }
+    )
+
+
+def run_broker(
+    config: BrokerConfig,
+    *,
+    stop_on_stdin_eof: bool = False,
+    on_ready: Callable[[KafkaBroker], None] | None = None,
+) -> int:
+    """Run a broker until SIGTERM, SIGINT or, if asked, the end of standard input. For the main thread.
+
+    Parameters
+    ----------
+    config:
+        What to serve, where.
+    stop_on_stdin_eof:
+        Stop when standard input ends: whoever holds the other end of the pipe has gone, even by SIGKILL.
+    on_ready:
+        Called once clients can connect; by default prints :func:`ready_line` on standard output.
+
+    Returns
+    -------
+    int
+        0 after a clean stop; 1 if the broker could not start or failed, with the reason on standard error.
+    """
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    broker = KafkaBroker(config, on_stopped=lambda: _poke(write_end))
+    handlers = {
+        number: signal.signal(number, lambda _number, _frame: _poke(write_end))
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        try:
+            broker.start()
+        except (KafkaError, OSError) as error:
+            sys.stderr.write(f"kafkacore broker: cannot start: {error}\n")
+            return EXIT_FAILED
+        (on_ready or _print_ready_line)(broker)
+        _wait_for_end(read_end, watch_stdin=stop_on_stdin_eof)
+        broker.stop()
+        return EXIT_FAILED if broker.failure is not None else EXIT_CLEAN
+    finally:
+        broker.stop()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        os.close(read_end)
+        os.close(write_end)
+
+
+def _print_ready_line(broker: KafkaBroker) -> None:
+    sys.stdout.write(ready_line(broker) + "\n")
+    sys.stdout.flush()
+
+
+def _poke(write_end: int) -> None:
+    try:
+        os.write(write_end, b"x")
+    except BlockingIOError:
+        return  # The pipe is full of earlier pokes, one of which will do.
+
+
+def _wait_for_end(read_end: int, *, watch_stdin: bool) -> None:
+    """Wait for a signal, the network thread's end, or the end of standard input."""
+    watched: list[Any] = [read_end]
+    if watch_stdin:
+        watched.append(sys.stdin.fileno())
+    while True:
+        readable, _, _ = select.select(watched, [], [])
+        if read_end in readable or not os.read(sys.stdin.fileno(), 4096):
+            return

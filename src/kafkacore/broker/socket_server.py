@@ -1,0 +1,215 @@
+"""The broker's sockets: connections in, requests to the APIs, responses out, each connection's in order.
+
+One thread, ``kafka-broker-network``, does all of it, the handling of requests included. Does not know: what
+a request says. Source of the behaviour: Kafka's ``SocketServer`` and ``Processor``.
+
+A connection handles one request at a time, as in Kafka. The next one is read ahead, and then the channel is
+muted until its turn comes: a client that waits for its answer costs no muting, and one that hangs up during
+a long poll is noticed.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections import deque
+from typing import Any
+
+from kafkacore.broker.kafka_apis import KafkaApis
+from kafkacore.broker.replica_manager import ReplicaManager
+from kafkacore.broker.request import CloseConnectionError, Request
+from kafkacore.clock import Clock
+from kafkacore.errors import KafkaProtocolError
+from kafkacore.network import NetworkSend, Selector
+
+logger = logging.getLogger(__name__)
+
+LISTENER_ID = "listener"
+#: Upper limit of one wait, so that a lost wake-up costs a second and not an answer.
+MAX_WAIT_MS = 1000.0
+
+
+class _Connection:
+    """One client: the request in work, and those read ahead of their turn."""
+
+    __slots__ = ("id", "is_busy", "is_muted", "is_pumping", "pending", "request")
+
+    def __init__(self, connection_id: str) -> None:
+        self.id = connection_id
+        self.pending: deque[memoryview] = deque()
+        self.request: Request | None = None
+        #: A request is being handled, or waits, or its response is not yet written.
+        self.is_busy = False
+        self.is_muted = False
+        self.is_pumping = False
+
+
+class SocketServer:
+    """Runs in the thread that calls :meth:`run`; other threads may call :meth:`stop`.
+
+    Parameters
+    ----------
+    listener:
+        A listening, non-blocking socket; closed by :meth:`close`.
+    selector:
+        Owned and closed by this server.
+    apis:
+        Handles one request.
+    replica_manager:
+        Whose waiting requests this thread completes.
+    max_connections:
+        One more is accepted and closed at once.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        selector: Selector,
+        apis: KafkaApis,
+        replica_manager: ReplicaManager,
+        *,
+        clock: Clock,
+        max_connections: int,
+    ) -> None:
+        self._listener = listener
+        self._selector = selector
+        self._apis = apis
+        self._replica_manager = replica_manager
+        self._clock = clock
+        self._max_connections = max_connections
+        self._connections: dict[str, _Connection] = {}
+        self._accepted_count = 0
+        self._is_stopping = False
+        selector.register_listener(LISTENER_ID, listener)
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    def stop(self) -> None:
+        """Ask :meth:`run` to return. Any thread, a signal handler too."""
+        self._is_stopping = True
+        self._selector.wakeup()
+
+    def run(self) -> None:
+        """Serve until :meth:`stop`."""
+        while not self._is_stopping:
+            self.poll(MAX_WAIT_MS)
+
+    def poll(self, timeout_ms: float) -> None:
+        """One turn: wait for sockets at most ``timeout_ms``, then do all there is to do."""
+        self._selector.poll(self._wait_ms(timeout_ms))
+        for _, accepted, address in self._selector.accepted:
+            self._on_accepted(accepted, address)
+        for receive in self._selector.completed_receives:
+            self._on_receive(receive)
+        for send in self._selector.completed_sends:
+            self._on_sent(send.destination_id)
+        for connection_id, state in self._selector.disconnected.items():
+            self._on_disconnected(connection_id, state)
+        self._replica_manager.complete_delayed()
+        self._replica_manager.expire_delayed(self._clock.monotonic_ms())
+
+    def _wait_ms(self, timeout_ms: float) -> float:
+        if self._replica_manager.has_events or self._is_stopping:
+            return 0.0
+        deadline = self._replica_manager.time_to_next_deadline_ms(self._clock.monotonic_ms())
+        return timeout_ms if deadline is None else min(timeout_ms, deadline)
+
+    def close(self) -> None:
+        """Hang up on everybody and stop listening. After :meth:`run` has returned."""
+        for connection in list(self._connections.values()):
+            self._forget(connection)
+        self._selector.close_all()
+        self._listener.close()
+
+    # ---- Events
+    # -------------------------------------------------------------------------------------------------
+
+    def _on_accepted(self, accepted: socket.socket, address: Any) -> None:
+        if len(self._connections) >= self._max_connections:
+            logger.warning("refused %s: %d connections is the limit", address, self._max_connections)
+            accepted.close()
+            return
+        self._accepted_count += 1
+        host, port = address[:2] if isinstance(address, tuple) else (address, 0)
+        connection_id = f"{host}:{port}-{self._accepted_count}"
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connections[connection_id] = _Connection(connection_id)
+        self._selector.register(connection_id, accepted)
+
+    def _on_receive(self, receive: Any) -> None:
+        connection = self._connections.get(receive.source_id)
+        if connection is None:
+            return
+        connection.pending.append(receive.payload)
+        self._pump(connection)
+
+    def _on_sent(self, connection_id: str) -> None:
+        connection = self._connections.get(connection_id)
+        if connection is not None:
+            connection.is_busy = False
+            self._pump(connection)
+
+    def _on_disconnected(self, connection_id: str, state: Any) -> None:
+        connection = self._connections.get(connection_id)
+        if connection is not None:
+            logger.debug("%s disconnected: %s", connection_id, state)
+            self._forget(connection)
+
+    # ---- Requests
+    # -----------------------------------------------------------------------------------------------
+
+    def _pump(self, connection: _Connection) -> None:
+        """Handle what is pending, one after the other, for as long as each is done with at once."""
+        if connection.is_pumping:
+            return
+        connection.is_pumping = True
+        while connection.pending and not connection.is_busy and connection.id in self._connections:
+            connection.is_busy = True
+            self._handle(connection, connection.pending.popleft())
+        connection.is_pumping = False
+        self._mute_if_ahead(connection)
+
+    def _mute_if_ahead(self, connection: _Connection) -> None:
+        if connection.id in self._connections and connection.is_muted != bool(connection.pending):
+            connection.is_muted = bool(connection.pending)
+            (self._selector.mute if connection.is_muted else self._selector.unmute)(connection.id)
+
+    def _handle(self, connection: _Connection, payload: memoryview) -> None:
+        def on_response(request: Request, pieces: list[Any] | None) -> None:
+            self._on_response(connection, pieces)
+
+        try:
+            request = self._apis.handle(connection.id, payload, on_response)
+            if request.operation is not None and not request.operation.is_completed:
+                connection.request = request
+        except (KafkaProtocolError, CloseConnectionError) as error:
+            logger.warning("closing %s: %s", connection.id, ascii(str(error))[1:-1])
+            self._close(connection)
+        except Exception:
+            logger.exception("closing %s: a request of it could not be handled", connection.id)
+            self._close(connection)
+
+    def _on_response(self, connection: _Connection, pieces: list[Any] | None) -> None:
+        connection.request = None
+        if connection.id not in self._connections:
+            return
+        if pieces is None:
+            connection.is_busy = False
+            self._pump(connection)
+        else:
+            self._selector.send(NetworkSend(connection.id, pieces))
+
+    def _close(self, connection: _Connection) -> None:
+        self._forget(connection)
+        self._selector.close(connection.id)
+
+    def _forget(self, connection: _Connection) -> None:
+        self._connections.pop(connection.id, None)
+        connection.pending.clear()
+        request, connection.request = connection.request, None
+        if request is not None and request.operation is not None:
+            self._replica_manager.produce_purgatory.cancel(request.operation)
+            self._replica_manager.fetch_purgatory.cancel(request.operation)

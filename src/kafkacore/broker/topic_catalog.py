@@ -1,0 +1,160 @@
+"""The topics of this broker by name and by id, and the rules for making and removing one.
+
+Requests' wishes in, topics of the log manager out. Does not know: requests' formats, records, sockets.
+Source of the rules: Kafka's ``ReplicationControlManager`` (create, delete) and ``Topic``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kafkacore.broker import topic_names
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.topic_config import checked_topic_configs
+from kafkacore.clock import Clock
+from kafkacore.errors import (
+    InvalidPartitionsError,
+    InvalidTopicError,
+    TopicAlreadyExistsError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from kafkacore.structs import TopicPartition
+
+if TYPE_CHECKING:
+    from kafkacore.broker.log import LogManager, TopicState, UnifiedLog
+
+ZERO_ID = UUID(int=0)
+
+
+class TopicCatalog:
+    """Used by the network thread alone.
+
+    Parameters
+    ----------
+    log_manager:
+        Keeps the topics; what it has at start is what the catalog has.
+    config:
+        Number of partitions of an auto-created topic, defaults of topic configs, limits.
+    clock:
+        Source of the random topic ids.
+    on_removed:
+        Called with each partition of a deleted topic, so that whoever waits on it is answered.
+    """
+
+    def __init__(
+        self,
+        log_manager: LogManager,
+        config: BrokerConfig,
+        clock: Clock,
+        on_removed: Callable[[TopicPartition], None] = lambda _: None,
+    ) -> None:
+        self._log_manager = log_manager
+        self._config = config
+        self._clock = clock
+        self.on_removed = on_removed
+        self._names_by_id = {topic.topic_id: name for name, topic in log_manager.topics().items()}
+        self._partition_count = sum(topic.partition_count for topic in log_manager.topics().values())
+
+    def names(self) -> list[str]:
+        """Every topic's name, in alphabetical order."""
+        return sorted(self._log_manager.topics())
+
+    def get(self, name: str) -> TopicState | None:
+        """The topic of that name, or ``None``."""
+        return self._log_manager.topics().get(name)
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        """The name of the topic with that id, or ``None``."""
+        return self._names_by_id.get(topic_id)
+
+    def log(self, topic_partition: TopicPartition) -> UnifiedLog:
+        """The log of a partition; :class:`UnknownTopicOrPartitionError` if there is none."""
+        log = self._log_manager.log(topic_partition)
+        if log is None:
+            raise UnknownTopicOrPartitionError(f"This broker has no partition {topic_partition}")
+        return log
+
+    def effective_configs(self, topic: TopicState) -> dict[str, str]:
+        """Every config key of ``topic`` with the value in force."""
+        return self._config.topic_defaults() | dict(topic.configs)
+
+    def check_new(self, name: str, partition_count: int, configs: Mapping[str, str | None]) -> dict[str, str]:
+        """Raise what speaks against making this topic; its checked configs if nothing does."""
+        topic_names.validate(name)
+        if self.get(name) is not None:
+            raise TopicAlreadyExistsError(f"Topic '{name}' already exists.")
+        other = topic_names.colliding(name, self._log_manager.topics())
+        if other is not None:
+            raise InvalidTopicError(f"Topic '{name}' collides with existing topic: {other}")
+        self._check_partition_count(partition_count, partition_count)
+        return checked_topic_configs(configs)
+
+    def _check_partition_count(self, partition_count: int, added: int) -> None:
+        if partition_count < 1:
+            raise InvalidPartitionsError("Number of partitions was set to an invalid non-positive value.")
+        limit = self._config.max_partitions
+        if added > limit - self._partition_count:
+            raise InvalidPartitionsError(
+                f"{added} more partitions exceed this broker's limit of {limit} (max.partitions)"
+            )
+
+    def create(self, name: str, partition_count: int, configs: Mapping[str, str | None]) -> TopicState:
+        """Make a topic, durable when this returns.
+
+        Raises
+        ------
+        InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError
+            As Kafka's controller refuses it.
+        """
+        checked = self.check_new(name, partition_count, configs)
+        topic_id = self._new_id()
+        self._log_manager.create_topic(name, partition_count, topic_id, checked)
+        self._names_by_id[topic_id] = name
+        self._partition_count += partition_count
+        return self._log_manager.topics()[name]
+
+    def _new_id(self) -> UUID:
+        while True:
+            topic_id = UUID(int=self._clock.random.getrandbits(128), version=4)
+            if topic_id not in self._names_by_id:
+                return topic_id
+
+    def delete(self, name: str) -> None:
+        """Remove a topic and its records; :class:`UnknownTopicOrPartitionError` if there is none."""
+        topic = self.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")
+        self._log_manager.delete_topic(name)
+        del self._names_by_id[topic.topic_id]
+        self._partition_count -= topic.partition_count
+        for partition in range(topic.partition_count):
+            self.on_removed(TopicPartition(name, partition))
+
+    def resolve(self, name: str | None, topic_id: UUID, by_id: bool) -> str:
+        """The name that a request means, whose version names topics by id or by name.
+
+        Raises
+        ------
+        UnknownTopicIdError
+            By id, and no topic has it.
+        """
+        if not by_id:
+            return name or ""
+        found = self._names_by_id.get(topic_id)
+        if found is None:
+            raise UnknownTopicIdError(f"No topic has the id {topic_id}")
+        return found
+
+    def auto_create(self, names: Iterable[str]) -> dict[str, Exception]:
+        """Make those of ``names`` that do not exist, with ``num.partitions``; name → why one was not made."""
+        refused: dict[str, Exception] = {}
+        for name in names:
+            if self.get(name) is None:
+                try:
+                    self.create(name, self._config.num_partitions, {})
+                except (InvalidTopicError, InvalidPartitionsError, OSError) as error:
+                    refused[name] = error
+        return refused

@@ -1,0 +1,58 @@
+"""A broker for a test: a process with a folder of its own, both gone when the block is left.
+
+Does not know: what the broker does; it is ``kafkacore.broker.process.BrokerProcess`` with a temporary folder.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from types import TracebackType
+from typing import Any
+
+from kafkacore.broker.process import BrokerProcess
+from kafkacore.clock import SYSTEM_CLOCK, Clock
+
+
+class EmbeddedBroker(BrokerProcess):
+    """A broker as a child process: ``with EmbeddedBroker(num_partitions=6) as broker: …``.
+
+    Parameters
+    ----------
+    data_dir:
+        Folder of the broker's data and log; ``None`` takes a temporary one, removed by :meth:`close`, which
+        leaving the ``with`` block calls. :meth:`stop`, :meth:`kill` and :meth:`restart` keep it.
+    clock:
+        Measures the time-outs.
+    config:
+        Kafka's property names with underscores (``num_partitions``, ``log_segment_bytes``, ``flush`` …).
+    """
+
+    def __init__(
+        self, data_dir: str | os.PathLike[str] | None = None, *, clock: Clock = SYSTEM_CLOCK, **config: Any
+    ) -> None:
+        self._temporary = (
+            tempfile.TemporaryDirectory(prefix="kafkacore-broker-") if data_dir is None else None
+        )
+        folder = data_dir if data_dir is not None else self._temporary.name if self._temporary else ""
+        try:
+            super().__init__(folder, clock=clock, **config)
+        except BaseException:
+            self._remove_folder()
+            raise
+
+    def _remove_folder(self) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def close(self) -> None:
+        """Stop, if it runs, and remove the folder if it was ours to make. May be called again."""
+        try:
+            self.stop()
+        finally:
+            self._remove_folder()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
