@@ -1,0 +1,306 @@
+"""Requests in, futures out; everything happens in :meth:`ConsumerNetworkClient.poll`.
+
+A request waits in a queue of its node until the connection is ready. Answers complete futures only after
+the network client has returned, so that what listens to a future may send and poll. Does not know:
+fetching, subscriptions. (Kafka's ``ConsumerNetworkClient``.)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from kafkacore.client import ClientRequest, ClientResponse, Metadata, NetworkClient
+from kafkacore.clock import Clock
+from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.consumer.timer import Timer
+from kafkacore.errors import (
+    KafkaConnectionError,
+    KafkaTimeoutError,
+    WakeupError,
+)
+from kafkacore.structs import Node
+
+#: The longest sleep without looking round, in milliseconds.
+MAX_POLL_TIMEOUT_MS = 5000.0
+
+
+class _Pending:
+    """A future and what it will be completed with."""
+
+    __slots__ = ("error", "future", "response")
+
+    def __init__(
+        self,
+        future: RequestFuture[ClientResponse],
+        response: ClientResponse | None,
+        error: BaseException | None,
+    ) -> None:
+        self.future = future
+        self.response = response
+        self.error = error
+
+    def fire(self) -> None:
+        if self.error is not None:
+            self.future.fail(self.error)
+        else:
+            assert self.response is not None
+            self.future.complete(self.response)
+
+
+class ConsumerNetworkClient:
+    """The consumer's only way to the network.
+
+    Parameters
+    ----------
+    client, metadata:
+        Of the layer below.
+    clock:
+        For deadlines.
+    retry_backoff_ms, request_timeout_ms:
+        As configured; milliseconds.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        metadata: Metadata,
+        *,
+        clock: Clock,
+        retry_backoff_ms: float = 100.0,
+        request_timeout_ms: float = 30_000.0,
+    ) -> None:
+        self.client = client
+        self.metadata = metadata
+        self.clock = clock
+        self.retry_backoff_ms = retry_backoff_ms
+        self.request_timeout_ms = request_timeout_ms
+        self._unsent: dict[Node, deque[tuple[ClientRequest, float, RequestFuture[ClientResponse]]]] = {}
+        self._pending_completion: deque[_Pending] = deque()
+        self._pending_disconnects: deque[Node] = deque()
+        self._wakeup = False
+        self._wakeup_enabled = True
+
+    # ---- Sending -----------------------------------------------------------------------------------------
+    def send(
+        self,
+        node: Node,
+        request: Any,
+        *,
+        timeout_ms: float | None = None,
+        max_version: int | None = None,
+    ) -> RequestFuture[ClientResponse]:
+        """Queue ``request`` (a protocol message) for ``node``.
+
+        Parameters
+        ----------
+        node:
+            Whom to ask.
+        request:
+            A protocol message; its version is chosen when it is sent.
+        timeout_ms:
+            Time for it to be sent and answered; ``request_timeout_ms`` by default.
+        max_version:
+            A bound of the version.
+
+        Returns
+        -------
+        RequestFuture
+            Succeeds with the response, whatever error codes are in it. Fails with
+            :class:`KafkaConnectionError`, :class:`KafkaTimeoutError` (never sent) or
+            :class:`UnsupportedVersionError`.
+        """
+        now_ms = self.clock.monotonic_ms()
+        timeout = self.request_timeout_ms if timeout_ms is None else timeout_ms
+        future: RequestFuture[ClientResponse] = RequestFuture()
+        client_request = self.client.new_client_request(
+            node.node_id,
+            request,
+            now_ms,
+            request_timeout_ms=timeout,
+            max_version=max_version,
+            callback=lambda response: self._pending_completion.append(self._completed(future, response)),
+        )
+        self._unsent.setdefault(node, deque()).append((client_request, now_ms + timeout, future))
+        # Another thread may be waiting in the selector.
+        self.client.wakeup()
+        return future
+
+    @staticmethod
+    def _completed(future: RequestFuture[ClientResponse], response: ClientResponse) -> _Pending:
+        error: BaseException | None = None
+        if response.disconnected:
+            reason = "timed out" if response.timed_out else "was lost"
+            error = KafkaConnectionError(f"the request to node {response.request.node_id} {reason}")
+        elif response.version_mismatch is not None:
+            error = response.version_mismatch
+        return _Pending(future, response, error)
+
+    def pending_request_count(self, node: Node | None = None) -> int:
+        """Requests queued or on their way, to ``node`` or to all."""
+        queues = self._unsent.values() if node is None else [self._unsent.get(node, deque())]
+        in_flight = self.client.in_flight_request_count(None if node is None else node.node_id)
+        return sum(map(len, queues)) + in_flight
+
+    def has_pending_requests(self) -> bool:
+        return self.pending_request_count() > 0
+
+    def is_unavailable(self, node: Node) -> bool:
+        """Whether the connection failed and it is too early to try again."""
+        return self.client.connection_failed(node) and self._backs_off(node)
+
+    def _backs_off(self, node: Node) -> bool:
+        return self.client.connection_delay(node, self.clock.monotonic_ms()) > 0
+
+    def transmit_sends(self) -> None:
+        """Push queued requests out without waiting for anything, and without calling any listener."""
+        now_ms = self.clock.monotonic_ms()
+        self._try_send(now_ms)
+        self._collect(self.client.poll(0, now_ms))
+
+    # ---- Polling -----------------------------------------------------------------------------------------
+    def poll(
+        self,
+        timer: Timer,
+        should_block: Callable[[], bool] | None = None,
+        *,
+        disable_wakeup: bool = False,
+    ) -> None:
+        """One round of network I/O, and the listeners of what it completed.
+
+        Parameters
+        ----------
+        timer:
+            Bound of the wait.
+        should_block:
+            Looked at just before waiting; ``False`` means that what the caller waits for is there.
+        disable_wakeup:
+            Let a :meth:`wakeup` wait for the next poll.
+
+        Raises
+        ------
+        WakeupError
+            After :meth:`wakeup`, once.
+        KafkaError
+            What the metadata cannot recover from: no authorization, an invalid topic, failed authentication.
+        """
+        self._fire_pending_completions()
+        self._handle_pending_disconnects()
+        now_ms = self.clock.monotonic_ms()
+        delay_ms = self._try_send(now_ms)
+        timeout_ms = 0.0
+        if not self._pending_completion and (should_block is None or should_block()):
+            timeout_ms = min(timer.remaining_ms, delay_ms)
+            if self.client.in_flight_request_count() == 0:
+                timeout_ms = min(timeout_ms, self.retry_backoff_ms)
+            if self._wakeup and not disable_wakeup:
+                timeout_ms = 0.0
+        self._collect(self.client.poll(timeout_ms, now_ms))
+        now_ms = self.clock.monotonic_ms()
+        self._check_disconnects(now_ms)
+        if not disable_wakeup:
+            self.maybe_trigger_wakeup()
+        self._try_send(now_ms)
+        self._fail_expired(now_ms)
+        self._unsent = {node: queue for node, queue in self._unsent.items() if queue}
+        self._fire_pending_completions()
+        self.metadata.maybe_raise_any_error()
+
+    def poll_until(self, future: RequestFuture[Any], timer: Timer, *, disable_wakeup: bool = False) -> bool:
+        """Poll until ``future`` is done or the time is up; whether it is done."""
+        while not future.is_done() and not timer.expired:
+            self.poll(timer, lambda: not future.is_done(), disable_wakeup=disable_wakeup)
+        return future.is_done()
+
+    def poll_no_wakeup(self, timeout_ms: float = 0.0) -> None:
+        self.poll(Timer(self.clock, timeout_ms), disable_wakeup=True)
+
+    def await_metadata_update(self, timer: Timer) -> bool:
+        """Ask for new metadata and poll until it is there; ``False`` when the time is up before."""
+        version = self.metadata.request_update()
+        while self.metadata.update_version <= version and not timer.expired:
+            self.poll(timer)
+        return self.metadata.update_version > version
+
+    def wakeup(self) -> None:
+        """Have the poll that runs, or the next one, raise :class:`WakeupError`. From any thread."""
+        self._wakeup = True
+        self.client.wakeup()
+
+    def maybe_trigger_wakeup(self) -> None:
+        if self._wakeup and self._wakeup_enabled:
+            self._wakeup = False
+            raise WakeupError("wakeup() was called")
+
+    def disable_wakeups(self) -> None:
+        """From now on no poll is interrupted; for closing."""
+        self._wakeup_enabled = False
+
+    def enable_wakeups(self) -> None:
+        """Undo :meth:`disable_wakeups`; a wakeup that came meanwhile takes effect now."""
+        self._wakeup_enabled = True
+
+    def disconnect_async(self, node: Node) -> None:
+        """Close the connection to ``node`` in the next poll; its requests fail."""
+        self._pending_disconnects.append(node)
+        self.client.wakeup()
+
+    def complete_later(self, future: RequestFuture[ClientResponse], error: BaseException) -> None:
+        """Fail ``future`` in the next poll, on the polling thread. From any thread."""
+        self._pending_completion.append(_Pending(future, None, error))
+        self.client.wakeup()
+
+    # ---- The parts of a poll -----------------------------------------------------------------------------
+    @staticmethod
+    def _collect(responses: list[ClientResponse]) -> None:
+        """Responses have reached their futures' queue by their callbacks already."""
+
+    def _fire_pending_completions(self) -> None:
+        while self._pending_completion:
+            self._pending_completion.popleft().fire()
+
+    def _handle_pending_disconnects(self) -> None:
+        while self._pending_disconnects:
+            node = self._pending_disconnects.popleft()
+            self._fail_unsent(node, KafkaConnectionError(f"disconnected from node {node.node_id}"))
+            self.client.disconnect(node.node_id)
+
+    def _try_send(self, now_ms: float) -> float:
+        """Hand to the client what it takes; how long the rest may have to wait, in milliseconds."""
+        delay_ms = MAX_POLL_TIMEOUT_MS
+        for node, queue in self._unsent.items():
+            while queue and self.client.ready(node, now_ms):
+                self.client.send(queue.popleft()[0], now_ms)
+            if queue:
+                delay_ms = min(delay_ms, self.client.poll_delay_ms(node, now_ms))
+        return delay_ms
+
+    def _check_disconnects(self, now_ms: float) -> None:
+        for node, queue in self._unsent.items():
+            if queue and self.client.connection_failed(node):
+                error = self.client.authentication_error(node)
+                self._fail_unsent(
+                    node, error or KafkaConnectionError(f"no connection to {node.host}:{node.port}")
+                )
+
+    def _fail_unsent(self, node: Node, error: BaseException) -> None:
+        queue = self._unsent.get(node, deque())
+        while queue:
+            self._pending_completion.append(_Pending(queue.popleft()[2], None, error))
+
+    def _fail_expired(self, now_ms: float) -> None:
+        for node, queue in self._unsent.items():
+            while queue and queue[0][1] <= now_ms:
+                future = queue.popleft()[2]
+                error = KafkaTimeoutError(
+                    f"the request could not be sent to {node.host}:{node.port} within its time"
+                )
+                self._pending_completion.append(_Pending(future, None, error))
+
+    def close(self) -> None:
+        """Close all connections; what was queued fails."""
+        for node in list(self._unsent):
+            self._fail_unsent(node, KafkaConnectionError("the consumer is closed"))
+        self._fire_pending_completions()
+        self.client.close()

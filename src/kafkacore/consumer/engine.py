@@ -1,0 +1,252 @@
+"""The wheel of a consumer: follow metadata, find positions, fetch, hand out, over and over until there is
+enough.
+
+Owns the parts and decides their order. Does not know: the user's arguments, threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from kafkacore.client import Metadata, NetworkClient
+from kafkacore.clock import Clock
+from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.consumer.completed_fetch import ReadOptions
+from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.deserializers import deserialize_function
+from kafkacore.consumer.fetcher import Columns, FetchConfig, Fetcher, Records
+from kafkacore.consumer.iteration import RecordIteration
+from kafkacore.consumer.offset_fetcher import OffsetFetcher
+from kafkacore.consumer.offset_validator import OffsetValidator
+from kafkacore.consumer.subscription_state import (
+    OffsetResetStrategy,
+    SubscriptionState,
+    SubscriptionType,
+)
+from kafkacore.consumer.timer import Timer
+from kafkacore.consumer.topic_metadata import TopicMetadataFetcher
+from kafkacore.errors import IllegalStateError, KafkaTimeoutError
+from kafkacore.structs import IsolationLevel, TopicPartition
+
+F = TypeVar("F", Records, Columns)
+
+
+class ConsumerEngine:
+    """The parts of one consumer, put together.
+
+    Parameters
+    ----------
+    config:
+        All settings, checked.
+    client, metadata:
+        Of the layer below; not connected yet.
+    clock:
+        For every deadline.
+    bootstrap_servers:
+        As text, for the message of a time-out.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        client: NetworkClient,
+        metadata: Metadata,
+        clock: Clock,
+        bootstrap_servers: str,
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self.bootstrap_servers = bootstrap_servers
+        self.metadata = metadata
+        self.iteration: RecordIteration | None = None
+        self.closed = False
+        self._followed_version = -1
+        isolation_level = IsolationLevel[config["isolation_level"].upper()]
+        self.client = ConsumerNetworkClient(
+            client,
+            metadata,
+            clock=clock,
+            retry_backoff_ms=config["retry_backoff_ms"],
+            request_timeout_ms=config["request_timeout_ms"],
+        )
+        self.subscriptions = SubscriptionState(OffsetResetStrategy[config["auto_offset_reset"].upper()])
+        self.offsets = OffsetFetcher(
+            self.client, metadata, self.subscriptions, clock, isolation_level, bootstrap_servers
+        )
+        self.validator = OffsetValidator(self.client, metadata, self.subscriptions, clock)
+        self.topics = TopicMetadataFetcher(
+            self.client, clock, config["allow_auto_create_topics"], bootstrap_servers
+        )
+        self.fetcher = Fetcher(
+            self.client, metadata, self.subscriptions, _fetch_config(config, isolation_level), clock
+        )
+
+    def begin(self) -> None:
+        """Of every call that changes something: refuse when closed, end an iteration where the loop
+        stands.
+        """
+        if self.closed:
+            raise IllegalStateError("this KafkaConsumer is closed")
+        iteration, self.iteration = self.iteration, None
+        if iteration is not None:
+            for tp, position in iteration.rewound().items():
+                if self.subscriptions.is_assigned(tp) and self.subscriptions.position(tp) is not None:
+                    self.subscriptions.seek(tp, position)
+
+    # ---- Subscription ------------------------------------------------------------------------------------
+    def unsubscribe(self) -> None:
+        self.subscriptions.unsubscribe()
+        self.fetcher.clear_buffered_for_unassigned()
+        self.metadata.set_topics(set())
+
+    def follow_anew(self) -> None:
+        """The subscription has changed: look at the metadata even if they have not."""
+        self._followed_version = -1
+        self._follow_metadata()
+
+    def _follow_metadata(self) -> None:
+        """Assign what the subscribed topics consist of now."""
+        if not self.subscriptions.has_auto_assigned_partitions():
+            return
+        version = self.metadata.update_version
+        if version == self._followed_version:
+            return
+        self._followed_version = version
+        cluster = self.metadata.fetch()
+        if self.subscriptions.subscription_type is SubscriptionType.AUTO_PATTERN:
+            internal = cluster.internal_topics if self.config["exclude_internal_topics"] else frozenset()
+            self.subscriptions.subscribe_from_pattern(set(cluster.topics) - internal)
+        before = self.subscriptions.assigned_partitions()
+        wanted = [
+            TopicPartition(topic, partition)
+            for topic in sorted(self.subscriptions.subscription)
+            for partition in sorted(cluster.partitions_for_topic(topic) or ())
+        ]
+        listener = self.subscriptions.listener
+        gone, new = before - set(wanted), set(wanted) - before
+        if gone and listener is not None:
+            listener.on_partitions_revoked(gone)
+        if gone or new:
+            self.subscriptions.assign_from_subscribed(wanted)
+            self.fetcher.clear_buffered_for_unassigned()
+        if new and listener is not None:
+            listener.on_partitions_assigned(new)
+
+    # ---- Reading -----------------------------------------------------------------------------------------
+    def poll(
+        self,
+        timer: Timer,
+        collect: Callable[[], F],
+        is_enough: Callable[[F], bool],
+        end_offsets: Mapping[TopicPartition, int] | None = None,
+    ) -> F:
+        """Turn the wheel until ``collect`` gives enough or the time is up."""
+        while True:
+            self.client.maybe_trigger_wakeup()
+            self._follow_metadata()
+            self._find_positions()
+            found = collect()
+            if not is_enough(found):
+                self.fetcher.send_fetches(end_offsets)
+                self._wait(timer, end_offsets)
+                found = collect()
+            if is_enough(found):
+                # The next fetch travels while the user works on these records.
+                if self.fetcher.send_fetches(end_offsets) or self.client.has_pending_requests():
+                    self.client.transmit_sends()
+                return found
+            if timer.expired:
+                return found
+
+    def _wait(self, timer: Timer, end_offsets: Mapping[TopicPartition, int] | None) -> None:
+        timeout_ms = timer.remaining_ms
+        if not self.subscriptions.has_all_fetch_positions() or not self.client.has_pending_requests():
+            timeout_ms = min(timeout_ms, self.config["retry_backoff_ms"])
+        self.client.poll(
+            Timer(self._clock, timeout_ms), lambda: not self.fetcher.has_available_fetches(end_offsets)
+        )
+
+    def _find_positions(self) -> bool:
+        """Start what is needed to give every partition a position; whether all have one."""
+        self.validator.validate_if_needed()
+        if self.subscriptions.has_all_fetch_positions():
+            return True
+        self.subscriptions.reset_initializing_positions()
+        self.offsets.reset_positions_if_needed()
+        return False
+
+    def reached_all(self, end_offsets: Mapping[TopicPartition, int]) -> bool:
+        """Whether every assigned partition has an end and stands there."""
+        for tp in self.subscriptions.assigned_partitions():
+            position = self.subscriptions.position(tp)
+            if position is None or position.offset < end_offsets.get(tp, position.offset + 1):
+                return False
+        return bool(end_offsets)
+
+    def next_record(self) -> ConsumerRecord | None:
+        """The next record of an iteration; ``None`` if none came within ``consumer_timeout_ms``."""
+        self.iteration = None
+        limit = self.config["max_poll_records"]
+        found = self.poll(
+            Timer(self.clock, self.config["consumer_timeout_ms"]),
+            lambda: self.fetcher.collect_records(limit),
+            lambda found: bool(found.records),
+        )
+        self.iteration = RecordIteration(found.records)
+        return self.iteration.next_record()
+
+    def position(self, partition: TopicPartition, timer: Timer) -> int:
+        """Where reading stands, found out if it is not known yet.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            If it could not be found out in time.
+        """
+        if self.iteration is not None:
+            rewound = self.iteration.rewound().get(partition)
+            if rewound is not None:
+                return rewound.offset
+        while True:
+            position = self.subscriptions.position(partition)
+            if position is not None:
+                return position.offset
+            self._find_positions()
+            self.client.poll(
+                Timer(self.clock, min(timer.remaining_ms, self.config["retry_backoff_ms"])),
+                lambda: self.subscriptions.position(partition) is None,
+            )
+            if timer.expired and self.subscriptions.position(partition) is None:
+                raise KafkaTimeoutError(
+                    f"no position of {partition.topic}-{partition.partition} within "
+                    f"{timer.timeout_ms:.0f} ms (bootstrap_servers={self.bootstrap_servers})"
+                )
+
+    def close(self, timer: Timer) -> None:
+        """End the brokers' fetch sessions if that is possible in time, and all connections in any case."""
+        self.closed = True
+        self.iteration = None
+        self.client.disable_wakeups()
+        try:
+            self.fetcher.close(timer)
+        finally:
+            self.client.close()
+
+
+def _fetch_config(config: Mapping[str, Any], isolation_level: IsolationLevel) -> FetchConfig:
+    return FetchConfig(
+        fetch_min_bytes=config["fetch_min_bytes"],
+        fetch_max_bytes=config["fetch_max_bytes"],
+        fetch_max_wait_ms=config["fetch_max_wait_ms"],
+        max_partition_fetch_bytes=config["max_partition_fetch_bytes"],
+        client_rack=config["client_rack"],
+        enable_incremental_fetch_sessions=config["enable_incremental_fetch_sessions"],
+        metadata_max_age_ms=config["metadata_max_age_ms"],
+        read=ReadOptions(
+            isolation_level=isolation_level,
+            check_crcs=config["check_crcs"],
+            key_deserializer=deserialize_function(config["key_deserializer"]),
+            value_deserializer=deserialize_function(config["value_deserializer"]),
+        ),
+    )

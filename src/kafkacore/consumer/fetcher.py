@@ -1,0 +1,436 @@
+"""Keeps one fetch on its way to every node that has something for us. Positions in, records or columns out.
+
+A fetch is sent before the records of the last one are handed out, so that the network works while the user
+does. Does not know: the user's threads and time-outs. (Kafka's ``Fetcher`` and ``AbstractFetch``.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from uuid import UUID
+
+from kafkacore.client import ClientResponse, Metadata
+from kafkacore.clock import Clock
+from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.consumer.completed_fetch import CompletedFetch, ReadOptions
+from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.fetch_buffer import FetchBuffer
+from kafkacore.consumer.fetch_session import (
+    FIRST_VERSION_BY_ID,
+    ZERO_UUID,
+    FetchMetadata,
+    FetchPartition,
+    FetchRequestData,
+    FetchSessionHandler,
+)
+from kafkacore.consumer.subscription_state import OffsetResetStrategy, SubscriptionState
+from kafkacore.consumer.timer import Timer
+from kafkacore.errors import (
+    CorruptRecordError,
+    FetchSessionTopicIdError,
+    KafkaError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+    UnknownError,
+    UnknownLeaderEpochError,
+    for_code,
+)
+from kafkacore.protocol.generated.fetch import FetchRequest
+from kafkacore.record import ColumnBuilder, RecordColumns
+from kafkacore.structs import Node, TopicPartition
+
+log = logging.getLogger(__name__)
+
+_NO_REPLICA = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FetchConfig:
+    """What a fetch asks for; sizes in bytes, times in milliseconds. Names are the consumer's arguments."""
+
+    fetch_min_bytes: int = 1
+    fetch_max_bytes: int = 50 * 1024 * 1024
+    fetch_max_wait_ms: int = 500
+    max_partition_fetch_bytes: int = 1024 * 1024
+    client_rack: str = ""
+    enable_incremental_fetch_sessions: bool = True
+    metadata_max_age_ms: int = 300_000
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+
+@dataclass(slots=True)
+class FetchMetrics:
+    """Plain counters of what came in, since the consumer began."""
+
+    fetch_total: int = 0
+    fetch_latency_ms_total: float = 0.0
+    fetch_latency_ms_max: float = 0.0
+    bytes_consumed_total: int = 0
+    records_consumed_total: int = 0
+
+
+class Fetcher:
+    """Fetches what ``subscriptions`` wants.
+
+    Parameters
+    ----------
+    client, metadata, subscriptions, clock:
+        Shared with the rest of the consumer.
+    config:
+        See :class:`FetchConfig`.
+    """
+
+    def __init__(
+        self,
+        client: ConsumerNetworkClient,
+        metadata: Metadata,
+        subscriptions: SubscriptionState,
+        config: FetchConfig,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._metadata = metadata
+        self._subscriptions = subscriptions
+        self._config = config
+        self._clock = clock
+        self._sessions: dict[int, FetchSessionHandler] = {}
+        self._pending_nodes: set[int] = set()
+        self._buffer = FetchBuffer(subscriptions, self._initialize)
+        self._closed = False
+        self.metrics = FetchMetrics()
+
+    # ---- Asking ------------------------------------------------------------------------------------------
+    def send_fetches(self, end_offsets: Mapping[TopicPartition, int] | None = None) -> int:
+        """Queue a fetch for every node that has none on its way and nothing waiting here; their count.
+
+        Partitions whose position has reached their entry in ``end_offsets`` are left out.
+        """
+        requests = self._prepare(end_offsets or {})
+        for node, data in requests:
+            session = self._sessions[node.node_id]
+            future = self._client.send(
+                node,
+                self._request(data),
+                max_version=None if data.can_use_topic_ids else FIRST_VERSION_BY_ID - 1,
+            )
+            self._pending_nodes.add(node.node_id)
+            future.add_callbacks(
+                partial(self._on_response, node, session, data), partial(self._on_error, node, session, data)
+            )
+        return len(requests)
+
+    def _prepare(self, end_offsets: Mapping[TopicPartition, int]) -> list[tuple[Node, FetchRequestData]]:
+        now_ms = self._clock.monotonic_ms()
+        cluster = self._metadata.fetch()
+        buffered = self._buffer.partitions()
+        busy_nodes = self._pending_nodes | self._buffered_nodes(buffered, end_offsets, now_ms)
+        wanted: dict[Node, list[tuple[TopicPartition, FetchPartition]]] = {}
+        for tp in self._subscriptions.fetchable_partitions():
+            state = self._subscriptions.state(tp)
+            position = state.position
+            assert position is not None, "fetchable means that there is a position"
+            if tp in buffered or position.offset >= end_offsets.get(tp, position.offset + 1):
+                continue
+            if state.next_retry_ms > now_ms:
+                continue
+            node = self._node_for(tp, now_ms)
+            if node is None:
+                self._metadata.request_update()
+            elif node.node_id not in busy_nodes and not self._client.is_unavailable(node):
+                epoch = cluster.leader_epoch(tp)
+                wanted.setdefault(node, []).append(
+                    (
+                        tp,
+                        FetchPartition(
+                            cluster.topic_id(tp.topic) or ZERO_UUID,
+                            position.offset,
+                            self._config.max_partition_fetch_bytes,
+                            -1 if epoch is None else epoch,
+                        ),
+                    )
+                )
+        return [(node, self._build(node, partitions)) for node, partitions in wanted.items()]
+
+    def _build(self, node: Node, partitions: list[tuple[TopicPartition, FetchPartition]]) -> FetchRequestData:
+        session = self._sessions.get(node.node_id)
+        if session is None:
+            session = FetchSessionHandler(node.node_id, self._config.enable_incremental_fetch_sessions)
+            self._sessions[node.node_id] = session
+        builder = session.new_builder()
+        for tp, data in partitions:
+            builder.add(tp, data)
+        return builder.build()
+
+    def _buffered_nodes(
+        self, buffered: set[TopicPartition], end_offsets: Mapping[TopicPartition, int], now_ms: float
+    ) -> set[int]:
+        """Nodes whose last answer is not used up: a fetch without these partitions would drop them from the
+        session.
+        """
+        nodes = set()
+        for tp in buffered:
+            if not self._subscriptions.is_fetchable(tp):
+                continue
+            position = self._subscriptions.position(tp)
+            if position is not None and position.offset >= end_offsets.get(tp, position.offset + 1):
+                continue
+            node = self._node_for(tp, now_ms)
+            if node is not None:
+                nodes.add(node.node_id)
+        return nodes
+
+    def _node_for(self, tp: TopicPartition, now_ms: float) -> Node | None:
+        cluster = self._metadata.fetch()
+        replica = self._subscriptions.preferred_read_replica(tp, now_ms)
+        if replica is not None:
+            node = cluster.node_by_id(replica)
+            if node is not None:
+                return node
+            self._subscriptions.clear_preferred_read_replica(tp)
+        return cluster.leader_for(tp)
+
+    def _request(self, data: FetchRequestData) -> FetchRequest:
+        config = self._config
+        return FetchRequest(
+            max_wait_ms=config.fetch_max_wait_ms,
+            min_bytes=config.fetch_min_bytes,
+            max_bytes=config.fetch_max_bytes,
+            isolation_level=int(config.read.isolation_level),
+            session_id=data.metadata.session_id,
+            session_epoch=data.metadata.epoch,
+            topics=_fetch_topics(data.to_send),
+            forgotten_topics_data=_forgotten_topics(
+                [*data.to_forget, *(data.to_replace if data.can_use_topic_ids else ())]
+            ),
+            rack_id=config.client_rack,
+        )
+
+    # ---- Answers -----------------------------------------------------------------------------------------
+    def _on_response(
+        self, node: Node, session: FetchSessionHandler, data: FetchRequestData, response: ClientResponse
+    ) -> None:
+        self._pending_nodes.discard(node.node_id)
+        message, version = response.message, response.version
+        self.metrics.fetch_total += 1
+        self.metrics.fetch_latency_ms_total += response.latency_ms
+        self.metrics.fetch_latency_ms_max = max(self.metrics.fetch_latency_ms_max, response.latency_ms)
+        if not session.handle_response(message, version):
+            if message.error_code == FetchSessionTopicIdError.errno:
+                self._metadata.request_update()
+            return
+        for topic in message.responses:
+            name = topic.topic if version < FIRST_VERSION_BY_ID else session.topic_name(topic.topic_id)
+            for partition in topic.partitions:
+                tp = TopicPartition(name or "", partition.partition_index)
+                asked = data.session_partitions.get(tp)
+                assert asked is not None, "the session has checked the partitions"
+                self._buffer.add(
+                    CompletedFetch(tp, partition, asked.fetch_offset, version, self._config.read)
+                )
+
+    def _on_error(
+        self, node: Node, session: FetchSessionHandler, data: FetchRequestData, error: BaseException
+    ) -> None:
+        self._pending_nodes.discard(node.node_id)
+        session.handle_error(error)
+        for tp in data.session_partitions:
+            self._subscriptions.clear_preferred_read_replica(tp)
+
+    def _initialize(self, completed: CompletedFetch) -> bool:
+        """The turn of a fetch has come; see :class:`FetchBuffer`."""
+        tp, data = completed.partition, completed.data
+        state = self._subscriptions.state_or_none(tp)
+        position = None if state is None else state.position
+        if state is None or not self._subscriptions.is_fetchable(tp) or position is None:
+            return False
+        if data.error_code:
+            self._subscriptions.move_to_end(tp)
+            self._handle_error(completed, position.offset)
+            return False
+        if position.offset != completed.next_fetch_offset:
+            return False
+        if data.high_watermark >= 0:
+            state.high_watermark = data.high_watermark
+        if data.log_start_offset >= 0:
+            state.log_start_offset = data.log_start_offset
+        if data.last_stable_offset >= 0:
+            state.last_stable_offset = data.last_stable_offset
+        if data.preferred_read_replica > _NO_REPLICA:
+            expires_ms = self._clock.monotonic_ms() + self._config.metadata_max_age_ms
+            self._subscriptions.update_preferred_read_replica(tp, data.preferred_read_replica, expires_ms)
+        self.metrics.bytes_consumed_total += completed.size_in_bytes
+        return True
+
+    def _handle_error(self, completed: CompletedFetch, position: int) -> None:
+        tp, error = completed.partition, for_code(completed.data.error_code)
+        log.debug("fetch of %s at offset %d: %s", tp, completed.next_fetch_offset, error.message)
+        if error is OffsetOutOfRangeError:
+            self._handle_out_of_range(tp, completed.next_fetch_offset, position)
+        elif issubclass(error, TopicAuthorizationFailedError):
+            raise error(f"no permission to read topic {tp.topic!r}")
+        elif error is CorruptRecordError:
+            raise CorruptRecordError(
+                "the broker says that its log is corrupt", tp, completed.next_fetch_offset
+            )
+        elif error.invalid_metadata:
+            self._metadata.request_update()
+            self._back_off(tp)
+        elif error.retriable or error in (UnknownLeaderEpochError, UnknownError):
+            self._back_off(tp)
+        else:
+            raise error(f"while fetching {tp} at offset {completed.next_fetch_offset}")
+
+    def _back_off(self, tp: TopicPartition) -> None:
+        self._subscriptions.set_next_retry([tp], self._clock.monotonic_ms() + self._client.retry_backoff_ms)
+
+    def _handle_out_of_range(self, tp: TopicPartition, fetch_offset: int, position: int) -> None:
+        if self._subscriptions.clear_preferred_read_replica(tp) is not None:
+            return  # The follower lagged; the leader decides.
+        if fetch_offset != position:
+            return  # The user has gone elsewhere meanwhile.
+        if self._subscriptions.default_reset_strategy is OffsetResetStrategy.NONE:
+            raise OffsetOutOfRangeError(
+                f"the position {position} of {tp} is out of the log's range, and auto_offset_reset is 'none'"
+            )
+        log.info("position %d of %s is out of range, starting over by auto_offset_reset", position, tp)
+        self._subscriptions.request_offset_reset(tp)
+
+    # ---- Handing out -------------------------------------------------------------------------------------
+    def has_available_fetches(self, end_offsets: Mapping[TopicPartition, int] | None = None) -> bool:
+        return self._buffer.is_available(self._is_bounded(end_offsets or {}))
+
+    def _is_bounded(self, end_offsets: Mapping[TopicPartition, int]) -> Callable[[TopicPartition], bool]:
+        """Whether a partition's position has reached its end."""
+
+        def reached(tp: TopicPartition) -> bool:
+            end, state = end_offsets.get(tp), self._subscriptions.state_or_none(tp)
+            position = None if state is None else state.position
+            return end is not None and position is not None and position.offset >= end
+
+        return reached
+
+    def collect_records(self, max_records: int, update_positions: bool = True) -> Records:
+        """Up to ``max_records`` fetched records; positions move behind them."""
+        records: dict[TopicPartition, list[ConsumerRecord]] = {}
+        remaining = max_records
+
+        def take(completed: CompletedFetch) -> bool:
+            nonlocal remaining
+            taken = completed.fetch_records(remaining)
+            if taken:
+                records.setdefault(completed.partition, []).extend(taken)
+            remaining -= len(taken)
+            return remaining > 0
+
+        moved = self._buffer.collect(take, update_positions=update_positions)
+        self.metrics.records_consumed_total += max_records - remaining
+        return Records(records, moved)
+
+    def collect_columns(
+        self,
+        new_builder: Callable[[], ColumnBuilder],
+        max_records: int | None,
+        end_offsets: Mapping[TopicPartition, int],
+    ) -> Columns:
+        """All that was fetched, up to ``max_records`` and to the partitions' ``end_offsets``, as columns."""
+        builders: dict[TopicPartition, ColumnBuilder] = {}
+        counts: dict[TopicPartition, int] = {}
+        done: set[TopicPartition] = set()
+        remaining = max_records
+        reached = self._is_bounded(end_offsets)
+
+        def take(completed: CompletedFetch) -> bool:
+            nonlocal remaining
+            tp = completed.partition
+            builder = builders.get(tp) or builders.setdefault(tp, new_builder())
+            count = completed.fetch_columns(builder, remaining, end_offsets.get(tp))
+            counts[tp] = counts.get(tp, 0) + count
+            done.add(tp)
+            if remaining is None:
+                return True
+            remaining -= count
+            return remaining > 0
+
+        moved = self._buffer.collect(take, lambda tp: tp in done or reached(tp))
+        self.metrics.records_consumed_total += sum(counts.values())
+        return Columns({tp: builders[tp].finish() for tp, count in counts.items() if count}, moved)
+
+    def clear_buffered_for_unassigned(self) -> None:
+        """Records of partitions that are not assigned any more are of no use."""
+        self._buffer.retain(self._subscriptions.assigned_partitions())
+
+    # ---- The end -----------------------------------------------------------------------------------------
+    def close(self, timer: Timer) -> None:
+        """Close the brokers' fetch sessions, as far as time and connections allow. Twice is once."""
+        if self._closed:
+            return
+        self._closed = True
+        self._buffer.clear()
+        for node_id, session in self._sessions.items():
+            closing = session.notify_close()
+            node = self._metadata.fetch().node_by_id(node_id)
+            if (
+                closing is None
+                or node is None
+                or not self._client.client.is_ready(node, self._clock.monotonic_ms())
+            ):
+                continue
+            self._client.send(node, self._closing_request(closing))
+        try:
+            while self._client.has_pending_requests() and not timer.expired:
+                self._client.poll(timer, disable_wakeup=True)
+        except KafkaError as error:
+            log.debug("while closing fetch sessions: %s", error)
+
+    def _closing_request(self, closing: FetchMetadata) -> FetchRequest:
+        return FetchRequest(
+            max_wait_ms=0, min_bytes=0, session_id=closing.session_id, session_epoch=closing.epoch
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records, and the offsets to go on from of every partition that moved, with records or without."""
+
+    records: dict[TopicPartition, list[ConsumerRecord]]
+    moved: dict[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """As :class:`Records`, in columns."""
+
+    columns: dict[TopicPartition, RecordColumns]
+    moved: dict[TopicPartition, int]
+
+
+def _fetch_topics(partitions: Mapping[TopicPartition, FetchPartition]) -> list[FetchRequest.FetchTopic]:
+    # Consecutive partitions of a topic share an entry; the order between partitions is the order of service.
+    topics: list[FetchRequest.FetchTopic] = []
+    for tp, data in partitions.items():
+        if not topics or topics[-1].topic != tp.topic:
+            topics.append(FetchRequest.FetchTopic(topic=tp.topic, topic_id=data.topic_id, partitions=[]))
+        topics[-1].partitions.append(
+            FetchRequest.FetchPartition(
+                partition=tp.partition,
+                current_leader_epoch=data.current_leader_epoch,
+                fetch_offset=data.fetch_offset,
+                partition_max_bytes=data.max_bytes,
+            )
+        )
+    return topics
+
+
+def _forgotten_topics(
+    forgotten: Sequence[tuple[TopicPartition, UUID]],
+) -> list[FetchRequest.ForgottenTopic]:
+    topics: dict[tuple[str, UUID], list[int]] = {}
+    for tp, topic_id in forgotten:
+        topics.setdefault((tp.topic, topic_id), []).append(tp.partition)
+    return [
+        FetchRequest.ForgottenTopic(topic=topic, topic_id=topic_id, partitions=partitions)
+        for (topic, topic_id), partitions in topics.items()
+    ]

@@ -1,0 +1,516 @@
+"""The consumer that a program uses: topics or partitions in, records or columns out.
+
+Checks arguments, lets one thread at a time in, and turns the wheel: follow metadata, find positions, fetch,
+hand out. Everything else is done by the parts it owns. Does not know: the wire format, sockets.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, ClassVar
+
+from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.consumer.config import DEFAULTS, bootstrap, resolve, servers_text
+from kafkacore.consumer.deserializers import close_deserializer
+from kafkacore.consumer.engine import ConsumerEngine
+from kafkacore.consumer.guard import SingleOwnerGuard
+from kafkacore.consumer.listener import ConsumerRebalanceListener
+from kafkacore.consumer.offset_fetcher import UNKNOWN_OFFSET
+from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy
+from kafkacore.consumer.timer import Timer
+from kafkacore.errors import IllegalStateError, KafkaConfigurationError, KafkaTimeoutError
+from kafkacore.record import ColumnBuilder, RecordColumns
+from kafkacore.structs import OffsetAndTimestamp, OffsetSpec, TopicPartition
+
+_COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
+
+
+class KafkaConsumer:
+    """Reads records from Kafka. Arguments and methods are kafka-python 3.0's; :meth:`poll_arrow` is ours.
+
+    No connection is made before it is needed: by :meth:`poll`, iteration, or a method that must ask a broker.
+    One thread at a time may use a consumer, and only the process that made it; :meth:`wakeup` alone is free.
+
+    Parameters
+    ----------
+    *topics:
+        Topics to subscribe to. Without a group all their partitions are read, also those added later.
+    **configs:
+        See :data:`DEFAULT_CONFIG` for names and defaults.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        For an unknown name (with the nearest one), or a value that cannot be.
+    """
+
+    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(DEFAULTS)
+
+    def __init__(self, *topics: str, **configs: Any) -> None:
+        self._closed = True  # Until all is made, so that a refused argument leaves nothing to warn about.
+        clock: Clock = configs.pop("clock", SYSTEM_CLOCK)
+        self.config = resolve(configs)
+        self._guard = SingleOwnerGuard()
+        client, metadata = bootstrap(self.config, clock)
+        self._engine = ConsumerEngine(self.config, client, metadata, clock, servers_text(self.config))
+        self._closed = False
+        if topics:
+            try:
+                self.subscribe(topics)
+            except BaseException:
+                self.close()
+                raise
+
+    # ---- What to read ------------------------------------------------------------------------------------
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly ``partitions``; those that were assigned before keep their position. None: stop
+        reading.
+
+        Raises
+        ------
+        IllegalStateError
+            If topics are subscribed.
+        TypeError
+            If one is no :class:`TopicPartition`.
+        """
+        wanted = list(partitions)
+        _check_partitions(wanted)
+        with self._guard:
+            self._begin()
+            if not wanted:
+                self._engine.unsubscribe()
+                return
+            self._engine.subscriptions.assign_from_user(wanted)
+            self._engine.fetcher.clear_buffered_for_unassigned()
+            self._engine.metadata.set_topics({tp.topic for tp in wanted})
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions that are read now."""
+        with self._guard:
+            return self._engine.subscriptions.assigned_partitions()
+
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        pattern: str | re.Pattern[str] | None = None,
+        listener: ConsumerRebalanceListener | None = None,
+    ) -> None:
+        """Follow ``topics``, or all topics whose name ``pattern`` matches (from its beginning), now and
+        later.
+
+        Parameters
+        ----------
+        topics, pattern:
+            One of the two. Replaces the subscription before.
+        listener:
+            Told, inside :meth:`poll`, when partitions come and go.
+
+        Raises
+        ------
+        IllegalStateError
+            If partitions are assigned.
+        KafkaConfigurationError
+            With a ``group_id``: groups are not there yet.
+        """
+        with self._guard:
+            self._begin()
+            if self.config["group_id"] is not None:
+                raise KafkaConfigurationError(
+                    f"subscribe() as a member of group {self.config['group_id']!r} needs consumer groups, "
+                    "which kafkacore does not have yet. With group_id=None all partitions of the topics "
+                    "are read; or choose partitions with assign()"
+                )
+            self._engine.subscriptions.subscribe(topics, pattern, listener)
+            if pattern is not None:
+                self._engine.metadata.set_need_all_topics(True)
+            else:
+                self._engine.metadata.set_topics(set(self._engine.subscriptions.subscription))
+            self._engine.follow_anew()
+
+    def subscription(self) -> set[str] | None:
+        """The topics subscribed to; ``None`` without a subscription."""
+        with self._guard:
+            if not self._engine.subscriptions.has_auto_assigned_partitions():
+                return None
+            return set(self._engine.subscriptions.subscription)
+
+    def unsubscribe(self) -> None:
+        """Give up the subscription or the assignment, and all positions."""
+        with self._guard:
+            self._begin()
+            self._engine.unsubscribe()
+
+    # ---- Reading -----------------------------------------------------------------------------------------
+    def poll(
+        self, timeout_ms: float = 0, max_records: int | None = None, update_offsets: bool = True
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Fetched records, at most ``max_records``; empty when none came within ``timeout_ms``.
+
+        Parameters
+        ----------
+        timeout_ms:
+            How long to wait if nothing is there, in milliseconds.
+        max_records:
+            ``max_poll_records`` by default.
+        update_offsets:
+            If false, positions stay, and the next call gives the same records.
+
+        Raises
+        ------
+        OffsetOutOfRangeError, NoOffsetForPartitionError
+            Without ``auto_offset_reset``.
+        CorruptRecordError
+            At a record or batch that breaks the format; again by every call until a :meth:`seek` past it.
+        RecordDeserializationError
+            If a deserializer raised. The position stays before that record.
+        WakeupError
+            If another thread called :meth:`wakeup`.
+        """
+        limit = self.config["max_poll_records"] if max_records is None else max_records
+        _check_poll(timeout_ms, limit)
+        with self._guard:
+            self._begin()
+            return self._engine.poll(
+                Timer(self._engine.clock, timeout_ms),
+                lambda: self._engine.fetcher.collect_records(limit, update_offsets),
+                lambda found: bool(found.records),
+            ).records
+
+    def poll_arrow(
+        self,
+        timeout_ms: float = 0,
+        max_records: int | None = None,
+        columns: Sequence[str] | None = None,
+        timestamp_unit: str = "ms",
+        end_offsets: Mapping[TopicPartition, int] | None = None,
+        timezone: str | None = None,
+    ) -> dict[TopicPartition, RecordColumns]:
+        """As :meth:`poll`, straight into Arrow columns: nothing runs in Python for a record.
+
+        Parameters
+        ----------
+        timeout_ms:
+            As in :meth:`poll`.
+        max_records:
+            Rows of all partitions together; unlimited by default.
+        columns:
+            Of ``offset``, ``timestamp``, ``timestamp_type``, ``key``, ``value``, ``headers``, in the order
+            wanted.
+        timestamp_unit, timezone:
+            ``"ms"`` or ``"us"``, and a time zone's name, of the timestamp column.
+        end_offsets:
+            Partition → offset before which to stop. :meth:`position` is never past it, and reaches it also
+            when the last offsets before it hold no record (compacted, transaction markers); then the call
+            returns at once.
+
+        Returns
+        -------
+        dict
+            Partition → ``RecordColumns``, which pyarrow, polars, pandas take by the Arrow C data interface.
+        """
+        _check_poll(timeout_ms, max_records)
+        names = _COLUMNS if columns is None else tuple(columns)
+        ends = {} if end_offsets is None else dict(end_offsets)
+
+        with self._guard:
+            self._begin()
+            return self._engine.poll(
+                Timer(self._engine.clock, timeout_ms),
+                lambda: self._engine.fetcher.collect_columns(
+                    lambda: ColumnBuilder(names, timestamp_unit=timestamp_unit, timezone=timezone),
+                    max_records,
+                    ends,
+                ),
+                lambda found: bool(found.columns) or self._engine.reached_all(ends),
+                ends,
+            ).columns
+
+    def __iter__(self) -> KafkaConsumer:
+        return self
+
+    def __next__(self) -> ConsumerRecord:
+        """The next record; waits ``consumer_timeout_ms`` for it. The position follows record by record."""
+        iteration = self._engine.iteration
+        record = None if iteration is None else iteration.next_record()
+        return self._poll_for_next() if record is None else record
+
+    def _poll_for_next(self) -> ConsumerRecord:
+        with self._guard:
+            record = None if self._engine.closed else self._engine.next_record()
+        if record is None:
+            raise StopIteration
+        return record
+
+    def wakeup(self) -> None:
+        """Have the call that waits, or else the next one that would, raise :class:`WakeupError`. From any
+        thread.
+        """
+        self._engine.client.wakeup()
+
+    # ---- Positions ---------------------------------------------------------------------------------------
+    def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
+        """The offset of the next record, found out by ``auto_offset_reset`` if there is none yet.
+
+        Parameters
+        ----------
+        timeout_ms:
+            For finding it out; ``request_timeout_ms`` by default.
+
+        Raises
+        ------
+        IllegalStateError
+            If the partition is not assigned.
+        KafkaTimeoutError
+            If it could not be found out in time; names the bootstrap servers.
+        """
+        _check_partitions([partition])
+        with self._guard:
+            self._check_open()
+            return self._engine.position(partition, self._timer(timeout_ms))
+
+    def highwater(self, partition: TopicPartition) -> int | None:
+        """The offset behind the last readable record, as of the last fetch; ``None`` before one."""
+        _check_partitions([partition])
+        with self._guard:
+            return self._engine.subscriptions.state(partition).high_watermark
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on from ``offset``.
+
+        Raises
+        ------
+        ValueError
+            If the offset is negative or the partition is not assigned.
+        """
+        _check_partitions([partition])
+        if not isinstance(offset, int) or offset < 0:
+            raise ValueError(f"an offset is an int of at least 0, not {offset!r}")
+        with self._guard:
+            self._begin()
+            self._check_assigned([partition])
+            self._engine.subscriptions.seek(partition, FetchPosition(offset))
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Go on from the first record there is, of ``partitions`` or of all; looked up when it is needed."""
+        self._seek_by_name(partitions, OffsetResetStrategy.EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Go on behind the last record, of ``partitions`` or of all; looked up when it is needed."""
+        self._seek_by_name(partitions, OffsetResetStrategy.LATEST)
+
+    def _seek_by_name(self, partitions: Sequence[TopicPartition], strategy: OffsetResetStrategy) -> None:
+        _check_partitions(partitions)
+        with self._guard:
+            self._begin()
+            chosen = partitions or self._engine.subscriptions.assigned_partitions()
+            if not chosen:
+                raise ValueError("no partitions are assigned")
+            self._check_assigned(chosen)
+            for partition in chosen:
+                self._engine.subscriptions.request_offset_reset(partition, strategy)
+
+    def _check_assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            if not self._engine.subscriptions.is_assigned(partition):
+                raise ValueError(f"{partition} is not assigned to this consumer")
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out nothing of ``partitions`` until :meth:`resume`; what was fetched of them is kept."""
+        _check_partitions(partitions)
+        with self._guard:
+            self._begin()
+            for partition in partitions:
+                self._engine.subscriptions.pause(partition)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Undo :meth:`pause`."""
+        _check_partitions(partitions)
+        with self._guard:
+            self._begin()
+            for partition in partitions:
+                self._engine.subscriptions.resume(partition)
+
+    def paused(self) -> set[TopicPartition]:
+        with self._guard:
+            return self._engine.subscriptions.paused_partitions()
+
+    # ---- Asking brokers ----------------------------------------------------------------------------------
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each partition, assigned or not.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            If that took longer than ``timeout_ms`` (default: ``request_timeout_ms``).
+        """
+        return self._named_offsets(partitions, OffsetSpec.EARLIEST, timeout_ms)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset behind the last record of each partition; reading committed, the last stable offset.
+
+        Raises as :meth:`beginning_offsets`.
+        """
+        return self._named_offsets(partitions, OffsetSpec.LATEST, timeout_ms)
+
+    def _named_offsets(
+        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, timeout_ms: float | None
+    ) -> dict[TopicPartition, int]:
+        wanted = list(partitions)
+        _check_partitions(wanted)
+        with self._guard:
+            self._check_open()
+            asked = dict.fromkeys(wanted, int(spec))
+            found = self._engine.offsets.fetch_offsets(asked, self._timer(timeout_ms))
+        return {tp: found[tp].offset for tp in asked}
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after a time (ms since the epoch) in each partition; ``None`` where there
+        is none.
+
+        Raises
+        ------
+        ValueError
+            For a negative time.
+        KafkaTimeoutError
+            As :meth:`beginning_offsets`.
+        """
+        _check_partitions(timestamps)
+        asked = {tp: int(timestamp) for tp, timestamp in timestamps.items()}
+        for tp, timestamp in asked.items():
+            if timestamp < 0:
+                raise ValueError(f"the time asked for in {tp} is {timestamp}; it must not be negative")
+        with self._guard:
+            self._check_open()
+            found = self._engine.offsets.fetch_offsets(asked, self._timer(timeout_ms))
+        return {
+            tp: None if found[tp].offset == UNKNOWN_OFFSET else OffsetAndTimestamp(*found[tp]) for tp in asked
+        }
+
+    def topics(self, timeout_ms: float | None = None) -> set[str]:
+        """All topics that this client may see, asked for anew by every call."""
+        with self._guard:
+            self._check_open()
+            return set(self._engine.topics.fetch(self._timer(timeout_ms)))
+
+    def partitions_for_topic(self, topic: str, timeout_ms: float | None = None) -> set[int]:
+        """The topic's partition numbers; empty if it does not exist."""
+        with self._guard:
+            self._check_open()
+            known = self._engine.metadata.fetch().partitions_for_topic(topic)
+            if known:
+                return set(known)
+            return self._engine.topics.fetch(self._timer(timeout_ms), [topic]).get(topic, set())
+
+    # ---- Connection --------------------------------------------------------------------------------------
+    def bootstrap(self, timeout_ms: float | None = None, refresh: bool = False) -> None:
+        """Wait until the cluster is known, asking anew if ``refresh``; :class:`KafkaTimeoutError` after the
+        time.
+        """
+        with self._guard:
+            self._check_open()
+            if self._engine.metadata.fetch().nodes and self.bootstrap_connected() and not refresh:
+                return
+            timer = self._timer(timeout_ms)
+            if not self._engine.client.await_metadata_update(timer):
+                raise KafkaTimeoutError(
+                    f"no broker answered within {timer.timeout_ms:.0f} ms "
+                    f"(bootstrap_servers={self._engine.bootstrap_servers})"
+                )
+
+    def bootstrap_connected(self) -> bool:
+        """Whether a broker has told about the cluster, and a connection is there."""
+        with self._guard:
+            return self._engine.client.is_connected()
+
+    def metrics(self, raw: bool = False) -> dict[str, dict[str, float]]:
+        """Counters since the consumer began, in kafka-python's groups. ``raw`` makes no difference here."""
+        counted = self._engine.fetcher.metrics
+        average = counted.fetch_latency_ms_total / counted.fetch_total if counted.fetch_total else 0.0
+        return {
+            "consumer-fetch-manager-metrics": {
+                "fetch-total": counted.fetch_total,
+                "fetch-latency-avg": average,
+                "fetch-latency-max": counted.fetch_latency_ms_max,
+                "bytes-consumed-total": counted.bytes_consumed_total,
+                "records-consumed-total": counted.records_consumed_total,
+            }
+        }
+
+    # ---- The end -----------------------------------------------------------------------------------------
+    def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:
+        """Close fetch sessions and connections; at most ``timeout_ms`` (default: ``request_timeout_ms``).
+        Idempotent.
+
+        ``autocommit`` is for members of a group.
+        """
+        if self._closed:
+            return
+        if self._guard.in_other_process():
+            self._closed = True  # The parent's sockets are not ours to say good-bye on.
+            return
+        with self._guard:
+            self._closed = True
+            self._engine.close(self._timer(timeout_ms))
+            close_deserializer(self.config["key_deserializer"])
+            close_deserializer(self.config["value_deserializer"])
+
+    def __enter__(self) -> KafkaConsumer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close(autocommit=kind is None)
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._guard.in_other_process():
+            return
+        self._closed = True
+        warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
+        # Without a word to the brokers: a collector's thread must not wait for the network.
+        self._engine.client.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"<KafkaConsumer client_id={self.config['client_id']!r} servers={self._engine.bootstrap_servers}>"
+        )
+
+    def _begin(self) -> None:
+        self._engine.begin()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError("this KafkaConsumer is closed")
+
+    def _timer(self, timeout_ms: float | None) -> Timer:
+        return Timer(
+            self._engine.clock, self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
+        )
+
+
+def _check_partitions(partitions: Iterable[object]) -> None:
+    for partition in partitions:
+        if not isinstance(partition, TopicPartition):
+            raise TypeError(f"a partition must be a TopicPartition, not {partition!r}")
+
+
+def _check_poll(timeout_ms: float, max_records: int | None) -> None:
+    if timeout_ms < 0:
+        raise ValueError("timeout_ms must not be negative")
+    if max_records is not None and (isinstance(max_records, bool) or not isinstance(max_records, int)):
+        raise TypeError("max_records must be an int")
+    if max_records is not None and max_records <= 0:
+        raise ValueError("max_records must be positive")

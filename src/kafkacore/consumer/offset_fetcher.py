@@ -1,0 +1,251 @@
+"""Finds offsets: the first, the last, the one at a time, and where a partition without position starts.
+
+Partitions and timestamps in, offsets out; asks each partition's leader by ListOffsets. Does not know:
+records, commits. (Kafka's ``OffsetFetcher``.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
+
+from kafkacore.client import ClientResponse, Metadata
+from kafkacore.clock import Clock
+from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy, SubscriptionState
+from kafkacore.consumer.timer import Timer
+from kafkacore.errors import (
+    BrokerResponseError,
+    KafkaError,
+    KafkaTimeoutError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    UnsupportedForMessageFormatError,
+    for_code,
+)
+from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
+from kafkacore.structs import IsolationLevel, Node, TopicPartition
+
+log = logging.getLogger(__name__)
+
+UNKNOWN_OFFSET = -1
+_CONSUMER_REPLICA_ID = -1
+
+
+class FoundOffset(NamedTuple):
+    """Timestamp is -1 for an offset that was asked for by name."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class _Answer(NamedTuple):
+    found: dict[TopicPartition, FoundOffset]
+    retry: set[TopicPartition]
+
+
+class OffsetFetcher:
+    """Asks leaders for offsets.
+
+    Parameters
+    ----------
+    client, metadata, subscriptions, clock:
+        Shared with the rest of the consumer.
+    isolation_level:
+        Reading committed, the last offset is the last *stable* one.
+    bootstrap_servers:
+        For the message of a time-out.
+    """
+
+    def __init__(
+        self,
+        client: ConsumerNetworkClient,
+        metadata: Metadata,
+        subscriptions: SubscriptionState,
+        clock: Clock,
+        isolation_level: IsolationLevel,
+        bootstrap_servers: str,
+    ) -> None:
+        self._client = client
+        self._metadata = metadata
+        self._subscriptions = subscriptions
+        self._clock = clock
+        self._isolation_level = isolation_level
+        self._bootstrap_servers = bootstrap_servers
+        self._error: KafkaError | None = None
+
+    # ---- For positions -----------------------------------------------------------------------------------
+    def reset_positions_if_needed(self) -> None:
+        """Start looking up where partitions without position begin. Does not wait.
+
+        Raises
+        ------
+        KafkaError
+            That an earlier look-up met and that trying again will not cure.
+        """
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        now_ms = self._clock.monotonic_ms()
+        needed = self._subscriptions.partitions_needing_reset(now_ms)
+        if not needed:
+            return
+        by_node, homeless = self._group_by_leader({tp: int(strategy) for tp, strategy in needed.items()})
+        if homeless:
+            self._metadata.request_update()
+            self._subscriptions.set_next_retry(homeless, now_ms + self._client.retry_backoff_ms)
+        for node, timestamps in by_node.items():
+            # Neither asked twice while on the way, nor forgotten for good if the answer never comes.
+            self._subscriptions.set_next_retry(timestamps, now_ms + self._client.request_timeout_ms)
+            future = self._send(node, timestamps)
+            strategies = {tp: needed[tp] for tp in timestamps}
+            future.add_callbacks(
+                partial(self._on_reset_answer, strategies), partial(self._on_reset_error, strategies)
+            )
+
+    def _on_reset_answer(
+        self, strategies: Mapping[TopicPartition, OffsetResetStrategy], answer: _Answer
+    ) -> None:
+        self._retry_later(answer.retry)
+        for tp, found in answer.found.items():
+            if found.offset == UNKNOWN_OFFSET:
+                self._retry_later({tp})
+                continue
+            position = FetchPosition(found.offset, found.leader_epoch)
+            if self._subscriptions.maybe_seek_unvalidated(tp, strategies[tp], position):
+                log.info("%s starts at offset %d (%s)", tp, found.offset, strategies[tp].name.lower())
+
+    def _on_reset_error(
+        self, strategies: Mapping[TopicPartition, OffsetResetStrategy], error: BaseException
+    ) -> None:
+        self._retry_later(set(strategies))
+        if not getattr(error, "retriable", False) and isinstance(error, KafkaError):
+            self._error = error
+
+    def _retry_later(self, partitions: set[TopicPartition]) -> None:
+        if partitions:
+            self._metadata.request_update()
+            self._subscriptions.set_next_retry(
+                partitions, self._clock.monotonic_ms() + self._client.retry_backoff_ms
+            )
+
+    # ---- For the user ------------------------------------------------------------------------------------
+    def fetch_offsets(
+        self, timestamps: Mapping[TopicPartition, int], timer: Timer
+    ) -> dict[TopicPartition, FoundOffset]:
+        """Look up each partition's offset for its timestamp, or for a value of :class:`OffsetSpec`.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            If not all leaders answered in time.
+        KafkaError
+            What a broker answered and trying again will not cure.
+        """
+        found: dict[TopicPartition, FoundOffset] = {}
+        remaining = dict(timestamps)
+        last_error: BaseException | None = None
+        while remaining:
+            answers = self._ask(remaining)
+            for future in answers:
+                self._client.poll_until(future, timer)
+            for future in answers:
+                if future.succeeded():
+                    found.update(future.value().found)
+                elif future.failed():
+                    last_error = future.exception()
+                    if not future.is_retriable():
+                        raise last_error
+            remaining = {tp: at for tp, at in timestamps.items() if tp not in found}
+            if not remaining:
+                break
+            if timer.expired:
+                raise KafkaTimeoutError(self._timeout_message(remaining, timer)) from last_error
+            # Leaders unknown, moved or not ready: what is known of them has to change, and its back-off is
+            # ours.
+            self._client.await_metadata_update(timer)
+        return found
+
+    def _timeout_message(self, remaining: Mapping[TopicPartition, int], timer: Timer) -> str:
+        missing = ", ".join(f"{tp.topic}-{tp.partition}" for tp in sorted(remaining)[:5])
+        more = f" and {len(remaining) - 5} more" if len(remaining) > 5 else ""
+        return (
+            f"no offsets of {missing}{more} within {timer.timeout_ms:.0f} ms "
+            f"(bootstrap_servers={self._bootstrap_servers})"
+        )
+
+    def _ask(self, timestamps: Mapping[TopicPartition, int]) -> list[RequestFuture[_Answer]]:
+        for topic in {tp.topic for tp in timestamps}:
+            self._metadata.add_topic(topic)
+        by_node, _ = self._group_by_leader(timestamps)
+        return [self._send(node, wanted) for node, wanted in by_node.items()]
+
+    def _group_by_leader(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> tuple[dict[Node, dict[TopicPartition, int]], set[TopicPartition]]:
+        """Leader → what to ask it, and the partitions whose leader is unknown or out of reach."""
+        cluster = self._metadata.fetch()
+        by_node: dict[Node, dict[TopicPartition, int]] = {}
+        homeless = set()
+        for tp, timestamp in timestamps.items():
+            leader = cluster.leader_for(tp)
+            if leader is None or self._client.is_unavailable(leader):
+                homeless.add(tp)
+            else:
+                by_node.setdefault(leader, {})[tp] = timestamp
+        return by_node, homeless
+
+    def _send(self, node: Node, timestamps: Mapping[TopicPartition, int]) -> RequestFuture[_Answer]:
+        cluster = self._metadata.fetch()
+        topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}
+        for tp, timestamp in timestamps.items():
+            topic = topics.get(tp.topic)
+            if topic is None:
+                topic = topics[tp.topic] = ListOffsetsRequest.ListOffsetsTopic(name=tp.topic, partitions=[])
+            epoch = cluster.leader_epoch(tp)
+            topic.partitions.append(
+                ListOffsetsRequest.ListOffsetsPartition(
+                    partition_index=tp.partition,
+                    current_leader_epoch=-1 if epoch is None else epoch,
+                    timestamp=timestamp,
+                )
+            )
+        request = ListOffsetsRequest(
+            replica_id=_CONSUMER_REPLICA_ID,
+            isolation_level=int(self._isolation_level),
+            topics=list(topics.values()),
+            timeout_ms=int(self._client.request_timeout_ms),
+        )
+        return self._client.send(node, request).compose(self._on_answer)
+
+    def _on_answer(self, response: ClientResponse, future: RequestFuture[_Answer]) -> None:
+        found: dict[TopicPartition, FoundOffset] = {}
+        retry: set[TopicPartition] = set()
+        for topic in response.message.topics:
+            for partition in topic.partitions:
+                tp = TopicPartition(topic.name, partition.partition_index)
+                error = for_code(partition.error_code)
+                if not partition.error_code:
+                    found[tp] = FoundOffset(partition.offset, partition.timestamp, partition.leader_epoch)
+                elif error is UnsupportedForMessageFormatError:
+                    # Messages of before 0.10 have no timestamps: the same as finding none.
+                    found[tp] = FoundOffset(UNKNOWN_OFFSET, -1, -1)
+                elif self._is_retriable(error):
+                    retry.add(tp)
+                elif error is TopicAuthorizationFailedError:
+                    future.fail(error(f"no permission to read topic {tp.topic!r}"))
+                    return
+                else:
+                    future.fail(error(f"while listing offsets of {tp}"))
+                    return
+        if retry:
+            self._metadata.request_update()
+        future.complete(_Answer(found, retry))
+
+    @staticmethod
+    def _is_retriable(error: type[BrokerResponseError]) -> bool:
+        return error.retriable or error is UnknownTopicOrPartitionError

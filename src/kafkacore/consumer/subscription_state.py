@@ -1,0 +1,387 @@
+"""What is read and from where: topics and partitions in, positions out.
+
+A partition is *initializing* until it has a position, *fetching* then, *awaiting reset* while its offset is
+looked up and *awaiting validation* while its leader is asked whether the log still holds the position
+(KIP-320). Does not know: sockets, records, metadata. Not thread-safe: the consumer's owner alone calls it.
+(Kafka's ``SubscriptionState``.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+from kafkacore.consumer.listener import ConsumerRebalanceListener
+from kafkacore.errors import IllegalStateError, NoOffsetForPartitionError
+from kafkacore.structs import OffsetSpec, TopicPartition
+
+MAX_TOPIC_NAME_LENGTH = 249
+_LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+class SubscriptionType(Enum):
+    NONE = "none"
+    AUTO_TOPICS = "topics"
+    AUTO_PATTERN = "pattern"
+    USER_ASSIGNED = "assigned"
+
+
+class OffsetResetStrategy(IntEnum):
+    """Where to start without a usable position; the value is what ListOffsets is asked for."""
+
+    NONE = 0
+    LATEST = int(OffsetSpec.LATEST)
+    EARLIEST = int(OffsetSpec.EARLIEST)
+
+
+class FetchState(Enum):
+    INITIALIZING = "initializing"
+    FETCHING = "fetching"
+    AWAIT_RESET = "awaiting reset"
+    AWAIT_VALIDATION = "awaiting validation"
+
+
+class FetchPosition(NamedTuple):
+    """The offset of the next record, and the leader epoch of the record before it (-1: unknown)."""
+
+    offset: int
+    offset_epoch: int = -1
+
+
+def ensure_valid_topic_name(topic: str) -> None:
+    """Refuse what no broker accepts, before a request is made of it."""
+    if not isinstance(topic, str):
+        raise TypeError(f"a topic name must be a str, not {type(topic).__name__}")
+    legal = _LEGAL_TOPIC_NAME.fullmatch(topic) and topic not in (".", "..")
+    if not legal or len(topic) > MAX_TOPIC_NAME_LENGTH:
+        raise ValueError(
+            f"{topic!r} is no topic name: 1 to {MAX_TOPIC_NAME_LENGTH} of a-z, A-Z, 0-9, '.', '_', '-'"
+        )
+
+
+class TopicPartitionState:
+    """What is known of one assigned partition."""
+
+    __slots__ = (
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "next_retry_ms",
+        "paused",
+        "position",
+        "preferred_read_replica",
+        "preferred_replica_expires_ms",
+        "reset_strategy",
+        "state",
+        "validated_epoch",
+    )
+
+    def __init__(self) -> None:
+        self.state = FetchState.INITIALIZING
+        self.position: FetchPosition | None = None
+        self.paused = False
+        self.high_watermark: int | None = None
+        self.last_stable_offset: int | None = None
+        self.log_start_offset: int | None = None
+        self.reset_strategy = OffsetResetStrategy.NONE
+        self.next_retry_ms = 0.0
+        self.preferred_read_replica: int | None = None
+        self.preferred_replica_expires_ms = 0.0
+        self.validated_epoch = -1
+
+    def is_fetchable(self) -> bool:
+        return self.state is FetchState.FETCHING and not self.paused
+
+    def seek(self, position: FetchPosition) -> None:
+        self.position = position
+        self.state = FetchState.FETCHING
+        self.reset_strategy = OffsetResetStrategy.NONE
+        self.next_retry_ms = 0.0
+
+    def reset(self, strategy: OffsetResetStrategy) -> None:
+        self.state = FetchState.AWAIT_RESET
+        self.reset_strategy = strategy
+        self.position = None
+        self.next_retry_ms = 0.0
+
+
+class SubscriptionState:
+    """The consumer's subscription, its assignment, and where it stands in each partition.
+
+    Parameters
+    ----------
+    default_reset_strategy:
+        ``auto_offset_reset``: what to do for a partition without position.
+    """
+
+    def __init__(self, default_reset_strategy: OffsetResetStrategy = OffsetResetStrategy.LATEST) -> None:
+        self.default_reset_strategy = default_reset_strategy
+        self.subscription_type = SubscriptionType.NONE
+        self.subscription: set[str] = set()
+        self.pattern: re.Pattern[str] | None = None
+        self.listener: ConsumerRebalanceListener | None = None
+        # Ordered: the front is fetched first, and a partition that gave records moves to the back.
+        self._assignment: dict[TopicPartition, TopicPartitionState] = {}
+
+    # ---- What is subscribed ------------------------------------------------------------------------------
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        pattern: str | re.Pattern[str] | None = None,
+        listener: ConsumerRebalanceListener | None = None,
+    ) -> None:
+        """Follow ``topics``, or all topics that ``pattern`` matches; replaces the subscription before.
+
+        Raises
+        ------
+        ValueError
+            Unless exactly one of ``topics`` and ``pattern`` is given, or for an impossible topic name.
+        IllegalStateError
+            If partitions were assigned, or the other kind of subscription is in use.
+        TypeError
+            If ``listener`` is no :class:`ConsumerRebalanceListener`.
+        """
+        if isinstance(topics, str):
+            raise TypeError("topics must be a list of names, not one str")
+        names = set(topics)
+        if bool(names) == (pattern is not None):
+            raise ValueError("subscribe() takes either topics or a pattern, and one of them")
+        if listener is not None and not isinstance(listener, ConsumerRebalanceListener):
+            raise TypeError("listener must be a ConsumerRebalanceListener")
+        for name in names:
+            ensure_valid_topic_name(name)
+        self._set_type(SubscriptionType.AUTO_TOPICS if names else SubscriptionType.AUTO_PATTERN)
+        self.pattern = None if pattern is None else re.compile(pattern)
+        self.subscription = names
+        self.listener = listener
+
+    def subscribe_from_pattern(self, topics: Iterable[str]) -> None:
+        """The topics that the pattern matches now."""
+        self.subscription = {
+            topic for topic in topics if self.pattern is not None and self.pattern.match(topic)
+        }
+
+    def _set_type(self, kind: SubscriptionType) -> None:
+        if self.subscription_type is SubscriptionType.NONE:
+            self.subscription_type = kind
+        elif self.subscription_type is not kind:
+            raise IllegalStateError(
+                "subscribing to topics, subscribing to a pattern and assigning partitions exclude "
+                "each other; call unsubscribe() first"
+            )
+
+    def assign_from_user(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Read exactly ``partitions``; those assigned before keep their position. Whether anything
+        changed.
+        """
+        self._set_type(SubscriptionType.USER_ASSIGNED)
+        return self._assign(partitions)
+
+    def assign_from_subscribed(self, partitions: Iterable[TopicPartition]) -> bool:
+        """The partitions of the subscribed topics, as metadata or a group says. Whether anything changed."""
+        if not self.has_auto_assigned_partitions():
+            raise IllegalStateError("nothing is subscribed")
+        return self._assign(partitions)
+
+    def _assign(self, partitions: Iterable[TopicPartition]) -> bool:
+        before = self._assignment
+        self._assignment = {tp: before.get(tp) or TopicPartitionState() for tp in partitions}
+        return before.keys() != self._assignment.keys()
+
+    def unsubscribe(self) -> None:
+        self.subscription_type = SubscriptionType.NONE
+        self.subscription = set()
+        self.pattern = None
+        self.listener = None
+        self._assignment = {}
+
+    def has_auto_assigned_partitions(self) -> bool:
+        return self.subscription_type in (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
+
+    def assigned_partitions(self) -> set[TopicPartition]:
+        return set(self._assignment)
+
+    def is_assigned(self, partition: TopicPartition) -> bool:
+        return partition in self._assignment
+
+    def state(self, partition: TopicPartition) -> TopicPartitionState:
+        """The state of an assigned partition; :class:`IllegalStateError` for any other."""
+        state = self._assignment.get(partition)
+        if state is None:
+            raise IllegalStateError(f"{partition} is not assigned to this consumer")
+        return state
+
+    def state_or_none(self, partition: TopicPartition) -> TopicPartitionState | None:
+        return self._assignment.get(partition)
+
+    # ---- Positions ---------------------------------------------------------------------------------------
+    def seek(self, partition: TopicPartition, position: FetchPosition) -> None:
+        self.state(partition).seek(position)
+
+    def position(self, partition: TopicPartition) -> FetchPosition | None:
+        return self.state(partition).position
+
+    def set_position(self, partition: TopicPartition, position: FetchPosition) -> None:
+        """Move a position that exists; :class:`IllegalStateError` where there is none to move."""
+        state = self.state(partition)
+        if state.state is not FetchState.FETCHING:
+            raise IllegalStateError(
+                f"cannot move the position of {partition} while it is {state.state.value}"
+            )
+        state.position = position
+
+    def pause(self, partition: TopicPartition) -> None:
+        self.state(partition).paused = True
+
+    def resume(self, partition: TopicPartition) -> None:
+        self.state(partition).paused = False
+
+    def is_paused(self, partition: TopicPartition) -> bool:
+        state = self._assignment.get(partition)
+        return state is not None and state.paused
+
+    def paused_partitions(self) -> set[TopicPartition]:
+        return self._where(lambda state: state.paused)
+
+    def is_fetchable(self, partition: TopicPartition) -> bool:
+        state = self._assignment.get(partition)
+        return state is not None and state.is_fetchable()
+
+    def fetchable_partitions(self) -> list[TopicPartition]:
+        """Partitions with a position that are not paused, the longest not served first."""
+        return [tp for tp, state in self._assignment.items() if state.is_fetchable()]
+
+    def move_to_end(self, partition: TopicPartition) -> None:
+        """Let the others come first next time; it has just given records."""
+        state = self._assignment.pop(partition, None)
+        if state is not None:
+            self._assignment[partition] = state
+
+    def has_all_fetch_positions(self) -> bool:
+        return all(state.state is FetchState.FETCHING for state in self._assignment.values())
+
+    def _where(self, condition: Callable[[TopicPartitionState], bool]) -> set[TopicPartition]:
+        return {tp for tp, state in self._assignment.items() if condition(state)}
+
+    # ---- Reset -------------------------------------------------------------------------------------------
+    def request_offset_reset(
+        self, partition: TopicPartition, strategy: OffsetResetStrategy | None = None
+    ) -> None:
+        """Give up the position; the next poll looks up the one that ``strategy`` (default: the configured)
+        names.
+        """
+        self.state(partition).reset(self.default_reset_strategy if strategy is None else strategy)
+
+    def reset_initializing_positions(self) -> None:
+        """Begin the reset of partitions that have no position yet.
+
+        Raises
+        ------
+        NoOffsetForPartitionError
+            If there are any and ``auto_offset_reset`` is ``none``.
+        """
+        missing = [tp for tp, state in self._assignment.items() if state.state is FetchState.INITIALIZING]
+        if missing and self.default_reset_strategy is OffsetResetStrategy.NONE:
+            raise NoOffsetForPartitionError(
+                f"no position for {', '.join(map(str, missing))} and auto_offset_reset is 'none': "
+                "call seek() first or choose 'earliest' or 'latest'"
+            )
+        for partition in missing:
+            self.request_offset_reset(partition)
+
+    def partitions_needing_reset(self, now_ms: float) -> dict[TopicPartition, OffsetResetStrategy]:
+        """Partitions whose look-up may start now."""
+        return {
+            tp: state.reset_strategy
+            for tp, state in self._assignment.items()
+            if state.state is FetchState.AWAIT_RESET and state.next_retry_ms <= now_ms
+        }
+
+    def is_offset_reset_needed(self, partition: TopicPartition) -> bool:
+        state = self._assignment.get(partition)
+        return state is not None and state.state is FetchState.AWAIT_RESET
+
+    def partitions_needing_validation(self, now_ms: float) -> dict[TopicPartition, FetchPosition]:
+        """Partitions whose position is to be checked with the leader, and may be now."""
+        return {
+            tp: state.position
+            for tp, state in self._assignment.items()
+            if state.state is FetchState.AWAIT_VALIDATION
+            and state.position is not None
+            and state.next_retry_ms <= now_ms
+        }
+
+    def set_next_retry(self, partitions: Iterable[TopicPartition], at_ms: float) -> None:
+        """Neither look up nor validate ``partitions`` again before ``at_ms``."""
+        for partition in partitions:
+            state = self._assignment.get(partition)
+            if state is not None:
+                state.next_retry_ms = at_ms
+
+    def maybe_seek_unvalidated(
+        self, partition: TopicPartition, strategy: OffsetResetStrategy, position: FetchPosition
+    ) -> bool:
+        """Take the answer of a look-up unless the partition moved on meanwhile. Whether it was taken."""
+        state = self._assignment.get(partition)
+        if state is None or state.state is not FetchState.AWAIT_RESET or state.reset_strategy is not strategy:
+            return False
+        state.seek(position)
+        return True
+
+    # ---- Leader epochs (KIP-320) -------------------------------------------------------------------------
+    def maybe_validate_position(self, partition: TopicPartition, current_leader_epoch: int) -> bool:
+        """Have the position checked once for each new leader epoch. Whether a check is under way now."""
+        state = self.state(partition)
+        if state.state is FetchState.AWAIT_VALIDATION:
+            return True
+        if state.state is not FetchState.FETCHING or state.position is None:
+            return False
+        if current_leader_epoch <= state.validated_epoch:
+            return False
+        state.validated_epoch = current_leader_epoch
+        if state.position.offset_epoch < 0 or state.position.offset_epoch >= current_leader_epoch:
+            return False
+        state.state = FetchState.AWAIT_VALIDATION
+        state.next_retry_ms = 0.0
+        return True
+
+    def awaits_validation(self, partition: TopicPartition, position: FetchPosition) -> bool:
+        """Whether it is still ``position`` that is to be validated."""
+        state = self._assignment.get(partition)
+        return (
+            state is not None and state.state is FetchState.AWAIT_VALIDATION and state.position == position
+        )
+
+    def complete_validation(self, partition: TopicPartition, validated: FetchPosition) -> bool:
+        """Go on from ``validated`` unless the position changed meanwhile. Whether it was so."""
+        if not self.awaits_validation(partition, validated):
+            return False
+        self.state(partition).state = FetchState.FETCHING
+        return True
+
+    # ---- Preferred replica (KIP-392) ---------------------------------------------------------------------
+    def update_preferred_read_replica(
+        self, partition: TopicPartition, node_id: int, expires_ms: float
+    ) -> None:
+        state = self.state(partition)
+        state.preferred_read_replica = node_id
+        state.preferred_replica_expires_ms = expires_ms
+
+    def preferred_read_replica(self, partition: TopicPartition, now_ms: float) -> int | None:
+        """The replica that the leader named, until it expires."""
+        state = self._assignment.get(partition)
+        if state is None or state.preferred_read_replica is None:
+            return None
+        if state.preferred_replica_expires_ms <= now_ms:
+            state.preferred_read_replica = None
+        return state.preferred_read_replica
+
+    def clear_preferred_read_replica(self, partition: TopicPartition) -> int | None:
+        """Go back to the leader; the replica that was preferred."""
+        state = self._assignment.get(partition)
+        if state is None:
+            return None
+        replica, state.preferred_read_replica = state.preferred_read_replica, None
+        return replica

@@ -1,0 +1,133 @@
+"""RequestFuture: completed once, listeners told once."""
+
+import threading
+
+import pytest
+
+from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.errors import IllegalStateError, KafkaTimeoutError
+
+
+class Listener:
+    def __init__(self, log, name=""):
+        self.log, self.name = log, name
+
+    def on_success(self, value):
+        self.log.append((self.name, value))
+
+    def on_failure(self, error):
+        self.log.append((self.name, error))
+
+
+def test_succeeded_future_refuses_to_be_completed_again():
+    future = RequestFuture.success(1)
+    with pytest.raises(RuntimeError):
+        future.complete(2)
+    with pytest.raises(RuntimeError):
+        future.fail(ValueError())
+    assert future.value() == 1
+
+
+def test_failed_future_refuses_to_be_completed_again():
+    error = ValueError()
+    future = RequestFuture.failure(error)
+    with pytest.raises(RuntimeError):
+        future.fail(KeyError())
+    with pytest.raises(RuntimeError):
+        future.complete(1)
+    assert future.exception() is error
+
+
+def test_value_before_success_is_an_error():
+    with pytest.raises(RuntimeError):
+        RequestFuture().value()
+    with pytest.raises(RuntimeError):
+        RequestFuture.failure(ValueError()).value()
+
+
+def test_exception_before_failure_is_an_error():
+    with pytest.raises(RuntimeError):
+        RequestFuture().exception()
+    with pytest.raises(RuntimeError):
+        RequestFuture.success(1).exception()
+
+
+@pytest.mark.parametrize("complete", [lambda f: f.complete(7), lambda f: f.fail(KeyError("x"))])
+def test_listeners_added_before_and_after_fire_once_in_order(complete):
+    log = []
+    future = RequestFuture()
+    future.add_listener(Listener(log, "first"))
+    future.add_listener(Listener(log, "second"))
+    complete(future)
+    future.add_listener(Listener(log, "late"))
+    assert [name for name, _ in log] == ["first", "second", "late"]
+
+
+def test_void_result_is_allowed():
+    future = RequestFuture.success(None)
+    assert future.succeeded()
+    assert future.value() is None
+
+
+def test_exception_object_as_value_is_refused():
+    future = RequestFuture()
+    with pytest.raises(TypeError):
+        future.complete(ValueError())
+    assert not future.is_done()
+
+
+def test_compose_passes_success_on():
+    future = RequestFuture()
+    composed = future.compose(lambda value, adapted: adapted.complete(str(value)))
+    future.complete(5)
+    assert composed.value() == "5"
+
+
+def test_compose_passes_failure_through_unmapped():
+    future, error = RequestFuture(), KafkaTimeoutError("late")
+    composed = future.compose(lambda value, adapted: adapted.complete(str(value)))
+    future.fail(error)
+    assert composed.exception() is error
+    assert composed.is_retriable()
+
+
+def test_error_in_an_adapter_fails_the_composed_future():
+    future = RequestFuture()
+
+    def adapter(value, adapted):
+        raise IllegalStateError("bad answer")
+
+    composed = future.compose(adapter)
+    future.complete(5)
+    assert isinstance(composed.exception(), IllegalStateError)
+    assert not composed.is_retriable()
+
+
+def test_chained_future_completes_alike():
+    source, target = RequestFuture(), RequestFuture()
+    source.chain(target)
+    source.complete(3)
+    assert target.value() == 3
+
+
+def test_concurrent_completion_lets_exactly_one_win():
+    future, outcomes = RequestFuture(), []
+    log = []
+    future.add_listener(Listener(log))
+    barrier = threading.Barrier(4)
+
+    def complete(value):
+        barrier.wait()
+        try:
+            future.complete(value)
+            outcomes.append(value)
+        except RuntimeError:
+            pass
+
+    threads = [threading.Thread(target=complete, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(outcomes) == 1
+    assert log == [("", outcomes[0])]
