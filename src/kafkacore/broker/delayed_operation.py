@@ -9,7 +9,7 @@ flag. Does not know: sockets, logs, what an operation answers. Source of the sha
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import count
 from typing import Protocol
 
@@ -134,36 +134,37 @@ class DelayedOperationPurgatory:
             heapq.heapify(self._timer)
 
 
-class ReplicatedLog(Protocol):
-    """The part of a log that a waiting produce looks at."""
+class PendingPartition(Protocol):
+    """One partition of a Produce that is written and not yet safe."""
 
-    @property
-    def high_watermark(self) -> int: ...
+    def outcome(self) -> int | None:
+        """0 when it is safe, an error code when it never will be, ``None`` while nobody knows."""
+        ...
 
 
 class DelayedProduce(DelayedOperation):
-    """A Produce with acks=all that waits until everything it wrote is below the high watermark.
+    """A Produce with acks=all that waits until everything it wrote is below the high watermark, or lost.
 
     Parameters
     ----------
-    waits:
-        Per partition: its log, and the high watermark that means it is safe (last offset + 1).
+    pending:
+        What it wrote.
     answer:
-        Called once, with whether the deadline came first.
+        Called once, when every outcome is known or the deadline has come.
     """
 
     def __init__(
-        self, deadline_ms: float, waits: list[tuple[ReplicatedLog, int]], answer: Callable[[bool], None]
+        self, deadline_ms: float, pending: Sequence[PendingPartition], answer: Callable[[], None]
     ) -> None:
         super().__init__(deadline_ms)
-        self._waits = waits
+        self._pending = pending
         self._answer = answer
 
     def can_complete(self) -> bool:
-        return all(log.high_watermark >= required for log, required in self._waits)
+        return all(partition.outcome() is not None for partition in self._pending)
 
     def on_complete(self, expired: bool) -> None:
-        self._answer(expired)
+        self._answer()
 
 
 class DelayedFetch(DelayedOperation):

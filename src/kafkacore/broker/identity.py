@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from kafkacore.broker.state_file import StateFile
+from kafkacore.broker.disk import Disk
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 
@@ -25,7 +25,7 @@ def random_id(clock: Clock) -> str:
             return text
 
 
-def load_or_create_cluster_id(data_dir: Path, node_id: int, clock: Clock) -> str:
+def load_or_create_cluster_id(data_dir: Path, node_id: int, clock: Clock, disk: Disk) -> str:
     """The cluster id of ``data_dir``.
 
     Raises
@@ -33,17 +33,18 @@ def load_or_create_cluster_id(data_dir: Path, node_id: int, clock: Clock) -> str
     KafkaConfigurationError
         The folder belongs to another node id.
     """
-    file = StateFile(data_dir / FILE_NAME)
-    lines = [line for line in (file.read() or "").splitlines() if line and not line.startswith("#")]
+    path = data_dir / FILE_NAME
+    text = disk.read_file(path).decode("utf-8", "replace") if disk.exists(path) else ""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     found = dict(line.split("=", 1) for line in lines if "=" in line)
     stored_node = found.get("node.id", str(node_id))
     if stored_node != str(node_id):
         raise KafkaConfigurationError(
-            f"{file.path} is of node.id {stored_node}, this broker has node.id {node_id}"
+            f"{path} is of node.id {stored_node}, this broker has node.id {node_id}"
         )
     cluster_id = found.get("cluster.id")
     if not cluster_id:
         cluster_id = random_id(clock)
         found |= {"cluster.id": cluster_id, "node.id": str(node_id), "version": "1"}
-        file.write("".join(f"{name}={found[name]}\n" for name in sorted(found)))
+        disk.write_file(path, "".join(f"{name}={found[name]}\n" for name in sorted(found)).encode())
     return cluster_id

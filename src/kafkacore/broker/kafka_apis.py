@@ -12,6 +12,7 @@ from typing import Any
 
 from kafkacore.broker.handlers import (
     api_versions,
+    create_partitions,
     create_topics,
     delete_topics,
     describe_cluster,
@@ -50,6 +51,7 @@ HANDLERS: tuple[ApiHandler, ...] = (
     init_producer_id.HANDLER,
     offset_for_leader_epoch.HANDLER,
     describe_configs.HANDLER,
+    create_partitions.HANDLER,
     describe_cluster.HANDLER,
 )
 

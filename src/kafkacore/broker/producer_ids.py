@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kafkacore.broker.state_file import StateFile
+from kafkacore.broker.disk import Disk
 from kafkacore.errors import KafkaStorageError
 
 BLOCK_SIZE = 1000
@@ -24,28 +24,33 @@ class ProducerIdManager:
     ----------
     data_dir:
         Folder in which the end of the last block taken is kept.
+    disk:
+        Reads and writes it.
     """
 
-    def __init__(self, data_dir: Path) -> None:
-        self._file = StateFile(data_dir / FILE_NAME)
+    def __init__(self, data_dir: Path, disk: Disk) -> None:
+        self._path = data_dir / FILE_NAME
+        self._disk = disk
         self._next = self._block_end = self._load()
 
     def _load(self) -> int:
-        text = self._file.read()
-        if text is None:
+        try:
+            text = self._disk.read_file(self._path)
+        except FileNotFoundError:
             return 0
         try:
             block_end = json.loads(text)["next_block_start"]
         except (ValueError, KeyError, TypeError) as error:
-            raise KafkaStorageError(f"{self._file.path} cannot be read: {error}") from None
+            raise KafkaStorageError(f"{self._path} cannot be read: {error}") from None
         if not isinstance(block_end, int) or block_end < 0:
-            raise KafkaStorageError(f"{self._file.path}: next_block_start is {block_end!r}")
+            raise KafkaStorageError(f"{self._path}: next_block_start is {block_end!r}")
         return block_end
 
     def next_producer_id(self) -> int:
         """An id that nobody has been given before; ``OSError`` if a new block cannot be written."""
         if self._next == self._block_end:
-            self._file.write(json.dumps({"next_block_start": self._block_end + BLOCK_SIZE}) + "\n")
+            state = {"next_block_start": self._block_end + BLOCK_SIZE}
+            self._disk.write_file(self._path, json.dumps(state).encode() + b"\n")
             self._block_end += BLOCK_SIZE
         producer_id = self._next
         self._next += 1

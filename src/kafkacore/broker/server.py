@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.disk import Disk
 from kafkacore.broker.identity import load_or_create_cluster_id
 from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.log import LogManager
@@ -48,6 +49,8 @@ class KafkaBroker:
         What to serve, where.
     clock:
         Time, handed on to every part.
+    disk:
+        The file system, handed on likewise.
     on_stopped:
         Called from the network thread when it ends, whatever the reason.
     """
@@ -57,10 +60,12 @@ class KafkaBroker:
         config: BrokerConfig,
         *,
         clock: Clock = SYSTEM_CLOCK,
+        disk: Disk | None = None,
         on_stopped: Callable[[], None] = lambda: None,
     ) -> None:
         self.config = config
         self._clock = clock
+        self._disk = disk or Disk()
         self._on_stopped = on_stopped
         self._log_manager: LogManager | None = None
         self._server: SocketServer | None = None
@@ -101,13 +106,17 @@ class KafkaBroker:
         self._thread.start()
 
     def _assemble(self, listener: socket.socket) -> SocketServer:
-        config, clock = self.config, self._clock
+        config, clock, disk = self.config, self._clock, self._disk
         config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         # The log manager first: it takes the folder's lock.
         self._log_manager = LogManager(
-            config.data_dir, clock=clock, default_config=config.topic_defaults(), flush=config.flush
+            config.data_dir,
+            clock=clock,
+            disk=disk,
+            default_config=config.topic_defaults(),
+            flush=config.flush,
         )
-        self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock)
+        self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock, disk)
         selector = Selector(
             clock,
             max_receive_size=config.socket_request_max_bytes,
@@ -125,7 +134,7 @@ class KafkaBroker:
             port=self.port,
             topics=topics,
             replica_manager=replica_manager,
-            producer_ids=ProducerIdManager(config.data_dir),
+            producer_ids=ProducerIdManager(config.data_dir, disk),
         )
         return SocketServer(
             listener,

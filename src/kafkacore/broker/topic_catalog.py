@@ -122,6 +122,21 @@ class TopicCatalog:
             if topic_id not in self._names_by_id:
                 return topic_id
 
+    def grow(self, name: str, partition_count: int, *, validate_only: bool = False) -> None:
+        """Give an existing topic ``partition_count`` partitions, more than it has.
+
+        Raises
+        ------
+        InvalidPartitionsError
+            More than this broker may have.
+        """
+        topic = self._log_manager.topics()[name]
+        added = partition_count - topic.partition_count
+        self._check_partition_count(partition_count, added)
+        if not validate_only:
+            self._log_manager.create_partitions(name, partition_count)
+            self._partition_count += added
+
     def delete(self, name: str) -> None:
         """Remove a topic and its records; :class:`UnknownTopicOrPartitionError` if there is none."""
         topic = self.get(name)

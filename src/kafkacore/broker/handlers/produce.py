@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.delayed_operation import DelayedProduce, ReplicatedLog
+from kafkacore.broker.delayed_operation import DelayedProduce
 from kafkacore.broker.request import (
     ANSWERED_LATER,
     ApiHandler,
@@ -20,6 +20,7 @@ from kafkacore.broker.request import (
     error_message,
 )
 from kafkacore.errors import (
+    BrokerResponseError,
     InvalidRecordError,
     InvalidRequestError,
     InvalidRequiredAcksError,
@@ -27,6 +28,7 @@ from kafkacore.errors import (
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
+    for_code,
 )
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
 from kafkacore.record import Compression, read_batch_headers
@@ -40,6 +42,28 @@ _PartitionResponse = ProduceResponse.PartitionProduceResponse
 _TopicResponse = ProduceResponse.TopicProduceResponse
 
 
+class _Pending:
+    """A partition that is written and waits to be safe; what its answer will be is in ``answer``."""
+
+    def __init__(
+        self, answer: Any, topic_partition: TopicPartition, log: Any, required: int, services: BrokerServices
+    ) -> None:
+        self.answer = answer
+        self.topic_partition = topic_partition
+        self._log = log
+        self._required = required
+        self._services = services
+
+    def outcome(self) -> int | None:
+        try:
+            # A topic made anew under the old name has another log.
+            if self._services.topics.log(self.topic_partition) is not self._log:
+                return UnknownTopicOrPartitionError.errno
+            return 0 if self._log.high_watermark >= self._required else None
+        except BrokerResponseError as error:
+            return error.errno
+
+
 class _Produce:
     """One Produce on its way: the answers so far, and what the rest of them waits for."""
 
@@ -47,9 +71,7 @@ class _Produce:
         self.request = request
         self.services = services
         self.response = ProduceResponse()
-        self.waits: list[tuple[ReplicatedLog, int]] = []
-        self.waiting: list[tuple[Any, ReplicatedLog, int]] = []
-        self.watched: list[TopicPartition] = []
+        self.pending: list[_Pending] = []
         self.first_error: Exception | None = None
 
     def append_all(self) -> None:
@@ -88,9 +110,7 @@ class _Produce:
             log_start_offset=info.log_start_offset,
         )
         if acks == ACKS_ALL:
-            self.waits.append((log, info.last_offset + 1))
-            self.waiting.append((answer, log, info.last_offset + 1))
-            self.watched.append(topic_partition)
+            self.pending.append(_Pending(answer, topic_partition, log, info.last_offset + 1, self.services))
         return answer
 
     def _check_replicas(self, name: str, acks: int) -> None:
@@ -106,13 +126,14 @@ class _Produce:
                 f"min.insync.replicas of {name} is {wanted}, this cluster has one node"
             )
 
-    def answer(self, expired: bool) -> None:
-        if expired:
-            for answer, log, required in self.waiting:
-                if log.high_watermark < required:
-                    answer.error_code = RequestTimedOutError.errno
-                    answer.error_message = RequestTimedOutError.message
-                    answer.base_offset = -1
+    def answer(self) -> None:
+        for pending in self.pending:
+            outcome = pending.outcome()
+            if outcome != 0:
+                error = RequestTimedOutError if outcome is None else for_code(outcome)
+                pending.answer.error_code = error.errno
+                pending.answer.error_message = error.message
+                pending.answer.base_offset = -1
         self.request.respond(self.response)
 
 
@@ -128,11 +149,13 @@ def handle(request: Request, services: BrokerServices) -> Any:
             raise CloseConnectionError(f"Produce with acks=0 failed: {produce.first_error}")
         request.respond(None)
         return ANSWERED_LATER
-    if not produce.waits:
+    if not produce.pending:
         return produce.response
     deadline_ms = services.clock.monotonic_ms() + max(message.timeout_ms, 0)
-    request.operation = DelayedProduce(deadline_ms, produce.waits, produce.answer)
-    services.replica_manager.produce_purgatory.try_complete_else_watch(request.operation, produce.watched)
+    request.operation = DelayedProduce(deadline_ms, produce.pending, produce.answer)
+    services.replica_manager.produce_purgatory.try_complete_else_watch(
+        request.operation, [pending.topic_partition for pending in produce.pending]
+    )
     return ANSWERED_LATER
 
 
