@@ -1,1 +1,22 @@
-"""record."""
+"""Record batches: bytes in, records or columns out; records in, a sealed batch out.
+
+Does not know: messages, sockets, partitions.
+"""
+
+from kafkacore.record.batch import Record, RecordBatch, read_batches, validate_batch
+from kafkacore.record.builder import RecordBatchBuilder
+from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE, Compression
+from kafkacore.record.header import BatchHeader, assign_offset, read_batch_headers
+
+__all__ = [
+    "DEFAULT_MAX_DECOMPRESSED_SIZE",
+    "BatchHeader",
+    "Compression",
+    "Record",
+    "RecordBatch",
+    "RecordBatchBuilder",
+    "assign_offset",
+    "read_batch_headers",
+    "read_batches",
+    "validate_batch",
+]

@@ -170,7 +170,7 @@ cdef class Cursor:
         self.pos += size
         return 0
 
-    # ---- What a message is made of: a length, then that much -----------------------------------------
+    # ---- What a message is made of: a length, then that much --------------------------------------------
     cpdef Py_ssize_t read_length(self, bint compact, bint short_length=False) except? -1:
         """A length that the bytes left can hold, or -1 for null.
 

@@ -142,7 +142,7 @@ cdef class Writer:
             PyBuffer_Release(&view)
 
     cpdef int write_piece(self, buffer) except -1:
-        """``buffer`` itself, by reference, as the next piece; no length. It must not change until it is sent."""
+        """``buffer`` itself, by reference, as the next piece; no length. It must not change."""
         cdef Py_ssize_t size = memoryview(buffer).nbytes
         self.seal()
         if size > 0:
@@ -156,7 +156,7 @@ cdef class Writer:
         cdef const char *text = PyUnicode_AsUTF8AndSize(value, &size)
         return self.copy_in(text, size)
 
-    # ---- What a message is made of: a length, then that much ----------------------------------------
+    # ---- What a message is made of: a length, then that much --------------------------------------------
     cpdef int write_length(self, Py_ssize_t size, bint compact, bint short_length=False) except -1:
         """A length, -1 for null; as ``Cursor.read_length`` reads it."""
         if size < -1 or size > (MAX_INT16 if short_length and not compact else MAX_INT32):

@@ -1,0 +1,41 @@
+"""RecordBatch and Record for Cython callers."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kafkacore.record.header cimport BatchHeader
+from kafkacore.record.parse cimport RecordFields
+from kafkacore.record.payload cimport Payload
+
+cdef class RecordBatch(BatchHeader):
+    # The batch as it came, and its records decompressed (the same for no compression, NULL until the first
+    # use).
+    cdef Payload source
+    cdef Payload records
+    cdef const uint8_t *records_at
+    cdef const uint8_t *records_end
+    cdef Py_ssize_t max_decompressed_size
+
+    cdef int open(self) except -1
+    cdef int fail(self, int error, int32_t index) except -1
+    cdef int64_t timestamp_of(self, RecordFields *fields) noexcept nogil
+
+
+cdef class Record:
+    cdef Payload payload
+    cdef RecordFields fields
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp
+    cdef RecordBatch batch
+
+
+cdef class RecordIterator:
+    cdef RecordBatch batch
+    cdef const uint8_t *pos
+    cdef int32_t index
+
+
+cdef class BatchIterator:
+    cdef Payload payload
+    cdef Py_ssize_t at
+    cdef Py_ssize_t max_decompressed_size
+    cdef bint check_crcs

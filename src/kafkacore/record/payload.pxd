@@ -1,0 +1,12 @@
+"""Memory that records are read from, and the object that owns it."""
+
+from cpython.buffer cimport Py_buffer
+from libc.stdint cimport uint8_t
+
+cdef class Payload:
+    cdef object owner
+    cdef Py_buffer view
+    cdef const uint8_t *data
+    cdef Py_ssize_t size
+
+    cdef object slice(self, Py_ssize_t start, Py_ssize_t end)
