@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from integration.apache_kafka import ApacheKafka, started_in_scratch_folder
+from integration.java_peer import JavaPeer, started_java_peer
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +18,17 @@ def apache_kafka() -> Iterator[ApacheKafka]:
     """
     with started_in_scratch_folder() as kafka:
         yield kafka
+
+
+@pytest.fixture(scope="session")
+def java_peer() -> Iterator[JavaPeer]:
+    """Kafka's Java clients in one JVM for the whole run."""
+    with started_java_peer() as peer:
+        yield peer
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What lies in tests/integration needs Java and Apache Kafka's jars, and says so by its marker."""
+    for item in items:
+        if "integration" in item.path.parts:
+            item.add_marker("integration")

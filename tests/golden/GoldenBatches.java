@@ -71,7 +71,8 @@ public final class GoldenBatches {
                 new SimpleRecord(T0 * 1000, null, bytes("c")), new SimpleRecord(T0 - 1, null, bytes("d")))));
         save("v2-high-base-offset", records(Compression.NONE, 0x7FFF_FFFF_FFL, 41, -1, (short) -1, -1, false));
         save("v2-idempotent", records(Compression.NONE, 0, 0, 4711, (short) 7, 2_147_483_646, false));
-        save("v2-transactional-lz4", records(Compression.lz4().build(), 100, 3, Long.MAX_VALUE, (short) 32767, 0, true));
+        save("v2-transactional-lz4",
+            records(Compression.lz4().build(), 100, 3, Long.MAX_VALUE, (short) 32767, 0, true));
         save("v2-transaction-commit-marker", marker(ControlRecordType.COMMIT));
         save("v2-transaction-abort-marker", marker(ControlRecordType.ABORT));
         save("v2-leader-change", MemoryRecords.withLeaderChangeMessage(9, T0, 2, ByteBuffer.allocate(256),
@@ -99,7 +100,7 @@ public final class GoldenBatches {
         all.set("cases", cases);
         DefaultPrettyPrinter printer = new DefaultPrettyPrinter();
         printer.indentArraysWith(DefaultIndenter.SYSTEM_LINEFEED_INSTANCE);
-        Files.write(folder.resolve("golden.json"), (json.writer(printer).writeValueAsString(all) + "\n").getBytes(StandardCharsets.UTF_8));
+        Files.write(folder.resolve("golden.json"), bytes(json.writer(printer).writeValueAsString(all) + "\n"));
     }
 
     // ---- What goes in ---------------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ public final class GoldenBatches {
             random.nextBytes(value);
             records.add(new SimpleRecord(T0 + i, bytes("key " + i % 7), value));
         }
-        records.add(new SimpleRecord(T0 + 40, bytes("repeated"), "0123456789".repeat(7_000).getBytes(StandardCharsets.UTF_8)));
+        records.add(new SimpleRecord(T0 + 40, bytes("repeated"), bytes("0123456789".repeat(7_000))));
         return records;
     }
 
@@ -158,7 +159,8 @@ public final class GoldenBatches {
         return Compression.of(codec).build();
     }
 
-    private static MemoryRecords build(int magic, CompressionType codec, TimestampType type, List<SimpleRecord> records) {
+    private static MemoryRecords build(int magic, CompressionType codec, TimestampType type,
+                                       List<SimpleRecord> records) {
         long logAppendTime = type == TimestampType.LOG_APPEND_TIME ? T0 + 5_000 : RecordBatch.NO_TIMESTAMP;
         try (MemoryRecordsBuilder builder = MemoryRecords.builder(
                 ByteBuffer.allocate(1024), (byte) magic, compression(codec), type, 0L, logAppendTime)) {
@@ -188,8 +190,8 @@ public final class GoldenBatches {
         }
     }
 
-    private static MemoryRecords filter(MemoryRecords from, MemoryRecords.RecordFilter.BatchRetention retention, int keepEach) {
-        ByteBufferOutputStream out = new ByteBufferOutputStream(1024);
+    private static MemoryRecords filter(MemoryRecords from, MemoryRecords.RecordFilter.BatchRetention retention,
+                                        int keepEach) {
         MemoryRecords.RecordFilter filter = new MemoryRecords.RecordFilter(T0, 0) {
             @Override
             protected BatchRetentionResult checkBatchRetention(RecordBatch batch) {
@@ -203,7 +205,6 @@ public final class GoldenBatches {
         };
         ByteBuffer buffer = from.filterTo(filter, ByteBuffer.allocate(4096), BufferSupplier.NO_CACHING).outputBuffer();
         buffer.flip();
-        assert out.position() == 0;
         return MemoryRecords.readableRecords(buffer);
     }
 

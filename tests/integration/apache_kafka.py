@@ -118,9 +118,6 @@ class ApacheKafka:
             "num.network.threads": "2",
             "num.io.threads": "2",
             "num.partitions": "1",
-            # After a kill, the controller waits this long before the broker may register again.
-            "broker.session.timeout.ms": "3000",
-            "broker.heartbeat.interval.ms": "500",
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",

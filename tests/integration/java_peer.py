@@ -57,6 +57,7 @@ class JavaPeer:
 
     def __init__(self, errors: IO[bytes]) -> None:
         self._errors = errors
+        self._number = 0
         self._process = subprocess.Popen(
             java_command("Peer", jvm=["-Xmx512m"]),
             stdin=subprocess.PIPE,
@@ -145,19 +146,23 @@ class JavaPeer:
         return chosen
 
     def _ask(self, command: str, servers: str, **arguments: object) -> dict[str, Any]:
-        line = json.dumps({"command": command, "bootstrap_servers": servers, **arguments})
+        # Numbered: a test that was broken off leaves an answer behind, which is not the next one's.
+        self._number += 1
+        numbered = {"command": command, "number": self._number, "bootstrap_servers": servers, **arguments}
+        line = json.dumps(numbered)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # the missing answer tells of it, with the reason
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        parsed = json.loads(answer) if answer else {"error": "the Java program has ended"}
+        parsed: dict[str, Any] = {}
+        while parsed.get("number") != self._number:
+            answer = self._process.stdout.readline()
+            parsed = json.loads(answer) if answer else {"error": "it has ended", "number": self._number}
         if "error" in parsed:
             self._errors.seek(0)
             said = self._errors.read()[-8000:].decode(errors="replace")
             raise JavaToolError(f"{command} against {servers}: {parsed['error']}\n{said}")
-        assert isinstance(parsed, dict)
         return parsed
 
 

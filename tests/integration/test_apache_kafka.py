@@ -10,7 +10,8 @@ from integration.jars import JavaToolError, kafka_clients_jar, run_java
 
 
 def test_topic_is_there_after_a_kill_and_a_restart(tmp_path: Path) -> None:
-    with ApacheKafka(tmp_path) as kafka:
+    # After a kill, the controller waits this long before the broker may register again.
+    with ApacheKafka(tmp_path, {"broker.session.timeout.ms": "3000"}) as kafka:
         servers = ("--bootstrap-server", kafka.bootstrap_servers)
         run_java(
             "org.apache.kafka.tools.TopicCommand",

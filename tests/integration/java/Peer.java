@@ -49,13 +49,15 @@ public final class Peer {
         PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
+            JsonNode command = JSON.readTree(line);
             ObjectNode answer = JSON.createObjectNode();
             try {
-                run(JSON.readTree(line), answer);
+                run(command, answer);
             } catch (Exception e) {
                 answer = JSON.createObjectNode().put("error", String.valueOf(e));
                 e.printStackTrace();
             }
+            answer.set("number", command.get("number"));
             out.write(JSON.writeValueAsBytes(answer));
             out.write('\n');
             out.flush();
@@ -78,7 +80,8 @@ public final class Peer {
 
     private static void createTopic(JsonNode command) throws Exception {
         Map<String, String> config = new HashMap<>();
-        command.path("config").fields().forEachRemaining(entry -> config.put(entry.getKey(), entry.getValue().asText()));
+        command.path("config").fields().forEachRemaining(
+            entry -> config.put(entry.getKey(), entry.getValue().asText()));
         try (Admin admin = Admin.create(clientConfig(command))) {
             NewTopic topic = new NewTopic(command.get("topic").asText(), command.get("partitions").asInt(), (short) 1);
             admin.createTopics(List.of(topic.configs(config))).all().get(limit(command), TimeUnit.MILLISECONDS);
@@ -172,7 +175,13 @@ public final class Peer {
     private static Map<String, Object> clientConfig(JsonNode command) {
         Map<String, Object> config = new HashMap<>();
         config.put("bootstrap.servers", command.get("bootstrap_servers").asText());
-        command.path("client_config").fields().forEachRemaining(entry -> config.put(entry.getKey(), entry.getValue().asText()));
+        // A broker that does not answer is to be reported, not waited for: everything ends in half a minute.
+        config.put("request.timeout.ms", "10000");
+        config.put("default.api.timeout.ms", "20000");
+        config.put("delivery.timeout.ms", "30000");
+        config.put("max.block.ms", "20000");
+        command.path("client_config").fields().forEachRemaining(
+            entry -> config.put(entry.getKey(), entry.getValue().asText()));
         return config;
     }
 
