@@ -120,7 +120,9 @@ class KafkaBroker:
         selector = Selector(
             clock,
             max_receive_size=config.socket_request_max_bytes,
-            connections_max_idle_ms=config.connections_max_idle_ms,
+            connections_max_idle_ms=None
+            if config.connections_max_idle_ms < 0
+            else config.connections_max_idle_ms,
         )
         topics = TopicCatalog(self._log_manager, config, clock)
         replica_manager = ReplicaManager(topics, clock, selector.wakeup)

@@ -20,7 +20,7 @@ from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import CloseConnectionError, Request
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaProtocolError
-from kafkacore.network import NetworkSend, Selector
+from kafkacore.network import ChannelState, NetworkSend, Selector
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ MAX_WAIT_MS = 1000.0
 class _Connection:
     """One client: the request in work, and those read ahead of their turn."""
 
-    __slots__ = ("id", "is_busy", "is_muted", "is_pumping", "pending", "request")
+    __slots__ = ("id", "is_busy", "is_gone", "is_muted", "is_pumping", "pending", "request")
 
     def __init__(self, connection_id: str) -> None:
         self.id = connection_id
@@ -40,6 +40,8 @@ class _Connection:
         self.request: Request | None = None
         #: A request is being handled, or waits, or its response is not yet written.
         self.is_busy = False
+        #: The peer has hung up: what it said before is still done, but nothing is answered.
+        self.is_gone = False
         self.is_muted = False
         self.is_pumping = False
 
@@ -101,11 +103,15 @@ class SocketServer:
         self._selector.poll(self._wait_ms(timeout_ms))
         for _, accepted, address in self._selector.accepted:
             self._on_accepted(accepted, address)
+        disconnected = self._selector.disconnected
+        for connection_id in disconnected:
+            if connection_id in self._connections:
+                self._connections[connection_id].is_gone = True
         for receive in self._selector.completed_receives:
             self._on_receive(receive)
         for send in self._selector.completed_sends:
             self._on_sent(send.destination_id)
-        for connection_id, state in self._selector.disconnected.items():
+        for connection_id, state in disconnected.items():
             self._on_disconnected(connection_id, state)
         self._replica_manager.complete_delayed()
         self._replica_manager.expire_delayed(self._clock.monotonic_ms())
@@ -152,11 +158,15 @@ class SocketServer:
             connection.is_busy = False
             self._pump(connection)
 
-    def _on_disconnected(self, connection_id: str, state: Any) -> None:
+    def _on_disconnected(self, connection_id: str, state: ChannelState) -> None:
         connection = self._connections.get(connection_id)
-        if connection is not None:
-            logger.debug("%s disconnected: %s", connection_id, state)
-            self._forget(connection)
+        if connection is None:
+            return
+        if isinstance(state.error, KafkaProtocolError):
+            logger.warning("closed %s: %s", connection_id, state.reason)
+        else:
+            logger.debug("%s is gone: %s", connection_id, state.reason)
+        self._forget(connection)
 
     # ---- Requests
     # -----------------------------------------------------------------------------------------------
@@ -173,7 +183,9 @@ class SocketServer:
         self._mute_if_ahead(connection)
 
     def _mute_if_ahead(self, connection: _Connection) -> None:
-        if connection.id in self._connections and connection.is_muted != bool(connection.pending):
+        if connection.id not in self._connections or connection.is_gone:
+            return
+        if connection.is_muted != bool(connection.pending):
             connection.is_muted = bool(connection.pending)
             (self._selector.mute if connection.is_muted else self._selector.unmute)(connection.id)
 
@@ -196,7 +208,7 @@ class SocketServer:
         connection.request = None
         if connection.id not in self._connections:
             return
-        if pieces is None:
+        if pieces is None or connection.is_gone:
             connection.is_busy = False
             self._pump(connection)
         else:

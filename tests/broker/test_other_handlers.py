@@ -1,0 +1,124 @@
+"""ApiVersions, FindCoordinator, InitProducerId, DescribeCluster; and requests that no handler gets to see."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
+from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
+from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
+from model.broker_harness import BrokerHarness
+
+from kafkacore.broker.kafka_apis import HANDLERS
+from kafkacore.broker.request import CloseConnectionError
+from kafkacore.errors import InvalidRequestError, MalformedMessageError, UnsupportedVersionError
+from kafkacore.protocol import decode_response
+
+CLIENT = {"client_software_name": "kafkacore", "client_software_version": "1.0"}
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_lists_what_is_served(broker: BrokerHarness, version: int) -> None:
+    request = ApiVersionsRequest(**CLIENT) if version >= 3 else ApiVersionsRequest()
+    response = broker.ask(request, version)
+    assert response.error_code == 0
+    served = {k.api_key: (k.min_version, k.max_version) for k in response.api_keys}
+    assert served == {h.request_class.API_KEY: (h.min_version, h.max_version) for h in HANDLERS}
+    assert served[18] == (0, 4)
+    assert served[0] == (3, 13)
+    assert served[1] == (4, 18)
+
+
+@pytest.mark.parametrize("handler", HANDLERS, ids=lambda h: h.request_class.NAME)
+def test_every_advertised_version_is_one_that_the_protocol_has(handler: Any) -> None:
+    assert handler.min_version >= handler.request_class.MIN_VERSION
+    assert handler.max_version <= handler.request_class.MAX_VERSION
+
+
+@pytest.mark.parametrize("version", [5, 9, 32767, -1])
+def test_api_versions_of_the_future_is_answered_as_version_0_with_our_range(
+    broker: BrokerHarness, version: int
+) -> None:
+    payload = struct.pack(">hhi", 18, version, 4711) + b"\xff\xfe anything the future may bring"
+    answers: list[bytes] = []
+    broker.apis.handle(
+        "c", memoryview(payload), lambda _, pieces: answers.append(b"".join(bytes(p) for p in pieces or []))
+    )
+    correlation_id, response = decode_response(answers[0], ApiVersionsRequest, 0)
+    assert correlation_id == 4711
+    assert response.error_code == UnsupportedVersionError.errno
+    assert [(k.api_key, k.min_version, k.max_version) for k in response.api_keys] == [(18, 0, 4)]
+
+
+@pytest.mark.parametrize("name", ["", "-kafka", "kafka core", "kafka\n"])
+def test_api_versions_refuses_a_client_software_name_that_is_none(broker: BrokerHarness, name: str) -> None:
+    response = broker.ask(ApiVersionsRequest(client_software_name=name, client_software_version="1"))
+    assert response.error_code == InvalidRequestError.errno
+
+
+@pytest.mark.parametrize(("api_key", "version"), [(11, 0), (0, 2), (0, 14), (1, 3), (32767, 0), (-1, 0)])
+def test_request_that_is_not_served_hangs_up(broker: BrokerHarness, api_key: int, version: int) -> None:
+    payload = struct.pack(">hhih", api_key, version, 1, -1) + bytes(64)
+    with pytest.raises(CloseConnectionError):
+        broker.apis.handle("c", memoryview(payload), lambda *_: None)
+
+
+@pytest.mark.parametrize("size", range(12))
+def test_request_cut_in_its_header_is_malformed(broker: BrokerHarness, size: int) -> None:
+    payload = (struct.pack(">hhih", 3, 9, 1, 4) + b"test")[:size]
+    with pytest.raises(MalformedMessageError):
+        broker.apis.handle("c", memoryview(payload), lambda *_: None)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_this_node_coordinates_every_group(broker: BrokerHarness, version: int) -> None:
+    if version < 4:
+        response = broker.ask(FindCoordinatorRequest(key="g"), version)
+        assert (response.error_code, response.node_id, response.port) == (0, 1, 9092)
+        return
+    found = broker.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g", "h"]), version).coordinators
+    assert [(c.key, c.error_code, c.node_id, c.host, c.port) for c in found] == [
+        ("g", 0, 1, "127.0.0.1", 9092),
+        ("h", 0, 1, "127.0.0.1", 9092),
+    ]
+
+
+def test_coordinator_of_a_transaction_is_refused_with_a_sentence(broker: BrokerHarness) -> None:
+    (found,) = broker.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])).coordinators
+    assert (found.error_code, found.node_id) == (InvalidRequestError.errno, -1)
+    assert "not served" in found.error_message
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_each_idempotent_producer_gets_an_id_of_its_own(broker: BrokerHarness, version: int) -> None:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+    first, second = broker.ask(request, version), broker.ask(request, version)
+    assert (first.error_code, first.producer_epoch) == (0, 0)
+    assert first.producer_id >= 0
+    assert second.producer_id != first.producer_id
+
+
+def test_transactional_producer_is_refused(broker: BrokerHarness) -> None:
+    response = broker.ask(InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000))
+    assert (response.error_code, response.producer_id) == (InvalidRequestError.errno, -1)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_describe_cluster_describes_this_node(broker: BrokerHarness, version: int) -> None:
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    response = broker.ask(request, version)
+    assert (response.error_code, response.cluster_id, response.controller_id) == (
+        0,
+        "test-cluster-id-000001",
+        1,
+    )
+    assert [(b.broker_id, b.host, b.port) for b in response.brokers] == [(1, "127.0.0.1", 9092)]
+    assert response.cluster_authorized_operations == 8096
+
+
+def test_describe_cluster_of_controllers_is_refused(broker: BrokerHarness) -> None:
+    assert broker.ask(DescribeClusterRequest(endpoint_type=2)).error_code == 114
+    assert broker.ask(DescribeClusterRequest(endpoint_type=3)).error_code == 115

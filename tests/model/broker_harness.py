@@ -1,0 +1,99 @@
+"""The broker without sockets: a request in, its response out, through the real codecs and handlers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from model.memory_log import MemoryLog, MemoryLogManager
+
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.disk import Disk
+from kafkacore.broker.kafka_apis import KafkaApis
+from kafkacore.broker.producer_ids import ProducerIdManager
+from kafkacore.broker.replica_manager import ReplicaManager
+from kafkacore.broker.request import BrokerServices, Request
+from kafkacore.broker.topic_catalog import TopicCatalog
+from kafkacore.protocol import decode_response, encode_request
+from kafkacore.record import Compression, RecordBatchBuilder
+from kafkacore.structs import TopicPartition
+from kafkacore.testing import VirtualClock
+
+
+class Answer:
+    """What came back for one request; ``message`` is ``None`` until something has."""
+
+    def __init__(self) -> None:
+        self.message: Any = None
+        self.correlation_id = -1
+        self.count = 0
+        self.request: Request | None = None
+
+
+class BrokerHarness:
+    """Everything of a broker above the socket, on memory and on a virtual clock."""
+
+    def __init__(self, tmp_path: Path, **config: Any) -> None:
+        self.clock = VirtualClock()
+        self.log_manager = MemoryLogManager()
+        self.config = BrokerConfig.from_properties({"data_dir": tmp_path, "port": 0, **config})
+        self.wakeups = 0
+        self.topics = TopicCatalog(self.log_manager, self.config, self.clock)  # type: ignore[arg-type]
+        self.replica_manager = ReplicaManager(self.topics, self.clock, self._wakeup)
+        self.topics.on_removed = self.replica_manager.partition_changed
+        self.services = BrokerServices(
+            config=self.config,
+            clock=self.clock,
+            cluster_id="test-cluster-id-000001",
+            host="127.0.0.1",
+            port=9092,
+            topics=self.topics,
+            replica_manager=self.replica_manager,
+            producer_ids=ProducerIdManager(tmp_path, Disk()),
+        )
+        self.apis = KafkaApis(self.services)
+        self._correlation_id = 0
+
+    def _wakeup(self) -> None:
+        self.wakeups += 1
+
+    def send(self, message: Any, version: int) -> Answer:
+        """Give a request to the broker; the answer fills in when there is one."""
+        self._correlation_id += 1
+        correlation_id = self._correlation_id
+        payload = b"".join(bytes(piece) for piece in encode_request(message, version, correlation_id, "test"))
+        answer = Answer()
+
+        def on_response(request: Request, pieces: list[Any] | None) -> None:
+            answer.count += 1
+            if pieces is not None:
+                body = b"".join(bytes(piece) for piece in pieces)
+                answer.correlation_id, answer.message = decode_response(body, type(message), version)
+                assert answer.correlation_id == correlation_id
+
+        answer.request = self.apis.handle("test", memoryview(payload), on_response)
+        return answer
+
+    def ask(self, message: Any, version: int | None = None) -> Any:
+        """A request that is answered at once; its response message."""
+        answer = self.send(message, message.MAX_VERSION if version is None else version)
+        assert answer.count == 1, "not answered at once"
+        return answer.message
+
+    def log(self, topic: str, partition: int = 0) -> MemoryLog:
+        return self.log_manager.logs[TopicPartition(topic, partition)]
+
+    def settle(self) -> None:
+        """What the network thread does after each wait."""
+        self.replica_manager.complete_delayed()
+        self.replica_manager.expire_delayed(self.clock.monotonic_ms())
+
+
+def batch(
+    *values: bytes, timestamp: int = 1000, compression: Compression = Compression.NONE, **close: Any
+) -> bytes:
+    """One record batch with a record for each value, timestamps rising by one."""
+    builder = RecordBatchBuilder(1 << 20, compression)
+    for index, value in enumerate(values):
+        builder.append(timestamp + index, None, value)
+    return bytes(builder.close(**close))

@@ -1,0 +1,145 @@
+"""The broker's storage as a list in memory: the slow, obvious version of ``kafkacore.broker.log``.
+
+``sync`` decides when the high watermark moves, so that a test can stand between an append and its safety.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kafkacore.record import assign_offset, read_batches
+from kafkacore.structs import TopicPartition
+
+
+class Topic(NamedTuple):
+    name: str
+    topic_id: UUID
+    partition_count: int
+    configs: dict[str, str]
+
+
+class Appended(NamedTuple):
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool = False
+
+
+class Fetched(NamedTuple):
+    records: memoryview
+
+
+class Found(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int = 0
+
+
+class MemoryLog:
+    """One partition. ``failure`` is raised by every touch once it is set."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[int, int, bytes]] = []
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.synced = 0
+        self.failure: Exception | None = None
+        self.sync_at_once = True
+
+    @property
+    def high_watermark(self) -> int:
+        if self.failure is not None:
+            raise self.failure
+        return self.synced
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.synced
+
+    def sync(self) -> None:
+        self.synced = self.log_end_offset
+
+    def append(self, records: memoryview, *, now_ms: int) -> Appended:
+        if self.failure is not None:
+            raise self.failure
+        batch = bytearray(records)
+        assign_offset(batch, self.log_end_offset, 0)
+        first, last = self.log_end_offset, next(iter(read_batches(batch))).last_offset
+        self.batches.append((first, last, bytes(batch)))
+        self.log_end_offset = last + 1
+        if self.sync_at_once:
+            self.sync()
+        return Appended(first, last, -1, self.log_start_offset)
+
+    def read(
+        self,
+        start_offset: int,
+        max_bytes: int,
+        *,
+        min_one_message: bool = True,
+        max_offset: int | None = None,
+    ) -> Fetched:
+        limit = self.synced if max_offset is None else max_offset
+        taken = b""
+        for _, last, batch in self.batches:
+            if last < start_offset or last >= limit:
+                continue
+            if len(taken) + len(batch) > max_bytes and not (min_one_message and not taken):
+                break
+            taken += batch
+        return Fetched(memoryview(taken))
+
+    def _records(self) -> list[tuple[int, int]]:
+        return [
+            (record.timestamp, record.offset)
+            for _, _, batch in self.batches
+            for whole in read_batches(batch)
+            for record in whole
+        ]
+
+    def offset_for_timestamp(self, timestamp: int) -> Found | None:
+        return next((Found(t, o) for t, o in self._records() if t >= timestamp), None)
+
+    def offset_of_max_timestamp(self) -> Found | None:
+        records = self._records()
+        best = max((t for t, _ in records), default=None)
+        return next((Found(t, o) for t, o in records if t == best), None)
+
+
+class MemoryLogManager:
+    """All partitions; what ``LogManager`` is to the broker."""
+
+    def __init__(self) -> None:
+        self.topic_states: dict[str, Topic] = {}
+        self.logs: dict[TopicPartition, MemoryLog] = {}
+        self.on_high_watermark: Callable[[TopicPartition, int], None] | None = None
+        self.failure: OSError | None = None
+
+    def topics(self) -> dict[str, Any]:
+        return self.topic_states
+
+    def create_topic(self, name: str, partition_count: int, topic_id: UUID, configs: dict[str, str]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.topic_states[name] = Topic(name, topic_id, partition_count, dict(configs))
+        for partition in range(partition_count):
+            self.logs[TopicPartition(name, partition)] = MemoryLog()
+
+    def create_partitions(self, name: str, count: int) -> None:
+        topic = self.topic_states[name]
+        self.topic_states[name] = topic._replace(partition_count=count)
+        for partition in range(topic.partition_count, count):
+            self.logs[TopicPartition(name, partition)] = MemoryLog()
+
+    def delete_topic(self, name: str) -> None:
+        for partition in range(self.topic_states.pop(name).partition_count):
+            del self.logs[TopicPartition(name, partition)]
+
+    def log(self, topic_partition: TopicPartition) -> MemoryLog | None:
+        return self.logs.get(topic_partition)
+
+    def close(self) -> None:
+        pass
