@@ -1,3 +1,6 @@
+from kafkacore.record.batch cimport Record
+
+
 cdef class ConsumerRecord:
     cdef readonly object topic
     cdef readonly int partition
@@ -6,7 +9,7 @@ cdef class ConsumerRecord:
     cdef readonly long long offset
     cdef readonly long long timestamp
     # The lazy record while anything of it is unread.
-    cdef object _record
+    cdef Record _record
     cdef object _key
     cdef object _value
     cdef object _headers
@@ -17,7 +20,7 @@ cdef class ConsumerRecord:
 
 cdef class RecordReader:
     cdef object _records
-    cdef object _pending
+    cdef Record _pending
     cdef object _topic
     cdef object _key_deserializer
     cdef object _value_deserializer
@@ -26,4 +29,4 @@ cdef class RecordReader:
     cdef int _timestamp_type
     cdef readonly bint failed_in_deserializer
 
-    cdef ConsumerRecord _make(self, object record)
+    cdef ConsumerRecord _make(self, Record record)

@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
-Deserialize = Callable[[str, list[tuple[str, bytes | None]], bytes | None], Any]
+_Deserialize = Callable[[str, list[tuple[str, bytes | None]], bytes | None], Any]
 
 class ConsumerRecord:
     _fields: ClassVar[tuple[str, ...]]
@@ -57,8 +57,8 @@ class RecordReader:
         batch: Any,
         topic: str,
         partition: int,
-        key_deserializer: Deserialize | None = None,
-        value_deserializer: Deserialize | None = None,
+        key_deserializer: _Deserialize | None = None,
+        value_deserializer: _Deserialize | None = None,
     ) -> None: ...
     def read(self, out: list[ConsumerRecord], limit: int, from_offset: int) -> bool: ...
     @property

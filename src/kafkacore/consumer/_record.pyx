@@ -6,6 +6,8 @@ are made at once, so that its error comes out of ``poll``. Does not know: batche
 network.
 """
 
+from kafkacore.record.batch cimport Record
+
 _FIELDS = (
     "topic", "partition", "leader_epoch", "offset", "timestamp", "timestamp_type", "key", "value", "headers",
     "checksum", "serialized_key_size", "serialized_value_size", "serialized_header_size",
@@ -75,7 +77,7 @@ cdef class ConsumerRecord:
     @property
     def headers(self):
         if self._headers is _UNREAD:
-            self._headers = list(self._record.headers)
+            self._headers = self._record.headers
         return self._headers
 
     @property
@@ -85,13 +87,13 @@ cdef class ConsumerRecord:
     @property
     def serialized_key_size(self):
         if self._key_size is None:
-            self._key_size = _size_of(self._record.key)
+            self._key_size = self._record.fields.key_size
         return self._key_size
 
     @property
     def serialized_value_size(self):
         if self._value_size is None:
-            self._value_size = _size_of(self._record.value)
+            self._value_size = self._record.fields.value_size
         return self._value_size
 
     @property
@@ -183,21 +185,19 @@ cdef class RecordReader:
         tried again by the next call.
         """
         cdef Py_ssize_t count = 0
-        cdef ConsumerRecord made
         while count < limit:
             if self._pending is None:
                 self.failed_in_deserializer = False
                 self._pending = next(self._records, None)
                 if self._pending is None:
                     return True
-            if <long long> self._pending.offset >= from_offset:
-                made = self._make(self._pending)
-                out.append(made)
+            if self._pending.offset >= from_offset:
+                out.append(self._make(self._pending))
                 count += 1
             self._pending = None
         return False
 
-    cdef ConsumerRecord _make(self, object record):
+    cdef ConsumerRecord _make(self, Record record):
         cdef ConsumerRecord made = ConsumerRecord.__new__(ConsumerRecord)
         made.topic = self._topic
         made.partition = self._partition
@@ -210,7 +210,7 @@ cdef class RecordReader:
         if self._key_deserializer is None and self._value_deserializer is None:
             return made
         self.failed_in_deserializer = True
-        made._headers = list(record.headers)
+        made._headers = record.headers
         if self._key_deserializer is not None:
             made._key = self._key_deserializer(self._topic, made._headers, record.key)
         if self._value_deserializer is not None:

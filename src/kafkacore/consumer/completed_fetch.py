@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kafkacore.consumer._record import ConsumerRecord, Deserialize, RecordReader
-from kafkacore.consumer.deserializers import RecordDeserializationError
+from kafkacore.consumer._record import ConsumerRecord, RecordReader
+from kafkacore.consumer.deserializers import Deserialize, RecordDeserializationError
 from kafkacore.errors import CorruptRecordError, KafkaError
 from kafkacore.protocol.generated.fetch import FetchResponse
 from kafkacore.record import ColumnBuilder, RecordBatch, read_batches
@@ -56,7 +56,7 @@ class CompletedFetch:
         "_aborted_producer_ids",
         "_batch",
         "_batches",
-        "_error",
+        "_broken",
         "_options",
         "_reader",
         "data",
@@ -95,7 +95,7 @@ class CompletedFetch:
         )
         self._batch: RecordBatch | None = None
         self._reader: RecordReader | None = None
-        self._error: CorruptRecordError | None = None
+        self._broken: tuple[str, int] | None = None
         aborted = data.aborted_transactions or ()
         self._aborted = deque(sorted((one.first_offset, one.producer_id) for one in aborted))
         self._aborted_producer_ids: set[int] = set()
@@ -104,7 +104,7 @@ class CompletedFetch:
         """Nothing of it is wanted any more; let the buffers go."""
         self.is_consumed = True
         self._batches = iter(())
-        self._batch = self._reader = self._error = None
+        self._batch = self._reader = self._broken = None
         self.data.records = None
 
     # ---- Batches -----------------------------------------------------------------------------------------
@@ -145,16 +145,16 @@ class CompletedFetch:
         self._batch = self._reader = None
 
     def _corrupt(self, error: CorruptRecordError) -> CorruptRecordError:
-        """The error as the user sees it, every time until a seek."""
-        offset = self.next_fetch_offset if error.offset is None else error.offset
-        self._error = CorruptRecordError(error.reason, self.partition, offset)
-        self._error.__cause__ = error
-        return self._error
+        """Remember what is wrong; the error as the user sees it, now and every time until a seek."""
+        # A broken record is reported by its batch's offset; what came before it has been handed out.
+        offset = max(self.next_fetch_offset, -1 if error.offset is None else error.offset)
+        self._broken = (error.reason, offset)
+        return CorruptRecordError(error.reason, self.partition, offset)
 
     def _raise_again(self) -> None:
-        if self._error is not None:
-            error = CorruptRecordError(self._error.reason, self.partition, self._error.offset)
-            raise error from self._error
+        if self._broken is not None:
+            reason, offset = self._broken
+            raise CorruptRecordError(reason, self.partition, offset)
 
     # ---- As records --------------------------------------------------------------------------------------
     def fetch_records(self, max_records: int) -> list[ConsumerRecord]:
@@ -189,16 +189,13 @@ class CompletedFetch:
         # Out of the field while it reads: after a Ctrl-C in a deserializer the batch is begun again,
         # nothing is lost.
         reader, self._reader = self._reader, None
-        if reader is None:
-            options = self._options
-            reader = RecordReader(
-                batch, *self.partition, options.key_deserializer, options.value_deserializer
-            )
         try:
+            if reader is None:
+                reader = self._new_reader(batch)
             exhausted = reader.read(records, limit, self.next_fetch_offset)
         except Exception as error:  # a deserializer may raise anything
             self._advance(records, before)
-            if reader.failed_in_deserializer:
+            if reader is not None and reader.failed_in_deserializer:
                 self._reader = reader
                 assert reader.pending_offset is not None, "the refused record is kept"
                 raise RecordDeserializationError(self.partition, reader.pending_offset) from error
@@ -209,6 +206,10 @@ class CompletedFetch:
         self._reader = reader
         if exhausted:
             self._finish_batch()
+
+    def _new_reader(self, batch: RecordBatch) -> RecordReader:
+        options = self._options
+        return RecordReader(batch, *self.partition, options.key_deserializer, options.value_deserializer)
 
     def _advance(self, records: list[ConsumerRecord], before: int) -> None:
         if len(records) > before:

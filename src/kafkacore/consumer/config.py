@@ -1,6 +1,7 @@
 """The consumer's settings: keyword arguments in, a checked dictionary out, and the client made of it.
 
-Names and defaults are kafka-python's. What all clients share is in ``client.config``; here is what only a consumer has.
+Names and defaults are kafka-python's. What all clients share is in ``client.config``; here is what only a
+consumer has.
 """
 
 from __future__ import annotations

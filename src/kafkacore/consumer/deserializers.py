@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kafkacore.consumer._record import Deserialize
 from kafkacore.errors import SerializationError
 from kafkacore.structs import TopicPartition
+
+#: Topic, headers, data → object.
+Deserialize = Callable[[str, list[tuple[str, bytes | None]], bytes | None], Any]
 
 
 class RecordDeserializationError(SerializationError):

@@ -350,9 +350,7 @@ class SubscriptionState:
     def awaits_validation(self, partition: TopicPartition, position: FetchPosition) -> bool:
         """Whether it is still ``position`` that is to be validated."""
         state = self._assignment.get(partition)
-        return (
-            state is not None and state.state is FetchState.AWAIT_VALIDATION and state.position == position
-        )
+        return state is not None and state.state is FetchState.AWAIT_VALIDATION and state.position == position
 
     def complete_validation(self, partition: TopicPartition, validated: FetchPosition) -> bool:
         """Go on from ``validated`` unless the position changed meanwhile. Whether it was so."""
