@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from integration.apache_kafka import ApacheKafka, started_in_scratch_folder
 from integration.java_peer import JavaPeer, started_java_peer
+
+if TYPE_CHECKING:
+    from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +22,15 @@ def apache_kafka() -> Iterator[ApacheKafka]:
     """
     with started_in_scratch_folder() as kafka:
         yield kafka
+
+
+@pytest.fixture(scope="session")
+def our_broker() -> Iterator[EmbeddedBroker]:
+    """Our broker in a process of its own, one for the whole run, that keeps records of any age."""
+    from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+    with EmbeddedBroker(log_retention_ms=-1) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")

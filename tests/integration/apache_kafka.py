@@ -126,6 +126,8 @@ class ApacheKafka:
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
+            # The tests' records have timestamps of long ago; retention would take them 30 s after the start.
+            "log.retention.ms": "-1",
             "log.cleaner.dedupe.buffer.size": "8388608",
             # Records of up to 1 MB, and what their batch adds.
             "message.max.bytes": "4194304",

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
 
-import pytest
 from integration.apache_kafka import ApacheKafka
 
-from kafkacore.testing import EmbeddedBroker
+from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 API_VERSIONS = 18
 UNSUPPORTED_VERSION = 35
-
-
-@pytest.fixture(scope="module")
-def our_broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker() as broker:
-        yield broker
 
 
 def exchange(servers: str, request: bytes) -> bytes:

@@ -5,22 +5,14 @@ Each producer writes one topic, all five codecs into the same log; each consumer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from integration.clients import CLIENT_NAMES, CODECS, Client, clients
 from integration.java_peer import JavaPeer, Received, Sample
 from integration.samples import T0, by_place, edge_samples, expected, sized_samples
 
-from kafkacore.testing import EmbeddedBroker
+from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 PARTITIONS = 3
-
-
-@pytest.fixture(scope="module")
-def our_broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker() as broker:
-        yield broker
 
 
 class Writings:

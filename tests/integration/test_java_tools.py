@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from integration.jars import run_java
 
-from kafkacore.testing import EmbeddedBroker
+from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 CONSOLE_PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
-
-
-@pytest.fixture(scope="module")
-def our_broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker() as broker:
-        yield broker
 
 
 def tool(broker: EmbeddedBroker, name: str, *args: str, stdin: bytes | None = None) -> list[str]:

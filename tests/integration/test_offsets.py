@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 from integration.apache_kafka import ApacheKafka
@@ -11,15 +10,9 @@ from integration.java_peer import JavaPeer, Offsets, Sample
 from integration.samples import T0
 
 from kafkacore import KafkaConsumer, TopicPartition
-from kafkacore.testing import EmbeddedBroker
+from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 PARTITIONS = 3
-
-
-@pytest.fixture(scope="module")
-def our_broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker() as broker:
-        yield broker
 
 
 def samples(codec: str) -> list[Sample]:

@@ -1,0 +1,46 @@
+"""The examples run as they stand, each as a program of its own against our broker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+#: Run by tests/spark, which has a Spark session to spare.
+ELSEWHERE = {"spark_stream.py"}
+
+
+def run_example(name: str, *args: str) -> list[str]:
+    """Lines that the example printed; it must end well, within a minute and without a warning."""
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *args]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    return done.stdout.decode().splitlines()
+
+
+@pytest.fixture(scope="module")
+def greeted(our_broker: EmbeddedBroker) -> list[str]:
+    """Arguments that name a topic, written by the producer's example."""
+    arguments = [our_broker.bootstrap_servers, "greetings"]
+    assert run_example("produce.py", *arguments) == [f"greetings partition 0 offset {n}" for n in range(10)]
+    return arguments
+
+
+def test_consume_prints_what_produce_sent(greeted: list[str]) -> None:
+    assert run_example("consume.py", *greeted) == [f"0 {n} b'{n}' b'hello {n}'" for n in range(10)]
+
+
+def test_arrow_reads_what_produce_sent(greeted: list[str]) -> None:
+    lines = run_example("arrow.py", *greeted)
+    assert lines[-1].startswith("10 records, ")
+    assert "value: binary" in lines
+
+
+def test_every_example_is_run_by_a_test() -> None:
+    tested = {"produce.py", "consume.py", "arrow.py"} | ELSEWHERE
+    assert {file.name for file in EXAMPLES.glob("*.py")} == tested
