@@ -30,6 +30,7 @@ from kafkacore.broker.request import (
     ApiHandler,
     BrokerServices,
     CloseConnectionError,
+    OnResponse,
     Request,
 )
 from kafkacore.protocol import decode_request_header, encode_response
@@ -54,9 +55,6 @@ HANDLERS: tuple[ApiHandler, ...] = (
     create_partitions.HANDLER,
     describe_cluster.HANDLER,
 )
-
-#: Answers a frame: the request, and the pieces of its response without the size; ``None`` when there is none.
-OnResponse = Callable[[Request, "list[Any] | None"], None]
 
 
 class KafkaApis:

@@ -78,6 +78,10 @@ class Request:
         self.on_response(self, response)
 
 
+#: Answers a frame: the request, and the pieces of its response without the size; ``None`` when there is none.
+OnResponse = Callable[[Request, "list[Any] | None"], None]
+
+
 class CloseConnectionError(Exception):
     """The only answer left is to hang up: an error on acks=0, or a request that cannot be answered."""
 

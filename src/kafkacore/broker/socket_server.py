@@ -13,14 +13,16 @@ from __future__ import annotations
 import logging
 import socket
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import CloseConnectionError, Request
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaProtocolError
 from kafkacore.network import ChannelState, NetworkSend, Selector
+
+if TYPE_CHECKING:
+    from kafkacore.broker.kafka_apis import KafkaApis
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,160 @@
+"""The broker as a process: ready when it says so, gone when it is told to, and never left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafkacore.broker.process import BrokerProcess, BrokerProcessError
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaConfigurationError
+
+COMMAND = [sys.executable, "-m", "kafkacore.broker"]
+LIMIT_SECONDS = 30
+
+
+def api_versions_error(port: int, version: int) -> int:
+    """Ask the broker what it speaks, byte by byte; the error code of its answer."""
+    with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) as client:
+        request = struct.pack(">hhih", 18, version, 7, -1)
+        client.sendall(struct.pack(">i", len(request)) + request)
+        with client.makefile("rb") as stream:
+            (size,) = struct.unpack(">i", stream.read(4))
+            correlation_id, error = struct.unpack_from(">ih", stream.read(size))
+            assert correlation_id == 7
+            return int(error)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_broker_serves_when_start_returns_and_ends_with_its_block(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data") as broker:
+        assert broker.bootstrap_servers == f"127.0.0.1:{broker.port}"
+        assert broker.port > 0
+        assert api_versions_error(broker.port, 0) == 0
+        assert api_versions_error(broker.port, 99) == 35
+        pid = broker.pid
+        assert is_alive(pid)
+        assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+    assert not is_alive(pid)
+    assert broker.log_path.exists()
+
+
+def test_restart_keeps_folder_port_and_cluster(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        before = (broker.port, broker.cluster_id, broker.pid)
+        broker.kill()
+        assert not broker.is_running
+        broker.start()
+        assert (broker.port, broker.cluster_id) == before[:2]
+        assert broker.pid != before[2]
+        broker.restart()
+        assert (broker.port, broker.cluster_id) == before[:2]
+        assert api_versions_error(broker.port, 0) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_stops_the_broker_with_status_0(tmp_path: Path, number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "--data-dir", str(tmp_path), "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        assert ready["event"] == "ready"
+        assert ready["pid"] == process.pid
+        assert ready["data_dir"] == str(tmp_path)
+        # A client in the middle of a sentence does not keep the broker.
+        with socket.create_connection((ready["host"], ready["port"])) as client:
+            client.sendall(b"\0")
+            process.send_signal(number)
+            assert process.wait(LIMIT_SECONDS) == 0
+
+
+def test_broker_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from kafkacore.broker.process import BrokerProcess\n"
+        f"broker = BrokerProcess({str(tmp_path)!r}).start()\n"
+        "print(broker.pid, broker.port, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        assert parent.stdout is not None
+        pid, port = map(int, parent.stdout.readline().split())
+        assert api_versions_error(port, 0) == 0
+        parent.kill()
+        parent.wait(LIMIT_SECONDS)
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_SECONDS * 1000
+    while is_alive(pid) and SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
+        SYSTEM_CLOCK.sleep_ms(20)
+    assert not is_alive(pid)
+
+
+def test_second_broker_on_the_same_folder_is_refused_with_the_reason(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as first:
+        with pytest.raises(BrokerProcessError, match=r"ended with status 1.*(lock|use)") as refused:
+            BrokerProcess(tmp_path).start()
+        assert str(first.log_path) in str(refused.value)
+        assert api_versions_error(first.port, 0) == 0
+
+
+def test_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(BrokerProcessError, match="cannot start"):
+            BrokerProcess(tmp_path, listen=f"127.0.0.1:{port}").start()
+
+
+def test_wrong_configuration_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(KafkaConfigurationError, match="unknown broker property"):
+        BrokerProcess(tmp_path, no_such_thing=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--listen", "0.0.0.0:0"], "allow.remote"),
+        (["--config", "num.partitions"], "name=value"),
+        (["--config", "nonsense=1"], "unknown broker property"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_a_sentence_and_status_2(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    done = subprocess.run(
+        [*COMMAND, "--data-dir", str(tmp_path), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_broker_that_was_never_started_has_no_address(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    with pytest.raises(BrokerProcessError, match="not been started"):
+        _ = broker.bootstrap_servers
+    broker.stop()
+    broker.kill()
+    assert not broker.is_running

@@ -1,0 +1,255 @@
+"""The broker's sockets against real ones: order, muting, hanging up, and bytes that are no request."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kafkacore.broker.delayed_operation import DelayedFetch
+from kafkacore.broker.replica_manager import ReplicaManager
+from kafkacore.broker.request import CloseConnectionError, OnResponse, Request
+from kafkacore.broker.socket_server import SocketServer
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import MalformedMessageError
+from kafkacore.network import Selector
+
+TURNS = 200
+
+
+class ScriptedApis:
+    """Echoes a request: ``wait`` when told, ``close`` and ``bad`` never, ``quiet`` without an answer."""
+
+    def __init__(self, replica_manager: ReplicaManager) -> None:
+        self._purgatory = replica_manager.fetch_purgatory
+        self.handled: list[bytes] = []
+        self.released: set[bytes] = set()
+
+    def handle(self, connection_id: str, payload: memoryview, on_response: OnResponse) -> Request:
+        body = bytes(payload)
+        self.handled.append(body)
+        request = Request(connection_id, 0, 0, 0, None, None, lambda r, pieces: on_response(r, pieces))
+        if body.startswith(b"wait"):
+            request.operation = DelayedFetch(
+                SYSTEM_CLOCK.monotonic_ms() + 60_000,
+                lambda: body in self.released,
+                lambda: request.respond([body]),
+            )
+            self._purgatory.try_complete_else_watch(request.operation, ["key"])
+        elif body == b"close":
+            raise CloseConnectionError("the request says so")
+        elif body == b"bad":
+            raise MalformedMessageError("not a request\nat all")
+        elif body == b"bug":
+            raise ZeroDivisionError("ours")
+        else:
+            request.respond(None if body.startswith(b"quiet") else [body])
+        return request
+
+
+class Harness:
+    """A server that takes its turns when told, and its clients."""
+
+    def __init__(self, max_connections: int = 100, max_receive_size: int = 1000) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.address = listener.getsockname()
+        selector = Selector(SYSTEM_CLOCK, max_receive_size=max_receive_size)
+        self.replica_manager = ReplicaManager(None, SYSTEM_CLOCK, selector.wakeup)  # type: ignore[arg-type]
+        self.apis = ScriptedApis(self.replica_manager)
+        self.server = SocketServer(
+            listener,
+            selector,
+            self.apis,  # type: ignore[arg-type]
+            self.replica_manager,
+            clock=SYSTEM_CLOCK,
+            max_connections=max_connections,
+        )
+        self.clients: list[socket.socket] = []
+
+    def connect(self) -> socket.socket:
+        client = socket.create_connection(self.address, timeout=10)
+        self.clients.append(client)
+        count = self.server.connection_count
+        self.until(lambda: self.server.connection_count > count)
+        return client
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        for _ in range(TURNS):
+            if condition():
+                return
+            self.server.poll(50)
+        raise AssertionError("it did not come to that")
+
+    def replies(self, client: socket.socket, count: int) -> list[bytes]:
+        """Take turns until the client has ``count`` frames; they are its only ones."""
+        client.setblocking(False)
+        data = b""
+        frames: list[bytes] = []
+        for _ in range(TURNS):
+            self.server.poll(0 if len(frames) == count else 50)
+            try:
+                data += client.recv(65536)
+            except BlockingIOError:
+                if len(frames) == count:
+                    return frames
+            while len(data) >= 4 and len(data) - 4 >= struct.unpack_from(">i", data)[0]:
+                size = struct.unpack_from(">i", data)[0]
+                frames.append(data[4 : 4 + size])
+                data = data[4 + size :]
+        raise AssertionError(f"only {frames} came")
+
+    def is_hung_up(self, client: socket.socket) -> bool:
+        client.setblocking(False)
+        for _ in range(TURNS):
+            self.server.poll(20)
+            try:
+                if client.recv(65536) == b"":
+                    return True
+            except BlockingIOError:
+                continue
+            except ConnectionResetError:
+                return True
+        return False
+
+
+def frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+@pytest.fixture
+def harness() -> Iterator[Harness]:
+    made = Harness()
+    yield made
+    made.server.close()
+    for client in made.clients:
+        client.close()
+
+
+def test_requests_of_one_connection_are_answered_in_their_order(harness: Harness) -> None:
+    client = harness.connect()
+    bodies = [b"%d" % number for number in range(50)]
+    client.sendall(b"".join(frame(body) for body in bodies))
+    assert harness.replies(client, 50) == bodies
+
+
+def test_waiting_request_holds_up_its_own_connection_and_no_other(harness: Harness) -> None:
+    waiting, other = harness.connect(), harness.connect()
+    waiting.sendall(frame(b"wait") + frame(b"after") + frame(b"later"))
+    harness.until(lambda: b"wait" in harness.apis.handled)
+    other.sendall(frame(b"hello"))
+    assert harness.replies(other, 1) == [b"hello"]
+    assert b"after" not in harness.apis.handled
+    harness.apis.released.add(b"wait")
+    harness.replica_manager.partition_changed("key")  # type: ignore[arg-type]
+    assert harness.replies(waiting, 3) == [b"wait", b"after", b"later"]
+
+
+def test_requests_without_an_answer_do_not_hold_up_the_next(harness: Harness) -> None:
+    client = harness.connect()
+    client.sendall(b"".join(frame(b"quiet %d" % number) for number in range(300)) + frame(b"done"))
+    assert harness.replies(client, 1) == [b"done"]
+    assert len(harness.apis.handled) == 301
+
+
+def test_what_was_said_before_hanging_up_is_still_done(harness: Harness) -> None:
+    client = harness.connect()
+    client.sendall(frame(b"quiet 1") + frame(b"echo") + frame(b"quiet 2"))
+    client.close()
+    harness.until(lambda: harness.server.connection_count == 0)
+    assert harness.apis.handled[0] == b"quiet 1"
+
+
+def test_hanging_up_calls_off_the_waiting_request(harness: Harness) -> None:
+    client = harness.connect()
+    client.sendall(frame(b"wait"))
+    harness.until(lambda: len(harness.replica_manager.fetch_purgatory) == 1)
+    client.close()
+    harness.until(lambda: harness.server.connection_count == 0)
+    assert len(harness.replica_manager.fetch_purgatory) == 0
+
+
+@pytest.mark.parametrize("body", [b"close", b"bad", b"bug"])
+def test_request_that_cannot_be_handled_closes_its_connection_with_one_line(
+    harness: Harness, body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, other = harness.connect(), harness.connect()
+    with caplog.at_level(logging.INFO, "kafkacore.broker"):
+        client.sendall(frame(body) + frame(b"never"))
+        assert harness.is_hung_up(client)
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("kafkacore.broker")]
+    assert len(lines) == 1
+    assert "\n" not in lines[0]
+    assert b"never" not in harness.apis.handled
+    other.sendall(frame(b"hello"))
+    assert harness.replies(other, 1) == [b"hello"]
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"\xff\xff\xff\xff", struct.pack(">i", 1001), b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01"],
+)
+def test_bytes_that_are_no_frame_close_the_connection_with_one_line(
+    harness: Harness, junk: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = harness.connect()
+    with caplog.at_level(logging.INFO, "kafkacore.broker"):
+        client.sendall(junk)
+        assert harness.is_hung_up(client)
+    assert len([r for r in caplog.records if r.name.startswith("kafkacore.broker")]) == 1
+    assert harness.apis.handled == []
+
+
+def test_connection_over_the_limit_is_closed_and_the_others_stay() -> None:
+    harness = Harness(max_connections=1)
+    try:
+        first = harness.connect()
+        second = socket.create_connection(harness.address, timeout=10)
+        harness.clients.append(second)
+        assert harness.is_hung_up(second)
+        first.sendall(frame(b"hello"))
+        assert harness.replies(first, 1) == [b"hello"]
+    finally:
+        harness.server.close()
+        for client in harness.clients:
+            client.close()
+
+
+def test_large_response_goes_out_whole_while_the_client_reads_slowly() -> None:
+    made = Harness(max_receive_size=1 << 25)
+    try:
+        client = made.connect()
+        body = b"x" * (8 << 20)
+        done: list[Any] = []
+
+        def turn() -> None:
+            while not done:
+                made.server.poll(20)
+
+        thread = threading.Thread(target=turn)
+        thread.start()
+        try:
+            client.sendall(frame(body))
+            received = bytearray()
+            while len(received) < len(body) + 4:
+                received += client.recv(65536)
+        finally:
+            done.append(True)
+            thread.join()
+        assert bytes(received) == frame(body)
+    finally:
+        made.server.close()
+        for each in made.clients:
+            each.close()
+
+
+def test_stop_from_another_thread_ends_the_loop(harness: Harness) -> None:
+    thread = threading.Thread(target=harness.server.run)
+    thread.start()
+    harness.server.stop()
+    thread.join(10)
+    assert not thread.is_alive()
