@@ -1,4 +1,7 @@
-"""Read a topic into an Arrow table, no object per record: ``python examples/arrow.py localhost:9092 greetings``."""
+"""Read a topic into an Arrow table, with no Python object per record.
+
+python examples/arrow.py localhost:9092 greetings
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""Print a topic until no record comes for a second: ``python examples/consume.py localhost:9092 greetings``."""
+"""Print the records of a topic until none comes for a second.
+
+python examples/consume.py localhost:9092 greetings
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""Produce ten records and print where they went: ``python examples/produce.py localhost:9092 greetings``."""
+"""Produce ten records and print where they went.
+
+python examples/produce.py localhost:9092 greetings
+"""
 
 import sys
 

@@ -10,6 +10,7 @@ import random
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
