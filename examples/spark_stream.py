@@ -1,6 +1,6 @@
 """Count what arrives in a topic, with Spark Structured Streaming and no JAR.
 
-    python examples/spark_stream.py localhost:9092 greetings
+python examples/spark_stream.py localhost:9092 greetings
 """
 
 import sys
@@ -17,7 +17,9 @@ stream = (
     .load()
 )
 words = stream.selectExpr("CAST(value AS STRING) AS word").groupBy("word").count()
-query = words.writeStream.outputMode("complete").format("memory").queryName("words").trigger(availableNow=True)
+query = (
+    words.writeStream.outputMode("complete").format("memory").queryName("words").trigger(availableNow=True)
+)
 query.start().awaitTermination()
 for row in spark.table("words").orderBy("word").collect():
     print(row.word, row["count"])
