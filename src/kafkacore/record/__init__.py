@@ -1,21 +1,26 @@
 """Record batches: bytes in, records or columns out; records in, a sealed batch out.
 
-Does not know: messages, sockets, partitions.
+Does not know: messages, sockets, partitions. Cython callers cimport ``builder`` and ``batch``.
 """
 
 from kafkacore.record.batch import Record, RecordBatch, read_batches, validate_batch
 from kafkacore.record.builder import RecordBatchBuilder
+from kafkacore.record.columns import ColumnBuilder, RecordColumns
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE, Compression
+from kafkacore.record.decoding import decode
 from kafkacore.record.header import BatchHeader, assign_offset, read_batch_headers
 
 __all__ = [
     "DEFAULT_MAX_DECOMPRESSED_SIZE",
     "BatchHeader",
+    "ColumnBuilder",
     "Compression",
     "Record",
     "RecordBatch",
     "RecordBatchBuilder",
+    "RecordColumns",
     "assign_offset",
+    "decode",
     "read_batch_headers",
     "read_batches",
     "validate_batch",

@@ -32,6 +32,9 @@ cdef class RecordBatch(BatchHeader):
     Made by :func:`read_batches`.
     """
 
+    def __init__(self):
+        raise TypeError("made by read_batches()")
+
     cdef int open(self) except -1:
         """See to it that the records can be read; decompresses on the first call."""
         cdef int codec = self.attributes & COMPRESSION_MASK
@@ -93,6 +96,9 @@ cdef class Record:
         Milliseconds since the epoch, -1 for none.
     """
 
+    def __init__(self):
+        raise TypeError("made by read_batches()")
+
     @property
     def timestamp_type(self):
         """As the batch's."""
@@ -152,6 +158,9 @@ cdef class Record:
 cdef class RecordIterator:
     """The records of one batch, in order."""
 
+    def __init__(self):
+        raise TypeError("made by read_batches()")
+
     def __iter__(self):
         return self
 
@@ -177,6 +186,9 @@ cdef class RecordIterator:
 @cython.final
 cdef class BatchIterator:
     """The batches of one buffer, in order; see :func:`read_batches`."""
+
+    def __init__(self):
+        raise TypeError("made by read_batches()")
 
     def __iter__(self):
         return self

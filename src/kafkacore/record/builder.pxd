@@ -5,7 +5,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 cdef class RecordBatchBuilder:
     # The batch as it grows: room for the header, then the records.
     cdef uint8_t *data
-    cdef Py_ssize_t size
+    cdef readonly Py_ssize_t size_in_bytes
     cdef Py_ssize_t capacity
     # Bytes of `data` at which the batch is full; for a compressed one, more than batch_size.
     cdef Py_ssize_t limit
@@ -22,6 +22,7 @@ cdef class RecordBatchBuilder:
     cdef int append_bytes(self, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
                           const uint8_t *value, Py_ssize_t value_size, const uint8_t *headers,
                           Py_ssize_t headers_size, int32_t header_count) except -2 nogil
+    cdef bint full(self) noexcept nogil
     cdef int _compress(self) except -1
     cdef int reserve(self, Py_ssize_t size) except -1 nogil
     cdef int write_header(self, uint8_t *batch, Py_ssize_t size, int64_t base_offset, int32_t leader_epoch,

@@ -69,6 +69,13 @@ cdef class RecordBatchBuilder:
     compression_ratio:
         Expected compressed size through plain size; a compressed batch takes plain bytes up to
         ``batch_size / compression_ratio``.
+
+    Attributes
+    ----------
+    size_in_bytes:
+        Bytes so far, header included: before compression while it is open, on the wire once it is sealed.
+    base_timestamp, max_timestamp:
+        Milliseconds since the epoch, -1 while it is empty.
     """
 
     def __cinit__(self, Py_ssize_t batch_size, compression=Compression.NONE, compression_level=None,
@@ -86,7 +93,7 @@ cdef class RecordBatchBuilder:
         self.data = <uint8_t *> malloc(self.capacity)
         if self.data == NULL:
             raise MemoryError()
-        self.size = RECORDS_AT
+        self.size_in_bytes = RECORDS_AT
         self.base_timestamp = self.max_timestamp = -1
 
     def __dealloc__(self):
@@ -95,16 +102,16 @@ cdef class RecordBatchBuilder:
     def __getbuffer__(self, Py_buffer *view, int flags):
         if not self.is_closed or self.data == NULL:
             raise BufferError("the batch is open, its memory still moves")
-        PyBuffer_FillInfo(view, self, self.data, self.size, True, flags)
+        PyBuffer_FillInfo(view, self, self.data, self.size_in_bytes, True, flags)
 
     # ---- Filling -------------------------------------------------------------------------------------------
     cdef int reserve(self, Py_ssize_t size) except -1 nogil:
         cdef Py_ssize_t capacity
         cdef void *grown
-        if size <= self.capacity - self.size:
+        if size <= self.capacity - self.size_in_bytes:
             return 0
-        capacity = max(2 * self.capacity, self.size + size)
-        if capacity > self.limit >= self.size + size:
+        capacity = max(2 * self.capacity, self.size_in_bytes + size)
+        if capacity > self.limit >= self.size_in_bytes + size:
             capacity = self.limit
         grown = realloc(self.data, capacity)
         if grown == NULL:
@@ -139,10 +146,11 @@ cdef class RecordBatchBuilder:
             + size_of_varint(<int32_t> value_size) + max(value_size, 0)
             + size_of_varint(header_count) + headers_size
         )
-        if self.record_count > 0 and size_of_varint(<int32_t> length) + length > self.limit - self.size:
+        if (self.record_count > 0
+                and size_of_varint(<int32_t> length) + length > self.limit - self.size_in_bytes):
             return -1
         self.reserve(5 + length)
-        at = store_varint(self.data + self.size, <int32_t> length)
+        at = store_varint(self.data + self.size_in_bytes, <int32_t> length)
         at[0] = 0
         at = store_varlong(at + 1, delta)
         at = store_varint(at, self.record_count)
@@ -158,7 +166,7 @@ cdef class RecordBatchBuilder:
         if headers_size > 0:
             memcpy(at, headers, headers_size)
             at += headers_size
-        self.size = at - self.data
+        self.size_in_bytes = at - self.data
         if self.record_count == 0:
             self.base_timestamp = self.max_timestamp = timestamp_ms
         elif timestamp_ms > self.max_timestamp:
@@ -263,7 +271,7 @@ cdef class RecordBatchBuilder:
                 self.is_closed = False
                 raise
         with nogil:
-            self.write_header(self.data, self.size, base_offset, partition_leader_epoch, attributes,
+            self.write_header(self.data, self.size_in_bytes, base_offset, partition_leader_epoch, attributes,
                               producer_id, producer_epoch, base_sequence)
         return memoryview(self)
 
@@ -277,28 +285,25 @@ cdef class RecordBatchBuilder:
         PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE)
         try:
             if view.len > self.capacity - RECORDS_AT:
-                self.reserve(view.len - self.size + RECORDS_AT)
+                self.reserve(view.len - self.size_in_bytes + RECORDS_AT)
             memcpy(self.data + RECORDS_AT, view.buf, view.len)
-            self.size = RECORDS_AT + view.len
+            self.size_in_bytes = RECORDS_AT + view.len
             # What is left was the plain records'; a sealed batch may wait long for its broker.
-            shrunk = realloc(self.data, self.size)
+            shrunk = realloc(self.data, self.size_in_bytes)
             if shrunk != NULL:
                 self.data = <uint8_t *> shrunk
-                self.capacity = self.size
+                self.capacity = self.size_in_bytes
         finally:
             PyBuffer_Release(&view)
         return 0
 
-    @property
-    def size_in_bytes(self) -> int:
-        """Bytes so far, header included: before compression while it is open, on the wire once it is sealed.
-        """
-        return self.size
+    cdef bint full(self) noexcept nogil:
+        return self.is_closed or (self.record_count > 0 and self.size_in_bytes >= self.limit)
 
     @property
     def is_full(self) -> bool:
         """No further record is expected to fit."""
-        return self.is_closed or (self.record_count > 0 and self.size >= self.limit)
+        return self.full()
 
 
 cdef int _open_view(source, Py_buffer *view) except -1:

@@ -1,8 +1,8 @@
 """The codecs of record batches: bytes in, bytes out, in the framing that Kafka's Java client writes.
 
-Reading is limited before memory is taken, and streams where a size is not known beforehand; whatever a codec raises
-comes out as ``CorruptRecordError``. The libraries are measured in ``bench/micro/codecs.py``. All of them release the
-GIL. Does not know: batches, records.
+Reading is limited before memory is taken, and streams where a size is not known beforehand; whatever a codec
+raises comes out as ``CorruptRecordError``. The libraries are measured in ``bench/micro/codecs.py``. All
+of them release the GIL. Does not know: batches, records.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PIECE_PER_COMPRESSED_BYTE = 12
 
 
 class Compression(IntEnum):
-    """Codec of a batch; the value is the attribute bits on the wire, the name that of ``compression.type``."""
+    """Codec of a batch; the value is the attribute bits on the wire."""
 
     NONE = 0
     GZIP = 1
@@ -67,7 +67,7 @@ def _too_large(max_size: int) -> CorruptRecordError:
     return CorruptRecordError(f"a batch decompresses to more than max_decompressed_size={max_size} bytes")
 
 
-# ---- gzip ------------------------------------------------------------------------------------------------------
+# ---- gzip --------------------------------------------------------------------------------------------------
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS  # 16: with a gzip header, not zlib's
 
 
@@ -91,9 +91,9 @@ def _decompress_gzip(data: memoryview, max_size: int) -> Buffer:
             return out.joined()
 
 
-# ---- snappy ----------------------------------------------------------------------------------------------------
-# The framing of xerial's snappy-java, which Kafka's Java client writes: magic, version, compatible version, then
-# blocks after their sizes. librdkafka writes one raw block instead.
+# ---- snappy ------------------------------------------------------------------------------------------------
+# The framing of xerial's snappy-java, which Kafka's Java client writes: magic, version, compatible version,
+# then blocks after their sizes. librdkafka writes one raw block instead.
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK = 32 * 1024
@@ -146,7 +146,7 @@ def _decompress_snappy(data: memoryview, max_size: int) -> Buffer:
     return out
 
 
-# ---- lz4 -------------------------------------------------------------------------------------------------------
+# ---- lz4 ---------------------------------------------------------------------------------------------------
 def _compress_lz4(data: Buffer, level: int | None) -> Buffer:
     # Blocks that do not refer to each other: all that Kafka's Java client can read.
     compressed: bytes = lz4.frame.compress(
@@ -175,7 +175,7 @@ def _decompress_lz4(data: memoryview, max_size: int) -> Buffer:
             return out.joined()
 
 
-# ---- zstd ------------------------------------------------------------------------------------------------------
+# ---- zstd --------------------------------------------------------------------------------------------------
 class _ZstdContexts(threading.local):
     """Contexts are large, slow to make, and of one thread at a time."""
 
@@ -239,7 +239,7 @@ def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
     return out.joined()
 
 
-# ---- All of them -----------------------------------------------------------------------------------------------
+# ---- All of them -------------------------------------------------------------------------------------------
 _COMPRESS: dict[int, Callable[[Buffer, int | None], Buffer]] = {
     Compression.GZIP: _compress_gzip,
     Compression.SNAPPY: _compress_snappy,
@@ -252,7 +252,7 @@ _DECOMPRESS: dict[int, Callable[[memoryview, int], Buffer]] = {
     Compression.LZ4: _decompress_lz4,
     Compression.ZSTD: _decompress_zstd,
 }
-# A codec's own errors, and no others: zlib and zstandard have one each, cramjam has its own, lz4 raises RuntimeError.
+# What the codecs raise for bytes that are not theirs; lz4 and cramjam have no one class of their own.
 _CODEC_ERRORS = (
     zlib.error,
     zstandard.ZstdError,
@@ -270,8 +270,8 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> Buffer:
     Parameters
     ----------
     level:
-        The library's compression level: gzip 1-9, lz4 0-12 (3 and more: high compression), zstd to 22, snappy has none.
-        ``None`` is the default of Kafka's Java client.
+        The library's compression level: gzip 1-9, lz4 0-12 (3 and more: high compression), zstd to 22, snappy
+        has none. ``None`` is the default of Kafka's Java client.
     """
     return _COMPRESS[codec](data, level)
 

@@ -12,7 +12,8 @@ from kafkacore.record.layout cimport (
     ATTRIBUTES_AT, BASE_OFFSET_AT, BASE_SEQUENCE_AT, BASE_TIMESTAMP_AT, COMPRESSION_MASK, CONTROL_BIT, CRC_AT,
     CURRENT_MAGIC, DELETE_HORIZON_BIT, LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT,
     MAX_TIMESTAMP_AT, OLD_ATTRIBUTES_AT, OLD_CRC_AT, OLD_MIN_LENGTH, OLD_TIMESTAMP_AT,
-    PARTITION_LEADER_EPOCH_AT, PRODUCER_EPOCH_AT,    PRODUCER_ID_AT, RECORD_COUNT_AT, RECORDS_AT, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT,
+    PARTITION_LEADER_EPOCH_AT, PRODUCER_EPOCH_AT, PRODUCER_ID_AT, RECORD_COUNT_AT,
+    RECORDS_AT, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT,
 )
 from kafkacore.record.payload cimport Payload
 from kafkacore.wire._crc32c cimport crc32c_of
@@ -68,6 +69,9 @@ cdef class BatchHeader:
     base_timestamp, max_timestamp:
         Milliseconds since the epoch, or -1.
     """
+
+    def __init__(self):
+        raise TypeError("made by read_batch_headers()")
 
     cdef int fill(self, const uint8_t *data, Py_ssize_t position) except -1:
         """Take over the fields; `whole_batch_size` has said that all bytes of the batch are there."""

@@ -1,0 +1,133 @@
+/* Columns of records as they grow, and their export by the Arrow C data interface. */
+#ifndef KAFKACORE_COLUMNS_IMPL_H
+#define KAFKACORE_COLUMNS_IMPL_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* The two structures of the interface, as its specification has every implementation declare them. */
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE 2
+#define ARROW_FLAG_MAP_KEYS_SORTED 4
+
+struct ArrowSchema {
+    const char *format;
+    const char *name;
+    const char *metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema **children;
+    struct ArrowSchema *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void **buffers;
+    struct ArrowArray **children;
+    struct ArrowArray *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+#endif
+
+/* What a column holds of a record. */
+enum { KC_OFFSET, KC_TIMESTAMP, KC_TIMESTAMP_TYPE, KC_KEY, KC_VALUE, KC_HEADERS, KC_COLUMN_KINDS };
+
+typedef struct {
+    uint8_t *data; /* at a multiple of 64, or NULL */
+    int64_t size;  /* bytes in use; where rows are counted elsewhere, 0 */
+    int64_t capacity;
+} kc_buffer;
+
+/* Rows of different length. Row i is data[offsets[i] .. offsets[i + 1]]. */
+typedef struct {
+    kc_buffer validity; /* one bit a row, 0 is null */
+    kc_buffer offsets;  /* int32, one more than there are rows */
+    kc_buffer data;
+    int64_t null_count;
+} kc_variable;
+
+/* Everything that is rolled back if a batch turns out to be broken. */
+typedef struct {
+    int64_t rows, header_rows;
+    int64_t sizes[4], null_counts[5];
+} kc_mark;
+
+typedef struct {
+    int32_t references;
+    int32_t column_count;
+    int32_t columns[KC_COLUMN_KINDS]; /* the kinds, in the order asked for */
+    char *timestamp_format;
+    int64_t rows;
+    int64_t header_rows;
+    kc_buffer offset, timestamp, timestamp_type;
+    kc_variable key, value;
+    kc_variable headers; /* its data are the rows of the next two */
+    kc_variable header_key, header_value;
+} kc_columns;
+
+/* An empty set of columns with one reference, or NULL without memory. */
+kc_columns *kc_columns_new(const int32_t *columns, int32_t column_count, const char *timestamp_format);
+void kc_columns_retain(kc_columns *columns);
+/* Gives one reference back; needs no GIL, any thread may do it. */
+void kc_columns_release(kc_columns *columns);
+int64_t kc_columns_bytes(const kc_columns *columns);
+
+kc_mark kc_columns_mark(const kc_columns *columns);
+void kc_columns_roll_back(kc_columns *columns, const kc_mark *mark);
+
+int kc_buffer_grow(kc_buffer *buffer, int64_t used, int64_t more);
+
+/* Room for `more` bytes behind the first `used`. 0, or -1 without memory. */
+static inline int kc_buffer_reserve(kc_buffer *buffer, int64_t used, int64_t more) {
+    return more <= buffer->capacity - used ? 0 : kc_buffer_grow(buffer, used, more);
+}
+
+/* Room for `more` rows behind the first `rows`; not for their data. */
+int kc_variable_reserve_rows(kc_variable *column, int64_t rows, int64_t more);
+
+/* Say whether a row is there, whose end is set by the caller. */
+static inline void kc_variable_set_validity(kc_variable *column, int64_t row, int valid) {
+    uint8_t bit = (uint8_t)(1u << (row & 7));
+    uint8_t *byte = column->validity.data + (row >> 3);
+    if ((row & 7) == 0)
+        *byte = 0; /* fresh from the allocator, or rolled back */
+    *byte = valid ? (uint8_t)(*byte | bit) : (uint8_t)(*byte & ~bit);
+    column->null_count += !valid;
+}
+
+static inline int kc_variable_end_row(kc_variable *column, int64_t row, int valid) {
+    ((int32_t *)column->offsets.data)[row + 1] = (int32_t)column->data.size;
+    kc_variable_set_validity(column, row, valid);
+    return 0;
+}
+
+/* Append a row, `size` -1 for null, for which rows have been reserved. 0, or -1 without memory. */
+static inline int kc_variable_append(kc_variable *column, int64_t row, const uint8_t *data, int64_t size) {
+    if (size > 0) {
+        if (kc_buffer_reserve(&column->data, column->data.size, size) < 0)
+            return -1;
+        memcpy(column->data.data + column->data.size, data, (size_t)size);
+        column->data.size += size;
+    }
+    return kc_variable_end_row(column, row, size >= 0);
+}
+
+/* The same for text: what is not UTF-8 becomes U+FFFD, one for each longest broken part, as Java and Python do it. */
+int kc_variable_append_text(kc_variable *column, int64_t row, const uint8_t *data, int64_t size);
+
+/* Fill an exported structure. 0, or -1 without memory. Its release callback needs no GIL. */
+int kc_export_schema(kc_columns *columns, struct ArrowSchema *out);
+int kc_export_array(kc_columns *columns, struct ArrowArray *out);
+
+#endif

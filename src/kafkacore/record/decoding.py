@@ -1,0 +1,49 @@
+"""The one-call form: batches in, columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+from kafkacore.record.batch import read_batches
+from kafkacore.record.columns import ColumnBuilder, RecordColumns
+from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
+
+
+def decode(
+    buffer: Buffer,
+    columns: Iterable[str] = COLUMNS,
+    *,
+    from_offset: int = 0,
+    timestamp_unit: Literal["ms", "us"] = "ms",
+    timezone: str | None = None,
+    headers_null_when_empty: bool = True,
+    check_crcs: bool = True,
+    max_decompressed_size: int = DEFAULT_MAX_DECOMPRESSED_SIZE,
+) -> RecordColumns:
+    """All records of the batches in ``buffer``, control batches left out.
+
+    The arguments are those of :class:`ColumnBuilder` and :func:`read_batches`.
+
+    Raises
+    ------
+    CorruptRecordError
+        A batch is broken.
+    OverflowError
+        The records do not fit into columns of 2 GiB.
+    ValueError
+        There is no such column.
+    """
+    builder = ColumnBuilder(columns, timestamp_unit, timezone, headers_null_when_empty)
+    for batch in read_batches(buffer, check_crcs, max_decompressed_size):
+        if batch.is_control:
+            continue
+        _, next_offset = builder.append(batch, from_offset)
+        if next_offset < batch.next_offset:
+            raise OverflowError("more than 2 GiB in one column; use ColumnBuilder")
+    return builder.finish()
