@@ -1,0 +1,92 @@
+"""One connection: a frame at a time out, frames in, interest derived from the two. Does not know: polls,
+other channels.
+
+    connecting --writable, no error--> connected --end of stream, error, close--> closed
+
+Interest in writing exists only while connecting or while a frame has not gone out whole, interest in reading
+only while neither muted nor short of memory. Source of the behaviour: Kafka's ``KafkaChannel``.
+"""
+
+cimport cython
+
+from kafkacore.network cimport poller
+from kafkacore.network.memory cimport MemoryPool
+from kafkacore.network.poller cimport KC_READ, KC_WRITE
+from kafkacore.network.receive cimport STARVED, FrameReader, ReadBuffer
+from kafkacore.network.send cimport NetworkSend
+from kafkacore.network.transport cimport PlaintextTransportLayer
+
+from kafkacore.errors import IllegalStateError
+
+
+@cython.final
+cdef class KafkaChannel:
+    """Made by a Selector only."""
+
+    def __repr__(self):
+        state = "closed" if self.is_closed else "connected" if self.is_connected else "connecting"
+        return f"KafkaChannel({self.id!r}, {state})"
+
+    @property
+    def has_send(self):
+        """Whether a frame has not yet been written whole."""
+        return self.pending_send is not None
+
+    cdef int wanted_interest(self) noexcept:
+        if self.is_closed:
+            return 0
+        if not self.is_connected:
+            return KC_WRITE
+        return (0 if self.is_muted or self.is_starved else KC_READ) | (KC_WRITE if self.waits_for_room else 0)
+
+    cdef int set_send(self, NetworkSend send) except -1:
+        if self.pending_send is not None:
+            raise IllegalStateError(
+                f"a frame to {self.id} is still being written; wait for it in completed_sends"
+            )
+        self.pending_send = send
+        return 0
+
+    cdef int write(self) except? -1:
+        """1 when the frame is out, 0 when some of it is left, or the negative errno."""
+        cdef int result
+        with nogil:
+            result = self.pending_send.write_to(self.transport)
+        self.waits_for_room = result == 0
+        return result
+
+    cdef int read(self, ReadBuffer buffer, list frames) except? -1:
+        """As ``FrameReader.read_from``."""
+        cdef int result = self.reader.read_from(self.transport, buffer, frames)
+        self.is_starved = result == STARVED
+        return result
+
+    cdef int finish_connect(self) noexcept:
+        """0, or the errno for which there is no connection."""
+        cdef int error = poller.socket_error(self.fd)
+        self.is_connected = error == 0
+        return error
+
+    cdef int close(self) except -1:
+        """Let go of the socket and of the frame that is being written."""
+        if self.is_closed:
+            return 0
+        self.is_closed = True
+        if self.pending_send is not None:
+            self.pending_send.release()
+            self.pending_send = None
+        self.sock.close()
+        return 0
+
+
+cdef KafkaChannel new_channel(
+    str channel_id, object sock, bint is_connected, Py_ssize_t max_size, MemoryPool pool
+):
+    cdef KafkaChannel channel = KafkaChannel.__new__(KafkaChannel)
+    channel.id = channel_id
+    channel.sock = sock
+    channel.fd = sock.fileno()
+    channel.is_connected = is_connected
+    channel.transport = PlaintextTransportLayer(channel.fd)
+    channel.reader = FrameReader(channel_id, max_size, pool)
+    return channel

@@ -1,0 +1,21 @@
+"""ChannelSet for Cython callers."""
+
+from kafkacore.network.channel cimport KafkaChannel
+from kafkacore.network.idle cimport IdleExpiry
+from kafkacore.network.poller cimport Poller
+
+cdef class ChannelSet:
+    cdef readonly Poller poller
+    # None when nothing expires.
+    cdef IdleExpiry idle
+    cdef dict by_id
+    # fd -> KafkaChannel or None.
+    cdef list by_fd
+
+    cdef KafkaChannel get(self, str channel_id)
+    cdef KafkaChannel at_fd(self, int fd)
+    cdef int add(self, KafkaChannel channel, double now_ms) except -1
+    cdef int drop(self, KafkaChannel channel) except -1
+    cdef int update_interest(self, KafkaChannel channel) except -1
+    cdef int touch(self, KafkaChannel channel, double now_ms) except -1
+    cdef int close_all(self) except -1

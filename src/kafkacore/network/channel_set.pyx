@@ -1,0 +1,80 @@
+"""The open channels of a Selector, by id and by descriptor, and what the poller watches each for.
+
+Does not know: frames, polls, why a channel is closed.
+"""
+
+cimport cython
+
+from kafkacore.network.channel cimport KafkaChannel
+from kafkacore.network.idle cimport IdleExpiry
+from kafkacore.network.poller cimport Poller
+
+
+@cython.final
+cdef class ChannelSet:
+    """Owned by one Selector.
+
+    Parameters
+    ----------
+    poller:
+        Closed with the set.
+    idle:
+        Told of channels that come and go; ``None`` when nothing expires.
+    """
+
+    def __cinit__(self, Poller poller not None, IdleExpiry idle=None):
+        self.poller = poller
+        self.idle = idle
+        self.by_id = {}
+        self.by_fd = []
+
+    def __len__(self):
+        return len(self.by_id)
+
+    cdef KafkaChannel get(self, str channel_id):
+        return self.by_id.get(channel_id)
+
+    cdef KafkaChannel at_fd(self, int fd):
+        return self.by_fd[fd] if fd < len(self.by_fd) else None
+
+    cdef int add(self, KafkaChannel channel, double now_ms) except -1:
+        if channel.fd >= len(self.by_fd):
+            self.by_fd.extend([None] * (channel.fd + 64 - len(self.by_fd)))
+        self.update_interest(channel)
+        self.by_fd[channel.fd] = channel
+        self.by_id[channel.id] = channel
+        return self.touch(channel, now_ms)
+
+    cdef int drop(self, KafkaChannel channel) except -1:
+        """Close a channel."""
+        # The poller first: after close() the descriptor may already be another's.
+        self.poller.set_interest(channel.fd, channel.interest, 0)
+        channel.interest = 0
+        self.by_fd[channel.fd] = None
+        del self.by_id[channel.id]
+        if self.idle is not None:
+            self.idle.forget(channel.id)
+        return channel.close()
+
+    cdef int update_interest(self, KafkaChannel channel) except -1:
+        cdef int wanted = channel.wanted_interest()
+        self.poller.set_interest(channel.fd, channel.interest, wanted)
+        channel.interest = wanted
+        return 0
+
+    cdef int touch(self, KafkaChannel channel, double now_ms) except -1:
+        """Something has happened on it."""
+        if self.idle is not None:
+            self.idle.touch(channel.id, now_ms)
+        return 0
+
+    cdef int close_all(self) except -1:
+        """Close every channel, and the poller."""
+        cdef KafkaChannel channel
+        for channel in self.by_id.values():
+            # No word to the poller: a forked child has the same epoll as its parent, and would take from it.
+            channel.close()
+        self.by_id.clear()
+        self.by_fd.clear()
+        self.poller.close()
+        return 0

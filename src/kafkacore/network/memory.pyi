@@ -1,0 +1,10 @@
+from typing import Self, final
+
+@final
+class MemoryPool:
+    limit: int
+    used: int
+    def __new__(cls, limit: int) -> Self: ...
+
+@final
+class Chunk: ...

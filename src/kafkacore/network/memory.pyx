@@ -1,0 +1,92 @@
+"""Memory that received bytes live in: sizes in, views that own what they show out. Does not know: frames,
+sockets.
+
+Source of the pool's behaviour: Kafka's ``MemoryPool`` and ``SimpleMemoryPool``
+(``queued.max.request.bytes``).
+"""
+
+cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.memoryview cimport PyMemoryView_FromObject
+from libc.stdlib cimport free, realloc
+
+
+@cython.final
+cdef class MemoryPool:
+    """A bound of the bytes of frames that are being read or are still held by somebody.
+
+    Parameters
+    ----------
+    limit:
+        Bytes. One frame is always let in when nothing else is, so that a frame above the limit cannot block
+        for ever.
+    """
+
+    def __cinit__(self, Py_ssize_t limit):
+        if limit <= 0:
+            raise ValueError(f"limit is {limit}; it must be above 0")
+        self.limit = limit
+
+    cdef bint reserve(self, Py_ssize_t size) noexcept:
+        if self.used > 0 and size > self.limit - self.used:
+            self.is_starved = True
+            return False
+        self.used += size
+        return True
+
+    cdef int release(self, Py_ssize_t size) except -1:
+        self.used -= size
+        assert self.used >= 0
+        if self.is_starved and self.on_release is not None:
+            self.is_starved = False
+            self.on_release()
+        return 0
+
+
+@cython.final
+cdef class Chunk:
+    """Plain memory; a view of a part of it keeps all of it alive."""
+
+    def __dealloc__(self):
+        free(self.data)
+        if self.pool is not None:
+            self.pool.release(self.charged)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        # Writable: the broker stamps base offset and leader epoch into the batches as they came.
+        PyBuffer_FillInfo(view, self, self.data + self.window_at, self.window_size, False, flags)
+        self.exports += 1
+
+    def __releasebuffer__(self, Py_buffer *view):
+        self.exports -= 1
+
+    cdef int resize(self, Py_ssize_t capacity) except -1:
+        """Make room for ``capacity`` bytes, keeping those there are. Only while no view is out."""
+        cdef void *grown
+        assert self.exports == 0
+        # malloc maps a large block without touching it: the kernel gives it pages only as bytes are written
+        # there.
+        grown = realloc(self.data, capacity if capacity > 0 else 1)
+        if grown == NULL:
+            raise MemoryError(f"no memory for a frame of {capacity} bytes")
+        self.data = <uint8_t *> grown
+        self.capacity = capacity
+        return 0
+
+    cdef object view(self, Py_ssize_t at, Py_ssize_t size):
+        """A memoryview of one part. A slice of a view of the whole would be two objects, and not be
+        counted.
+        """
+        assert 0 <= at <= self.capacity and size <= self.capacity - at
+        self.window_at = at
+        self.window_size = size
+        try:
+            return PyMemoryView_FromObject(self)
+        finally:
+            self.window_at = self.window_size = 0
+
+
+cdef Chunk new_chunk(Py_ssize_t capacity):
+    cdef Chunk chunk = Chunk.__new__(Chunk)
+    chunk.resize(capacity)
+    return chunk

@@ -1,0 +1,53 @@
+"""Poller for Cython callers, and the C functions on sockets."""
+
+cdef extern from "sys/uio.h" nogil:
+    struct iovec:
+        void *iov_base
+        size_t iov_len
+
+cdef extern from "poller_impl.h" nogil:
+    enum:
+        KC_READ
+        KC_WRITE
+        KC_BROKEN
+
+    ctypedef struct kc_event:
+        int fd
+        int ready
+
+    ctypedef struct kc_poller:
+        pass
+
+    int kc_has_epoll()
+    kc_poller *kc_poller_new(int use_epoll)
+    void kc_poller_free(kc_poller *poller)
+    int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest)
+    int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capacity)
+    int kc_wakeup_open(int *fds)
+    void kc_wakeup_close(int *fds)
+    int kc_wakeup_signal(int fd)
+    void kc_wakeup_drain(int fd)
+    # Linked into this module alone: others call receive_bytes, send_vector, has_unread and socket_error.
+    Py_ssize_t kc_recv(int fd, void *to, size_t size)
+    Py_ssize_t kc_send_vector(int fd, const iovec *vector, int count)
+    int kc_has_unread(int fd)
+    int kc_socket_error(int fd)
+
+cdef enum:
+    # Descriptors reported by one wait; those left over come first in the next.
+    MAX_EVENTS = 256
+
+cdef class Poller:
+    cdef kc_poller *handle
+    cdef kc_event events[MAX_EVENTS]
+    cdef int wake_fds[2]
+    cdef bint is_woken
+    cdef bint is_epoll
+
+    cdef int set_interest(self, int fd, int old_interest, int interest) except -1
+    cdef int wait_events(self, double timeout_ms) except -1
+
+cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil
+cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count) noexcept nogil
+cdef bint has_unread(int fd) noexcept nogil
+cdef int socket_error(int fd) noexcept nogil

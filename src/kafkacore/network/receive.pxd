@@ -1,0 +1,43 @@
+"""Frames out of a stream of bytes, for Cython callers."""
+
+from libc.stdint cimport uint8_t
+
+from kafkacore.network.memory cimport Chunk, MemoryPool
+from kafkacore.network.transport cimport TransportLayer
+
+cdef enum:
+    # How reading ended, when not by the negative errno of the transport.
+    DRAINED = 0   # There is nothing more to read now.
+    MORE = 1      # The share of this turn is used up.
+    ENDED = 2     # The peer has closed its side.
+    STARVED = 3   # A frame waits for memory.
+
+cdef class NetworkReceive:
+    cdef readonly str source_id
+    cdef readonly object payload
+
+cdef class ReadBuffer:
+    cdef Chunk chunk
+    cdef Py_ssize_t fill
+
+    cdef Py_ssize_t room(self) except -1
+
+cdef class FrameReader:
+    cdef readonly str source_id
+    cdef readonly Py_ssize_t max_size
+    cdef MemoryPool pool
+    cdef uint8_t header[4]
+    cdef int header_fill
+    # The frame being read into memory of its own: `frame_fill` of `frame_size` bytes; None between frames.
+    cdef Chunk frame
+    cdef Py_ssize_t frame_size
+    cdef Py_ssize_t frame_fill
+    cdef bint is_waiting_for_memory
+    cdef bint expects_large
+
+    cdef int read_from(self, TransportLayer transport, ReadBuffer buffer, list frames) except? -1
+    cdef int parse(self, Chunk chunk, Py_ssize_t at, Py_ssize_t size, list frames) except -1
+    cdef int begin(self) except -1
+    cdef int open_frame(self) except -1
+    cdef int complete(self, list frames) except -1
+    cdef int check_size(self) except -1

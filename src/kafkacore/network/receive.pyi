@@ -1,0 +1,23 @@
+from typing import Self, final
+
+from typing_extensions import Buffer
+
+from kafkacore.network.memory import MemoryPool
+
+@final
+class NetworkReceive:
+    source_id: str
+    payload: memoryview
+    def __new__(cls, source_id: str, payload: memoryview) -> Self: ...
+
+@final
+class ReadBuffer: ...
+
+@final
+class FrameReader:
+    source_id: str
+    max_size: int
+    def __new__(cls, source_id: str, max_size: int = -1, pool: MemoryPool | None = None) -> Self: ...
+    @property
+    def is_within_frame(self) -> bool: ...
+    def feed(self, data: Buffer) -> list[NetworkReceive]: ...

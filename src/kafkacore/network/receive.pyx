@@ -1,0 +1,224 @@
+"""Frames out of a stream of bytes: a size of 4 bytes, then that many. Does not know: what a frame says,
+channels.
+
+Small frames are views of a read buffer that all channels of a selector share; a large one is read straight
+into memory of its own. Source of the behaviour: Kafka's ``NetworkReceive``.
+"""
+
+cimport cython
+from libc.errno cimport EAGAIN
+from libc.string cimport memcpy
+
+from kafkacore.network.memory cimport Chunk, MemoryPool, new_chunk
+from kafkacore.network.transport cimport TransportLayer
+from kafkacore.wire.primitives cimport load_int32
+
+from kafkacore.errors import InvalidReceiveError
+
+cdef enum:
+    HEADER_SIZE = 4
+    # The shared read buffer. A small payload pins this much at most, for as long as somebody holds it.
+    READ_BUFFER_SIZE = 64 * 1024
+    # With less room than this left behind views that are out, a new buffer is begun.
+    MIN_READ = 16 * 1024
+    # After a frame above this the next one is expected to be large too: only its size is read before its
+    # memory is there, so that not a byte of it is copied.
+    LARGE_FRAME = 32 * 1024
+    # What one channel may read in one poll, in bytes.
+    READ_SHARE = 1024 * 1024
+    # Memory for a larger frame grows as its bytes arrive. Below, all of it is taken at once: the kernel gives
+    # pages only to what has been written, so that a claimed size costs address space alone.
+    FIRST_CHUNK = 32 * 1024 * 1024
+
+
+@cython.final
+cdef class NetworkReceive:
+    """One frame.
+
+    Parameters
+    ----------
+    source_id:
+        Of the channel it came by.
+    payload:
+        Its bytes without the size: a writable memoryview that owns its memory.
+    """
+
+    def __cinit__(self, str source_id, payload):
+        self.source_id = source_id
+        self.payload = payload
+
+    def __repr__(self):
+        return f"NetworkReceive({self.source_id!r}, {len(self.payload)} bytes)"
+
+
+@cython.final
+cdef class ReadBuffer:
+    """Memory that reads go to before their size is known. Used from its start again when no view of it is
+    out.
+    """
+
+    cdef Py_ssize_t room(self) except -1:
+        """Bytes that fit behind ``fill``."""
+        if self.chunk is not None and self.chunk.exports == 0:
+            self.fill = 0
+        elif self.chunk is None or self.chunk.capacity - self.fill < MIN_READ:
+            self.chunk = new_chunk(READ_BUFFER_SIZE)
+            self.fill = 0
+        return self.chunk.capacity - self.fill
+
+
+@cython.final
+cdef class FrameReader:
+    """Cuts one channel's stream into frames.
+
+    Parameters
+    ----------
+    source_id:
+        Of the channel.
+    max_size:
+        Bytes of a frame, without its size; -1 for no limit but the format's.
+    pool:
+        Bounds the memory of all frames together.
+    """
+
+    def __cinit__(self, str source_id, Py_ssize_t max_size=-1, MemoryPool pool=None):
+        self.source_id = source_id
+        self.max_size = max_size
+        self.pool = pool
+
+    @property
+    def is_within_frame(self):
+        """Whether the stream would end in the middle of a frame if it ended now."""
+        return self.header_fill > 0 or self.frame is not None
+
+    def feed(self, data):
+        """The frames that are complete with ``data``; for streams that are no sockets.
+
+        Raises
+        ------
+        InvalidReceiveError
+            For a size that is negative or above the limit, before memory is taken for it.
+        """
+        cdef const uint8_t[::1] view = data
+        cdef Py_ssize_t size = view.shape[0]
+        cdef Chunk chunk = new_chunk(size)
+        cdef list frames = []
+        assert self.pool is None, "what has been fed cannot wait for memory"
+        if size > 0:
+            memcpy(chunk.data, &view[0], size)
+        self.parse(chunk, 0, size, frames)
+        return frames
+
+    cdef int read_from(self, TransportLayer transport, ReadBuffer buffer, list frames) except? -1:
+        """Read until the socket is drained or this turn's share is used up; complete frames go to ``frames``.
+
+        Returns DRAINED, MORE, ENDED, STARVED, or the negative errno of what the transport reported.
+        """
+        cdef Py_ssize_t share = READ_SHARE
+        cdef Py_ssize_t asked, got
+        cdef uint8_t *to
+        if self.is_waiting_for_memory and not self.open_frame():
+            return STARVED
+        while share > 0:
+            if self.frame is not None:
+                if self.frame_fill == self.frame.capacity:
+                    self.frame.resize(min(self.frame_size, 2 * self.frame.capacity))
+                asked = self.frame.capacity - self.frame_fill
+                to = self.frame.data + self.frame_fill
+            elif self.pool is not None or self.expects_large:
+                asked = HEADER_SIZE - self.header_fill
+                to = self.header + self.header_fill
+            else:
+                asked = buffer.room()
+                to = buffer.chunk.data + buffer.fill
+            with nogil:
+                got = transport.read(to, asked)
+            if got <= 0:
+                return ENDED if got == 0 else DRAINED if got == -EAGAIN else <int> got
+            share -= got
+            if self.frame is not None:
+                self.frame_fill += got
+                if self.frame_fill == self.frame_size:
+                    self.complete(frames)
+            elif self.pool is not None or self.expects_large:
+                self.header_fill += <int> got
+                if self.header_fill == HEADER_SIZE:
+                    self.begin()
+                    if self.is_waiting_for_memory:
+                        return STARVED
+                    if self.frame_size == 0:
+                        self.complete(frames)
+            else:
+                self.parse(buffer.chunk, buffer.fill, got, frames)
+                # Bytes that no view was given of have been copied out; their room is free again.
+                if buffer.chunk.exports > 0:
+                    buffer.fill += got
+            if got < asked and not transport.has_buffered():
+                return DRAINED
+        return MORE
+
+    cdef int parse(self, Chunk chunk, Py_ssize_t at, Py_ssize_t size, list frames) except -1:
+        """Take ``size`` bytes of ``chunk`` in: whole frames as views of it, the rest as a copy."""
+        cdef Py_ssize_t end = at + size
+        cdef Py_ssize_t taken
+        while at < end:
+            if self.frame is None:
+                taken = min(<Py_ssize_t> (HEADER_SIZE - self.header_fill), end - at)
+                memcpy(self.header + self.header_fill, chunk.data + at, taken)
+                self.header_fill += <int> taken
+                at += taken
+                if self.header_fill < HEADER_SIZE:
+                    return 0
+                self.check_size()
+                if self.frame_size <= end - at:
+                    self.header_fill = 0
+                    frames.append(NetworkReceive(self.source_id, chunk.view(at, self.frame_size)))
+                    at += self.frame_size
+                    continue
+                self.begin()
+            if self.frame_fill == self.frame.capacity:
+                self.frame.resize(min(self.frame_size, 2 * self.frame.capacity))
+            taken = min(self.frame.capacity - self.frame_fill, end - at)
+            memcpy(self.frame.data + self.frame_fill, chunk.data + at, taken)
+            self.frame_fill += taken
+            at += taken
+            if self.frame_fill == self.frame_size:
+                self.complete(frames)
+        return 0
+
+    cdef int check_size(self) except -1:
+        """Take the size out of the header and refuse it before anything is allocated for it."""
+        self.frame_size = load_int32(self.header)
+        if self.frame_size < 0:
+            raise InvalidReceiveError(f"{self.source_id}: a frame of {self.frame_size} bytes")
+        if 0 <= self.max_size < self.frame_size:
+            raise InvalidReceiveError(
+                f"{self.source_id}: a frame of {self.frame_size} bytes; the limit is {self.max_size}"
+            )
+        return 0
+
+    cdef int begin(self) except -1:
+        self.check_size()
+        self.frame_fill = 0
+        self.open_frame()
+        return 0
+
+    cdef int open_frame(self) except -1:
+        """Memory for the frame; 0 if it has to wait for the pool."""
+        if self.pool is not None and not self.pool.reserve(self.frame_size):
+            self.is_waiting_for_memory = True
+            return 0
+        self.is_waiting_for_memory = False
+        self.frame = Chunk.__new__(Chunk)
+        if self.pool is not None:
+            self.frame.charged = self.frame_size
+            self.frame.pool = self.pool
+        self.frame.resize(min(self.frame_size, <Py_ssize_t> FIRST_CHUNK))
+        return 1
+
+    cdef int complete(self, list frames) except -1:
+        frames.append(NetworkReceive(self.source_id, self.frame.view(0, self.frame_size)))
+        self.frame = None
+        self.header_fill = 0
+        self.expects_large = self.frame_size > LARGE_FRAME
+        return 0

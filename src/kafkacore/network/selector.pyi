@@ -1,0 +1,47 @@
+import socket
+from typing import Any, Self, final
+
+from kafkacore.clock import Clock
+from kafkacore.network.channel import KafkaChannel
+from kafkacore.network.channel_state import ChannelState
+from kafkacore.network.memory import MemoryPool
+from kafkacore.network.poller import Poller
+from kafkacore.network.receive import NetworkReceive
+from kafkacore.network.send import NetworkSend
+
+@final
+class Selector:
+    connected: list[str]
+    completed_sends: list[NetworkSend]
+    completed_receives: list[NetworkReceive]
+    disconnected: dict[str, ChannelState]
+    accepted: list[tuple[str, socket.socket, Any]]
+    poller: Poller
+    def __new__(
+        cls,
+        clock: Clock,
+        *,
+        max_receive_size: int = -1,
+        connections_max_idle_ms: float | None = None,
+        memory_pool: MemoryPool | None = None,
+        backend: str | None = None,
+    ) -> Self: ...
+    def connect(
+        self,
+        connection_id: str,
+        address: tuple[str, int],
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+    ) -> None: ...
+    def register(self, connection_id: str, sock: socket.socket) -> None: ...
+    def register_listener(self, listener_id: str, sock: socket.socket) -> None: ...
+    def is_channel_ready(self, connection_id: str) -> bool: ...
+    def channel(self, connection_id: str) -> KafkaChannel | None: ...
+    def channel_ids(self) -> list[str]: ...
+    def mute(self, connection_id: str) -> None: ...
+    def unmute(self, connection_id: str) -> None: ...
+    def close(self, connection_id: str) -> None: ...
+    def close_all(self) -> None: ...
+    def wakeup(self) -> None: ...
+    def send(self, send: NetworkSend) -> None: ...
+    def poll(self, timeout_ms: float) -> None: ...

@@ -1,0 +1,18 @@
+"""The boundary between a channel and the way its bytes travel: plain sockets now, TLS behind the same four
+methods.
+"""
+
+from kafkacore.network.poller cimport iovec
+
+cdef class TransportLayer:
+    # Bytes received into `to`, 0 at the end of the stream, or the negative errno (-EAGAIN: nothing now).
+    cdef Py_ssize_t read(self, void *to, Py_ssize_t size) noexcept nogil
+    # Bytes sent of `count` pieces, or the negative errno (-EAGAIN: no room now).
+    cdef Py_ssize_t write(self, const iovec *vector, int count) noexcept nogil
+    # Whether bytes lie here that the peer has sent and nobody has read.
+    cdef bint has_unread(self) noexcept nogil
+    # Whether more can be read though the socket is quiet (bytes held in an engine).
+    cdef bint has_buffered(self) noexcept nogil
+
+cdef class PlaintextTransportLayer(TransportLayer):
+    cdef int fd

@@ -1,0 +1,49 @@
+"""How the bytes of a channel travel: memory in and out, a count or an errno back. Does not know: frames,
+interest.
+
+Source of the boundary: Kafka's ``TransportLayer`` and ``PlaintextTransportLayer``.
+"""
+
+cimport cython
+
+from kafkacore.network cimport poller
+from kafkacore.network.poller cimport iovec
+
+
+cdef class TransportLayer:
+    """What every transport does; this one is closed from the start."""
+
+    cdef Py_ssize_t read(self, void *to, Py_ssize_t size) noexcept nogil:
+        return 0
+
+    cdef Py_ssize_t write(self, const iovec *vector, int count) noexcept nogil:
+        return 0
+
+    cdef bint has_unread(self) noexcept nogil:
+        return False
+
+    cdef bint has_buffered(self) noexcept nogil:
+        return False
+
+
+@cython.final
+cdef class PlaintextTransportLayer(TransportLayer):
+    """The socket itself.
+
+    Parameters
+    ----------
+    fd:
+        Of a non-blocking stream socket, which stays its owner's.
+    """
+
+    def __cinit__(self, int fd):
+        self.fd = fd
+
+    cdef Py_ssize_t read(self, void *to, Py_ssize_t size) noexcept nogil:
+        return poller.receive_bytes(self.fd, to, size)
+
+    cdef Py_ssize_t write(self, const iovec *vector, int count) noexcept nogil:
+        return poller.send_vector(self.fd, vector, count)
+
+    cdef bint has_unread(self) noexcept nogil:
+        return poller.has_unread(self.fd)
