@@ -36,7 +36,7 @@ class Client(Protocol):
         """Read partitions 0 up to ``partitions`` from the start until ``count`` records or 30 s; no group."""
 
 
-def _headers(sample: Sample) -> list[tuple[str, bytes | None]]:
+def _headers(sample: Sample) -> list[Any]:
     return list(sample.headers)
 
 
@@ -139,7 +139,7 @@ class Confluent:
             return on_delivery
 
         for index, sample in enumerate(samples):
-            optional = {"timestamp": sample.timestamp, "partition": sample.partition}
+            optional: dict[str, Any] = {"timestamp": sample.timestamp, "partition": sample.partition}
             producer.produce(
                 topic,
                 value=sample.value,

@@ -56,9 +56,9 @@ def run(command: Iterable[str], *, timeout_s: float = 120, stdin: bytes | None =
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired as late:
-        said = (late.stdout or b"") + (late.stderr or b"")
+        output = (late.stdout or b"") + (late.stderr or b"")
         raise JavaToolError(
-            f"{_short(command)} did not end in {timeout_s} s:\n{said.decode(errors='replace')}"
+            f"{_short(command)} did not end in {timeout_s} s:\n{output.decode(errors='replace')}"
         ) from None
     if done.returncode != 0:
         said = (done.stdout + done.stderr).decode(errors="replace")
