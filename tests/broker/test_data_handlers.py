@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest
 from kafkacore.protocol.generated.fetch import FetchRequest
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -24,6 +25,7 @@ from kafkacore.errors import (
     KafkaStorageError,
     NotEnoughReplicasError,
     OffsetOutOfRangeError,
+    PolicyViolationError,
     RequestTimedOutError,
     UnknownError,
     UnknownLeaderEpochError,
@@ -459,6 +461,35 @@ def test_list_offsets_refuses_unknown_partitions_epochs_and_repetition(broker: B
     assert list_offsets(broker, -1, topic="u")[0].error_code == UnknownTopicOrPartitionError.errno
     assert list_offsets(broker, -1, current_leader_epoch=3)[0].error_code == UnknownLeaderEpochError.errno
     assert [p.error_code for p in list_offsets(broker, -1, -2)] == [InvalidRequestError.errno] * 2
+
+
+def delete_records(broker: BrokerHarness, offset: int, version: int = 2, topic: str = "t") -> Any:
+    asked = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=offset)
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsRequest.DeleteRecordsTopic(name=topic, partitions=[asked])], timeout_ms=1000
+    )
+    return broker.ask(request, version).topics[0].partitions[0]
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_deleted_records_are_before_the_start_of_the_log(broker: BrokerHarness, version: int) -> None:
+    produce(broker, batch(b"a", b"b", b"c"))
+    answer = delete_records(broker, 2, version)
+    assert (answer.error_code, answer.low_watermark) == (0, 2)
+    (partition,) = fetched(fetch(broker, (0, 1)))
+    assert partition.error_code == OffsetOutOfRangeError.errno
+    assert list_offsets(broker, -2)[0].offset == 2
+    answer = delete_records(broker, -1, version)
+    assert (answer.error_code, answer.low_watermark) == (0, 3)
+
+
+def test_delete_records_refuses_what_is_not_there(broker: BrokerHarness) -> None:
+    produce(broker, batch(b"a"))
+    broker.topics.create("compacted", 1, {"cleanup.policy": "compact"})
+    assert delete_records(broker, 2).error_code == OffsetOutOfRangeError.errno
+    assert delete_records(broker, -2).error_code == OffsetOutOfRangeError.errno
+    assert delete_records(broker, 0, topic="u").error_code == UnknownTopicOrPartitionError.errno
+    assert delete_records(broker, 0, topic="compacted").error_code == PolicyViolationError.errno
 
 
 @pytest.mark.parametrize("version", range(2, 5))

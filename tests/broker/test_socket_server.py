@@ -40,6 +40,8 @@ class ScriptedApis:
                 lambda: body in self.released,
                 lambda: request.respond([body]),
             )
+            if body == b"wait and fail":
+                request.operation = DelayedFetch(0, lambda: False, lambda: request.respond(1 // 0))
             self._purgatory.try_complete_else_watch(request.operation, ["key"])
         elif body == b"close":
             raise CloseConnectionError("the request says so")
@@ -202,6 +204,14 @@ def test_bytes_that_are_no_frame_close_the_connection_with_one_line(
         assert harness.is_hung_up(client)
     assert len([r for r in caplog.records if r.name.startswith("kafkacore.broker")]) == 1
     assert harness.apis.handled == []
+
+
+def test_failure_while_a_waiting_request_is_answered_closes_its_connection_alone(harness: Harness) -> None:
+    failing, other = harness.connect(), harness.connect()
+    failing.sendall(frame(b"wait and fail"))
+    assert harness.is_hung_up(failing)
+    other.sendall(frame(b"hello"))
+    assert harness.replies(other, 1) == [b"hello"]
 
 
 def test_connection_over_the_limit_is_closed_and_the_others_stay() -> None:

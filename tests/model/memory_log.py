@@ -92,6 +92,10 @@ class MemoryLog:
             taken += batch
         return Fetched(memoryview(taken))
 
+    def delete_records(self, before_offset: int) -> int:
+        self.log_start_offset = max(self.log_start_offset, before_offset)
+        return self.log_start_offset
+
     def _records(self) -> list[tuple[int, int]]:
         return [
             (record.timestamp, record.offset)

@@ -31,6 +31,8 @@ class DelayedOperation:
         self.is_completed = False
         #: Given by the purgatory that keeps it.
         self.operation_id = -1
+        #: Called with what went wrong in answering, so that one request's failure stays its own.
+        self.on_failure: Callable[[Exception], None] | None = None
 
     def can_complete(self) -> bool:
         """Whether it can be answered now. Must be cheap: it is asked at every event on its keys."""
@@ -45,7 +47,12 @@ class DelayedOperation:
         if self.is_completed:
             return False
         self.is_completed = True
-        self.on_complete(expired)
+        try:
+            self.on_complete(expired)
+        except Exception as error:
+            if self.on_failure is None:
+                raise
+            self.on_failure(error)
         return True
 
 

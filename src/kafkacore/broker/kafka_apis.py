@@ -14,6 +14,7 @@ from kafkacore.broker.handlers import (
     api_versions,
     create_partitions,
     create_topics,
+    delete_records,
     delete_topics,
     describe_cluster,
     describe_configs,
@@ -53,6 +54,7 @@ HANDLERS: tuple[ApiHandler, ...] = (
     offset_for_leader_epoch.HANDLER,
     describe_configs.HANDLER,
     create_partitions.HANDLER,
+    delete_records.HANDLER,
     describe_cluster.HANDLER,
 )
 

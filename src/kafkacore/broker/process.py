@@ -111,7 +111,8 @@ class BrokerProcess:
         BrokerProcessError
             It ended or did not get ready in a minute.
         """
-        assert self._process is None, "started already"
+        assert not self.is_running, "started already"
+        self.kill()  # nothing is left of one that has ended by itself but its pipes
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             # A session of its own, so that Ctrl-C reaches us alone and we stop it in the right order.
@@ -194,7 +195,8 @@ class BrokerProcess:
 
     def restart(self: Self) -> Self:
         """Stop, if it runs, and start on the same folder and port."""
-        self.stop()
+        if self.is_running:
+            self.stop()
         return self.start()
 
     def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:

@@ -99,8 +99,7 @@ class KafkaBroker:
             self._server = self._assemble(listener)
         except BaseException:
             listener.close()
-            if self._log_manager is not None:
-                self._log_manager.close()
+            self._close_log()
             raise
         self._thread = threading.Thread(target=self._run, name="kafka-broker-network")
         self._thread.start()
@@ -117,14 +116,15 @@ class KafkaBroker:
             flush=config.flush,
         )
         self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock, disk)
+        producer_ids = ProducerIdManager(config.data_dir, disk)
+        topics = TopicCatalog(self._log_manager, config, clock)
+        # Nothing that can fail comes after the selector, which only the server closes.
+        idle_ms = config.connections_max_idle_ms
         selector = Selector(
             clock,
             max_receive_size=config.socket_request_max_bytes,
-            connections_max_idle_ms=None
-            if config.connections_max_idle_ms < 0
-            else config.connections_max_idle_ms,
+            connections_max_idle_ms=None if idle_ms < 0 else idle_ms,
         )
-        topics = TopicCatalog(self._log_manager, config, clock)
         replica_manager = ReplicaManager(topics, clock, selector.wakeup)
         topics.on_removed = replica_manager.partition_changed
         self._log_manager.on_high_watermark = replica_manager.on_high_watermark
@@ -136,7 +136,7 @@ class KafkaBroker:
             port=self.port,
             topics=topics,
             replica_manager=replica_manager,
-            producer_ids=ProducerIdManager(config.data_dir, disk),
+            producer_ids=producer_ids,
         )
         return SocketServer(
             listener,
@@ -169,6 +169,9 @@ class KafkaBroker:
         if self._thread is not None:
             self._thread.join(JOIN_SECONDS)
             assert not self._thread.is_alive(), "the network thread did not end"
+        self._close_log()
+
+    def _close_log(self) -> None:
         log_manager, self._log_manager = self._log_manager, None
         if log_manager is not None:
             log_manager.close()

@@ -199,12 +199,16 @@ class SocketServer:
             request = self._apis.handle(connection.id, payload, on_response)
             if request.operation is not None and not request.operation.is_completed:
                 connection.request = request
+                request.operation.on_failure = lambda error: self._on_failure(connection, error)
         except (KafkaProtocolError, CloseConnectionError) as error:
             logger.warning("closing %s: %s", connection.id, ascii(str(error))[1:-1])
             self._close(connection)
-        except Exception:
-            logger.exception("closing %s: a request of it could not be handled", connection.id)
-            self._close(connection)
+        except Exception as error:  # noqa: BLE001 - logged with its traceback; one request is not the broker
+            self._on_failure(connection, error)
+
+    def _on_failure(self, connection: _Connection, error: Exception) -> None:
+        logger.error("closing %s: a request of it could not be handled", connection.id, exc_info=error)
+        self._close(connection)
 
     def _on_response(self, connection: _Connection, pieces: list[Any] | None) -> None:
         connection.request = None

@@ -20,7 +20,6 @@ from kafkacore.broker.request import (
     error_message,
 )
 from kafkacore.errors import (
-    BrokerResponseError,
     InvalidRecordError,
     InvalidRequestError,
     InvalidRequiredAcksError,
@@ -60,8 +59,8 @@ class _Pending:
             if self._services.topics.log(self.topic_partition) is not self._log:
                 return UnknownTopicOrPartitionError.errno
             return 0 if self._log.high_watermark >= self._required else None
-        except BrokerResponseError as error:
-            return error.errno
+        except Exception as error:  # noqa: BLE001 - a partition's failure is its own; error_code logs surprises
+            return error_code(error)
 
 
 class _Produce:

@@ -1,0 +1,63 @@
+"""DeleteRecords: the log of a partition begins later from now on.
+
+Versions 0 to 2. Gaps: a topic that is only compacted is refused, as in Kafka; segments go later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request, error_code
+from kafkacore.errors import OffsetOutOfRangeError, PolicyViolationError, UnknownTopicOrPartitionError
+from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from kafkacore.structs import TopicPartition
+
+#: Asks for everything below the high watermark.
+ALL = -1
+UNKNOWN = -1
+
+_Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
+_Partition = DeleteRecordsResponse.DeleteRecordsPartitionResult
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    return DeleteRecordsResponse(
+        topics=[
+            _Topic(
+                name=topic.name,
+                partitions=[_delete(topic.name, asked, services) for asked in topic.partitions],
+            )
+            for topic in request.message.topics
+        ]
+    )
+
+
+def _delete(name: str, asked: Any, services: BrokerServices) -> Any:
+    try:
+        low_watermark = _deleted(TopicPartition(name, asked.partition_index), asked.offset, services)
+    except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
+        return _Partition(
+            partition_index=asked.partition_index, low_watermark=UNKNOWN, error_code=error_code(error)
+        )
+    return _Partition(partition_index=asked.partition_index, low_watermark=low_watermark)
+
+
+def _deleted(topic_partition: TopicPartition, offset: int, services: BrokerServices) -> int:
+    topic = services.topics.get(topic_partition.topic)
+    if topic is None:
+        raise UnknownTopicOrPartitionError(f"Topic '{topic_partition.topic}' does not exist.")
+    log = services.topics.log(topic_partition)
+    if "delete" not in services.topics.effective_configs(topic)["cleanup.policy"].split(","):
+        raise PolicyViolationError(
+            f"{topic_partition.topic} is compacted, its records are not deleted by offset"
+        )
+    high_watermark = log.high_watermark
+    before = high_watermark if offset == ALL else offset
+    if not 0 <= before <= high_watermark:
+        raise OffsetOutOfRangeError(f"offset {offset} is outside 0..{high_watermark}")
+    low_watermark = log.delete_records(before)
+    services.replica_manager.partition_changed(topic_partition)
+    return low_watermark
+
+
+HANDLER = ApiHandler(DeleteRecordsRequest, 0, 2, handle)
