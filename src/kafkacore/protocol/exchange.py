@@ -1,0 +1,113 @@
+"""A request or a response as a whole, header and body, without the size that goes before it on the wire.
+
+In: messages, or a payload. Out: buffers for ``writev``, or messages. Does not know: sockets, which request is in
+flight, which version to choose.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from kafkacore.errors import IllegalArgumentError, UnsupportedVersionError
+from kafkacore.protocol.generated.api_key import ApiKey
+from kafkacore.protocol.generated.headers import RequestHeader, ResponseHeader
+from kafkacore.protocol.message import Buffer, Message, RequestMessage, ResponseMessage, ResponseT
+from kafkacore.protocol.registry import (
+    API_REGISTRY,
+    request_header_version,
+    response_header_version,
+)
+from kafkacore.wire import Cursor, Writer
+
+
+def encode_request(
+    request: RequestMessage[Any], version: int, correlation_id: int, client_id: str | None
+) -> list[bytes | memoryview]:
+    """A request as buffers, in order. Records are among them by reference.
+
+    Raises
+    ------
+    UnsupportedVersionError
+        The request has no such version, or the version no place for a field that is set.
+    IllegalArgumentError
+        A value does not fit its field.
+    """
+    api_key = ApiKey(request.API_KEY)
+    header = RequestHeader(
+        request_api_key=api_key,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    return _encode(header, request_header_version(api_key, version), request, version)
+
+
+def encode_response(response: ResponseMessage, version: int, correlation_id: int) -> list[bytes | memoryview]:
+    """A response as buffers, in order; raises as :func:`encode_request`."""
+    header = ResponseHeader(correlation_id=correlation_id)
+    return _encode(header, response_header_version(ApiKey(response.API_KEY), version), response, version)
+
+
+def _encode(header: Message, header_version: int, body: Message, version: int) -> list[bytes | memoryview]:
+    writer = Writer()
+    try:
+        header.encode(writer, header_version)
+        body.encode(writer, version)
+    except OverflowError as error:
+        raise IllegalArgumentError(f"{body.NAME} version {version}: {error}") from error
+    return writer.pieces()
+
+
+def decode_request_header(payload: Buffer) -> tuple[RequestHeader, Cursor]:
+    """The header of a request, and the cursor at its body.
+
+    The version is not checked, so that a request of an unknown one can still be answered.
+
+    Raises
+    ------
+    MalformedMessageError
+        The bytes are no header.
+    UnsupportedVersionError
+        The API key is unknown, and with it the header's version.
+    """
+    cursor = Cursor(payload)
+    api_key = cursor.read_int16()
+    version = cursor.read_int16()
+    if api_key not in API_REGISTRY:
+        raise UnsupportedVersionError(f"API key {api_key} is unknown")
+    cursor.position = 0
+    return RequestHeader.decode(cursor, request_header_version(ApiKey(api_key), version)), cursor
+
+
+def decode_request(payload: Buffer) -> tuple[RequestHeader, RequestMessage[Any]]:
+    """Header and body of a request; bytes after it are ignored, as Kafka does.
+
+    Raises
+    ------
+    MalformedMessageError
+        The bytes are no such request.
+    UnsupportedVersionError
+        The API key or the version is unknown; :func:`decode_request_header` still reads the header if it is the
+        version.
+    """
+    header, cursor = decode_request_header(payload)
+    request_class = API_REGISTRY[ApiKey(header.request_api_key)][0]
+    return header, request_class.decode(cursor, header.request_api_version)
+
+
+def decode_response(
+    payload: Buffer, request_class: type[RequestMessage[ResponseT]], version: int
+) -> tuple[int, ResponseT]:
+    """Correlation id and body of the response to a request of ``request_class`` that was sent in ``version``.
+
+    Raises
+    ------
+    MalformedMessageError
+        The bytes are no such response.
+    UnsupportedVersionError
+        There is no such version.
+    """
+    cursor = Cursor(payload)
+    header = ResponseHeader.decode(cursor, response_header_version(ApiKey(request_class.API_KEY), version))
+    response = request_class.RESPONSE.decode(cursor, version)
+    return header.correlation_id, cast(ResponseT, response)

@@ -1,0 +1,68 @@
+"""Write the modules of :mod:`kafkacore.protocol.generated` from the declarations.
+
+``python -m kafkacore.protocol.generate`` writes what is stale and removes what is no more; ``--check`` writes
+nothing and ends with status 1 and the names of the stale files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from kafkacore.protocol import _codegen
+from kafkacore.protocol._fieldcode import snake_case
+from kafkacore.protocol.schema import APIS, DATA
+
+TARGET = Path(__file__).resolve().parent / "generated"
+INIT = '''\
+"""Messages of all APIs, one module per API. Generated; do not edit."""
+'''
+ABOUT_DATA = {
+    "headers": "What precedes every request and every response.",
+    "consumer_protocol": "What consumers of a group tell each other through JoinGroup and SyncGroup.",
+    "control_records": "Control records, and the records of the metadata log about itself.",
+    "principal": "A principal, as brokers forward it to each other.",
+}
+
+
+def generated_files() -> dict[str, str]:
+    """File name → text, of everything under ``generated/``."""
+    files = {"__init__.py": INIT, "api_key.py": _codegen.api_key_module(APIS)}
+    for api in APIS:
+        if api.versions:
+            files[f"{snake_case(api.name)}.py"] = _codegen.module_of_api(api)
+    for name, messages in DATA.items():
+        files[f"{name}.py"] = _codegen.module_of_messages(ABOUT_DATA[name], messages)
+    return files
+
+
+def stale_files(target: Path = TARGET) -> dict[str, str | None]:
+    """File name → the text that it should have (``None``: it should not be), of files that differ."""
+    wanted: dict[str, str | None] = dict(generated_files())
+    present = {path.name: path.read_text(encoding="utf-8") for path in target.glob("*.py")}
+    names = sorted(wanted.keys() | present.keys())
+    return {name: wanted.get(name) for name in names if wanted.get(name) != present.get(name)}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m kafkacore.protocol.generate", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
+    options = parser.parse_args(arguments)
+    stale = stale_files()
+    if options.check:
+        for name in stale:
+            sys.stderr.write(f"stale: {TARGET.name}/{name}\n")
+        return 1 if stale else 0
+    TARGET.mkdir(exist_ok=True)
+    for name, text in stale.items():
+        if text is None:
+            (TARGET / name).unlink()
+        else:
+            (TARGET / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

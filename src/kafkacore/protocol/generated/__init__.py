@@ -1,0 +1,1 @@
+"""Messages of all APIs, one module per API. Generated; do not edit."""

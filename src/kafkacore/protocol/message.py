@@ -1,0 +1,187 @@
+"""What generated messages are made of: their base classes, tagged fields, refusals.
+
+In: a Cursor or a Writer. Out: message objects, bytes. Does not know: single APIs, headers, sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar
+from uuid import UUID
+
+from kafkacore.errors import MalformedMessageError, UnsupportedVersionError
+from kafkacore.wire import Cursor, Writer
+
+#: The uuid that stands for none.
+ZERO_UUID: Final = UUID(int=0)
+#: Default of arguments whose default value is made anew for each message: collections and structures.
+UNSET: Final[Any] = object()
+#: Any object with a buffer; ``memoryview`` when decoded (over the payload, nothing is copied).
+Buffer: TypeAlias = "bytes | bytearray | memoryview"
+#: Record batches: ``memoryview | None`` when decoded; one buffer, or a list of buffers, to encode.
+Records: TypeAlias = Any
+#: Smaller buffers are copied in between their neighbours: cheaper than a piece of their own.
+MIN_PIECE_SIZE_BYTES: Final = 512
+
+
+class Struct:
+    """A structure of fields. Equal if the fields are; mutable, therefore without a hash."""
+
+    __slots__: tuple[str, ...] = ()
+    __hash__ = None  # type: ignore[assignment]  # Python's way to say that instances have no hash
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={_shortened(getattr(self, name))}" for name in self.__slots__)
+        return f"{type(self).__qualname__}({fields})"
+
+    def encode(self, writer: Writer, version: int) -> None:
+        """Write the fields that ``version`` has.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            The version is unknown, or has no place for a field that says something.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        """Read the fields that ``version`` has; the others get their defaults.
+
+        Raises
+        ------
+        MalformedMessageError
+            The bytes are not such a message.
+        UnsupportedVersionError
+            The version is unknown.
+        """
+        raise NotImplementedError
+
+
+class Message(Struct):
+    """A structure with versions of its own.
+
+    ``NAME`` is Kafka's, versions are from ``MIN_VERSION`` to ``MAX_VERSION``, and have compact lengths and tagged
+    fields (KIP-482) from ``FLEXIBLE_FROM``, ``None`` for never.
+    """
+
+    __slots__ = ()
+
+    NAME: ClassVar[str]
+    MIN_VERSION: ClassVar[int]
+    MAX_VERSION: ClassVar[int]
+    FLEXIBLE_FROM: ClassVar[int | None]
+
+
+class ResponseMessage(Message):
+    """Answer to a request of the API ``API_KEY``."""
+
+    __slots__ = ()
+
+    API_KEY: ClassVar[int]
+
+
+ResponseT = TypeVar("ResponseT", bound=ResponseMessage)
+
+
+class RequestMessage(Message, Generic[ResponseT]):
+    """A request of the API ``API_KEY``, which is answered by a message of the class ``RESPONSE``."""
+
+    __slots__ = ()
+
+    API_KEY: ClassVar[int]
+    RESPONSE: ClassVar[type[ResponseMessage]]
+    #: The newest version is not final; Kafka serves it only if ``unstable.api.versions.enable`` is set.
+    LATEST_VERSION_UNSTABLE: ClassVar[bool] = False
+
+
+def _shortened(value: object) -> str:
+    if isinstance(value, memoryview) or (isinstance(value, bytes | bytearray) and len(value) > 64):
+        return f"<{memoryview(value).nbytes} bytes>"
+    return repr(value)
+
+
+# ---- Refusals ----------------------------------------------------------------------------------------------------
+def unsupported_version(message: type[Message], version: int) -> UnsupportedVersionError:
+    """The error of a version that a message does not have."""
+    return UnsupportedVersionError(
+        f"{message.NAME} has versions {message.MIN_VERSION} to {message.MAX_VERSION}, not {version}"
+    )
+
+
+def field_not_in_version(name: str, version: int) -> UnsupportedVersionError:
+    """The error of a field that says something which ``version`` cannot carry."""
+    return UnsupportedVersionError(f"{name} is set, but version {version} has no such field")
+
+
+def null_not_in_version(name: str, version: int) -> UnsupportedVersionError:
+    """The error of encoding a null that ``version`` cannot carry."""
+    return UnsupportedVersionError(f"{name} is None, which version {version} does not allow")
+
+
+def null_refused(name: str, cursor: Cursor) -> MalformedMessageError:
+    """The error of reading a null that is not allowed."""
+    return MalformedMessageError(f"{name} is null before byte {cursor.position}, and must not be")
+
+
+# ---- Tagged fields (KIP-482) -------------------------------------------------------------------------------------
+def skip_tagged_fields(cursor: Cursor, count: int) -> None:
+    """Read past ``count`` tagged fields, none of which is known."""
+    for _ in tagged_fields(cursor, count):
+        pass
+
+
+def tagged_fields(cursor: Cursor, count: int) -> Iterator[int]:
+    """The tags of ``count`` fields; the caller reads the value, or leaves it to be skipped.
+
+    Raises
+    ------
+    MalformedMessageError
+        Tags do not ascend, or a value has not the size that it claims.
+    """
+    last = -1
+    for _ in range(count):
+        tag = cursor.read_unsigned_varint()
+        if tag <= last:
+            raise MalformedMessageError(f"tag {tag} after tag {last} before byte {cursor.position}")
+        last = tag
+        size = cursor.read_unsigned_varint()
+        if size > cursor.remaining():
+            raise MalformedMessageError(f"tag {tag} of {size} bytes, {cursor.remaining()} bytes left")
+        start = cursor.position
+        yield tag
+        if cursor.position == start:
+            cursor.skip(size)
+        elif cursor.position != start + size:
+            raise MalformedMessageError(f"tag {tag} has {cursor.position - start} bytes, not {size}")
+
+
+def write_tagged_fields(writer: Writer, fields: list[tuple[int, Writer]]) -> None:
+    """Write the section of tagged fields: (tag, value), tags ascending."""
+    writer.write_unsigned_varint(len(fields))
+    for tag, value in fields:
+        writer.write_unsigned_varint(tag)
+        writer.write_unsigned_varint(value.size_in_bytes)
+        for piece in value.pieces():
+            writer.write_buffer(piece)
+
+
+# ---- Buffers by reference ----------------------------------------------------------------------------------------
+def write_nullable_pieces(writer: Writer, value: Records, compact: bool) -> None:
+    """Write the length of a buffer, or of a list of buffers, and then the buffers, large ones by reference."""
+    if value is None:
+        writer.write_length(-1, compact)
+        return
+    buffers = value if isinstance(value, list | tuple) else (value,)
+    sizes = [memoryview(buffer).nbytes for buffer in buffers]
+    writer.write_length(sum(sizes), compact)
+    for buffer, size in zip(buffers, sizes, strict=True):
+        if size < MIN_PIECE_SIZE_BYTES:
+            writer.write_buffer(buffer)
+        else:
+            writer.write_piece(buffer)
