@@ -11,7 +11,10 @@ cdef class ChannelSet:
     cdef dict by_id
     # fd -> KafkaChannel or None.
     cdef list by_fd
+    # The process that made it.
+    cdef int pid
 
+    cdef int check_usable(self) except -1
     cdef KafkaChannel get(self, str channel_id)
     cdef KafkaChannel at_fd(self, int fd)
     cdef int add(self, KafkaChannel channel, double now_ms) except -1

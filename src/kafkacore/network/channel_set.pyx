@@ -4,10 +4,13 @@ Does not know: frames, polls, why a channel is closed.
 """
 
 cimport cython
+from posix.unistd cimport getpid
 
 from kafkacore.network.channel cimport KafkaChannel
 from kafkacore.network.idle cimport IdleExpiry
 from kafkacore.network.poller cimport Poller
+
+from kafkacore.errors import IllegalStateError
 
 
 @cython.final
@@ -27,9 +30,21 @@ cdef class ChannelSet:
         self.idle = idle
         self.by_id = {}
         self.by_fd = []
+        self.pid = getpid()
 
     def __len__(self):
         return len(self.by_id)
+
+    cdef int check_usable(self) except -1:
+        """Refuse a forked child, which has the same sockets, and use after the end."""
+        if getpid() != self.pid:
+            raise IllegalStateError(
+                f"these connections belong to process {self.pid}; its forked child {getpid()} would mix its "
+                "bytes with the parent's. Make a new client after the fork"
+            )
+        if self.poller.handle == NULL:
+            raise IllegalStateError("the Selector is closed")
+        return 0
 
     cdef KafkaChannel get(self, str channel_id):
         return self.by_id.get(channel_id)

@@ -117,8 +117,11 @@ cdef class FrameReader:
         cdef Py_ssize_t share = READ_SHARE
         cdef Py_ssize_t asked, got
         cdef uint8_t *to
-        if self.is_waiting_for_memory and not self.open_frame():
-            return STARVED
+        if self.is_waiting_for_memory:
+            if not self.open_frame():
+                return STARVED
+            if self.frame_size == 0:
+                self.complete(frames)
         while share > 0:
             if self.frame is not None:
                 if self.frame_fill == self.frame.capacity:

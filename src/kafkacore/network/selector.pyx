@@ -6,7 +6,6 @@ Source of the behaviour: Kafka's ``Selector``.
 """
 
 cimport cython
-from posix.unistd cimport getpid
 
 from kafkacore.network.channel cimport KafkaChannel, new_channel
 from kafkacore.network.channel_set cimport ChannelSet
@@ -70,7 +69,6 @@ cdef class Selector:
     cdef list starved
     cdef dict failed
     cdef object listeners
-    cdef int pid
     # A signal handler raised in the wait: what the poll had found out before is still to be reported.
     cdef bint is_interrupted
 
@@ -90,11 +88,9 @@ cdef class Selector:
         self.starved = []
         self.failed = {}
         self.listeners = ListenerSet(clock, self.poller)
-        self.pid = getpid()
         self.clear()
 
-    # ---- Connections
-    # ---------------------------------------------------------------------------------------------
+    # ---- Connections --------------------------------------------------------------------------------------
 
     def connect(self, str connection_id, address, int send_buffer_bytes=-1, int receive_buffer_bytes=-1):
         """Begin to connect; the outcome is in ``connected`` or ``disconnected`` after a later poll.
@@ -115,7 +111,7 @@ cdef class Selector:
         OSError
             When the address is none, or there is no socket to be had; then nothing is registered.
         """
-        self.check_usable()
+        self.channels.check_usable()
         self.check_unused(connection_id)
         sock, error = open_connection(address, send_buffer_bytes, receive_buffer_bytes)
         self.add(connection_id, sock, False)
@@ -132,14 +128,14 @@ cdef class Selector:
         IllegalStateError
             When the id is in use; the socket stays the caller's.
         """
-        self.check_usable()
+        self.channels.check_usable()
         self.check_unused(connection_id)
         sock.setblocking(False)
         self.add(connection_id, sock, True)
 
     def register_listener(self, str listener_id, sock):
         """Watch a listening socket, which stays the caller's; see ``accepted``."""
-        self.check_usable()
+        self.channels.check_usable()
         sock.setblocking(False)
         self.listeners.add(listener_id, sock)
 
@@ -164,18 +160,16 @@ cdef class Selector:
         self.set_muted(connection_id, False)
 
     def close(self, str connection_id):
-        """Close one connection, without a report in ``disconnected``. An id that is not there is none of our
-        business.
-        """
+        """Close one connection, without a report in ``disconnected``; an unknown id is nothing to do."""
         cdef KafkaChannel channel = self.channels.get(connection_id)
-        self.check_usable()
+        self.channels.check_usable()
         self.failed.pop(connection_id, None)
         if channel is not None:
             self.drop(channel)
 
     def close_all(self):
-        """Close every connection and the Selector. Twice is once, and in a forked child it leaves the
-        parent's alone.
+        """Close every connection and the Selector. Twice is once; a forked child leaves the parent's
+        alone.
         """
         self.unwritten.clear()
         self.starved.clear()
@@ -185,8 +179,7 @@ cdef class Selector:
         """End the poll that runs, or the next one, at once. From any thread."""
         self.poller.wakeup()
 
-    # ---- Frames
-    # --------------------------------------------------------------------------------------------------
+    # ---- Frames -------------------------------------------------------------------------------------------
 
     def send(self, NetworkSend send):
         """Hand over a frame; it is written by later polls.
@@ -197,7 +190,7 @@ cdef class Selector:
             When there is no such connection, or its last frame is not yet written whole.
         """
         cdef KafkaChannel channel = self.channels.get(send.destination_id)
-        self.check_usable()
+        self.channels.check_usable()
         if channel is None:
             # It has ended, and its owner is about to read so, or has not got to it yet.
             if send.destination_id in self.failed or send.destination_id in self.disconnected:
@@ -221,7 +214,7 @@ cdef class Selector:
         """
         cdef int count, at
         cdef double now_ms
-        self.check_usable()
+        self.channels.check_usable()
         if not self.is_interrupted:
             self.clear()
         self.is_interrupted = True
@@ -240,14 +233,12 @@ cdef class Selector:
             self.serve(self.poller.events[at].fd, self.poller.events[at].ready, now_ms)
         if self.channels.idle is not None:
             self.expire(now_ms)
-        if self.failed:
-            self.disconnected.update(self.failed)
-            self.failed.clear()
+        self.disconnected.update(self.failed)
+        self.failed.clear()
         if self.disconnected and self.connected:
             self.connected = [each for each in self.connected if each not in self.disconnected]
 
-    # ---- The parts of a poll
-    # -------------------------------------------------------------------------------------
+    # ---- The parts of a poll ------------------------------------------------------------------------------
 
     cdef int clear(self) except -1:
         # New lists, not emptied ones: the caller may still hold the last poll's.
@@ -363,18 +354,7 @@ cdef class Selector:
             oldest = idle.oldest_expired(now_ms)
         return 0
 
-    # ---- Book-keeping
-    # --------------------------------------------------------------------------------------------
-
-    cdef int check_usable(self) except -1:
-        if getpid() != self.pid:
-            raise IllegalStateError(
-                f"these connections belong to process {self.pid}, and would be talked on by two if its forked "
-                f"child {getpid()} used them too. Make a new client after the fork"
-            )
-        if self.poller.handle == NULL:
-            raise IllegalStateError("the Selector is closed")
-        return 0
+    # ---- Book-keeping -------------------------------------------------------------------------------------
 
     cdef int check_unused(self, str connection_id) except -1:
         if connection_id in self.channels.by_id:
@@ -389,7 +369,7 @@ cdef class Selector:
 
     cdef int set_muted(self, str connection_id, bint is_muted) except -1:
         cdef KafkaChannel channel = self.channels.get(connection_id)
-        self.check_usable()
+        self.channels.check_usable()
         if channel is None:
             if connection_id in self.failed or connection_id in self.disconnected:
                 return 0
