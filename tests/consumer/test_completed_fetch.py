@@ -312,3 +312,10 @@ def test_any_order_of_limits_and_ends_gives_every_record_once(data):
             assert fetch.next_fetch_offset <= end
         assert all(offset < fetch.next_fetch_offset for offset in found)
     assert found == [offset for offset in present if offset >= start]
+
+
+def test_columns_stay_at_an_end_offset_before_the_gap_that_ends_a_batch():
+    fetch = completed(batch([(0, None, b"v")], last_offset=1), simple_batch(2, 1))
+    assert columns(fetch, end_offset=1) == [0]
+    assert fetch.next_fetch_offset == 1
+    assert columns(fetch) == [2]

@@ -1,4 +1,5 @@
-"""A partition's log as a consumer sees it: batches with any offsets, gaps, markers and damage that a test needs.
+"""A partition's log as a consumer sees it: batches with any offsets, gaps, markers and damage that a test
+needs.
 
 Slow and obvious; knows only the bytes of record batch format 2.
 """
@@ -111,7 +112,9 @@ class FetchLog:
         return self._range(self.batches[-1])[1] + 1 if self.batches else self.start_offset
 
     def read(self, offset, max_bytes=1 << 30):
-        """Bytes from the batch that holds ``offset`` on; at least one whole batch, then up to ``max_bytes``."""
+        """Bytes from the batch that holds ``offset`` on; at least one whole batch, then up to
+        ``max_bytes``.
+        """
         found = [one for one in self.batches if self._range(one)[1] >= offset]
         taken, size = [], 0
         for one in found:

@@ -266,14 +266,15 @@ class CompletedFetch:
                 return None
             room = before_end if limit is None else min(limit, before_end)
         appended, next_offset = builder.append(batch, self.next_fetch_offset, room)
-        if next_offset >= batch.next_offset:
-            self._finish_batch()
-            return appended
-        if appended == 0:
-            return None
         if end_offset is not None and appended == before_end:
-            next_offset = end_offset
-        self.next_fetch_offset = next_offset
+            # All that lies before the end, which may be in a gap: stay in the batch, at the end.
+            self.next_fetch_offset = end_offset
+        elif next_offset >= batch.next_offset:
+            self._finish_batch()
+        elif appended == 0:
+            return None
+        else:
+            self.next_fetch_offset = next_offset
         return appended
 
     def _count_before(self, batch: RecordBatch, end_offset: int) -> int:

@@ -1,0 +1,372 @@
+"""Fetcher: one fetch on its way to every node, records out."""
+
+import pytest
+from model.fetch_log import ABORT, FetchLog, batch, marker, simple_batch, with_bad_crc
+
+from kafkacore.consumer.completed_fetch import ReadOptions
+from kafkacore.consumer.deserializers import RecordDeserializationError
+from kafkacore.consumer.fetcher import FetchConfig, Fetcher
+from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy, SubscriptionState
+from kafkacore.consumer.timer import Timer
+from kafkacore.errors import (
+    CorruptRecordError,
+    FencedLeaderEpochError,
+    InvalidRequestError,
+    NotLeaderForPartitionError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+    UnknownLeaderEpochError,
+    UnknownTopicOrPartitionError,
+)
+from kafkacore.protocol.generated.fetch import FetchRequest
+from kafkacore.structs import IsolationLevel, TopicPartition
+
+A0, A1, A2 = (TopicPartition("a", number) for number in range(3))
+EARLIEST, NONE = OffsetResetStrategy.EARLIEST, OffsetResetStrategy.NONE
+
+
+@pytest.fixture
+def make_fetcher(make_parts):
+    """``make_fetcher(logs, read=…)`` → the parts, with a fetcher that stands at offset 0 of every log."""
+
+    def make(logs, reset=EARLIEST, node_count=1, read=None, **config):
+        parts = make_parts(logs, node_count=node_count)
+        parts.subscriptions = SubscriptionState(reset)
+        parts.fetcher = Fetcher(
+            parts.client,
+            parts.metadata,
+            parts.subscriptions,
+            FetchConfig(read=read or ReadOptions(), **config),
+            parts.clock,
+        )
+        parts.subscriptions.assign_from_user(logs)
+        for tp in logs:
+            parts.subscriptions.seek(tp, FetchPosition(0))
+        parts.metadata.set_topics({tp.topic for tp in logs})
+        parts.client.poll_no_wakeup()
+        return parts
+
+    return make
+
+
+def fetch(parts, timeout_ms=0):
+    """One round: ask, and let the answers come in. The number of requests."""
+    sent = parts.fetcher.send_fetches()
+    parts.client.poll_no_wakeup(timeout_ms)
+    parts.client.poll_no_wakeup()
+    return sent
+
+
+def collect(parts, max_records=1000):
+    """Partition → offsets."""
+    found = parts.fetcher.collect_records(max_records).records
+    return {tp: [record.offset for record in records] for tp, records in found.items()}
+
+
+def fetch_requests(parts):
+    return parts.cluster.requests_of(FetchRequest)
+
+
+def test_position_moves_behind_the_last_record(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 3, leader_epoch=2))})
+    assert fetch(parts) == 1
+    assert collect(parts) == {A0: [0, 1, 2]}
+    assert parts.subscriptions.position(A0) == FetchPosition(3, 2)
+
+
+def test_position_moves_past_a_batch_without_records(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(batch([], base_offset=0, last_offset=4))})
+    fetch(parts)
+    assert parts.fetcher.collect_records(10).moved == {A0: 5}
+    assert parts.subscriptions.position(A0).offset == 5
+
+
+def test_limit_carries_the_rest_over_across_partitions(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 3)), A1: FetchLog(simple_batch(0, 3))})
+    fetch(parts)
+    assert collect(parts, 2) == {A0: [0, 1]}
+    assert collect(parts, 2) == {A0: [2], A1: [0]}
+    assert collect(parts, 5) == {A1: [1, 2]}
+    assert [parts.subscriptions.position(tp).offset for tp in (A0, A1)] == [3, 3]
+
+
+def test_corrupt_batch_raises_every_time_until_a_seek(make_fetcher):
+    log = FetchLog(simple_batch(0, 2), with_bad_crc(simple_batch(2, 2)), simple_batch(4, 2))
+    parts = make_fetcher({A0: log})
+    fetch(parts)
+    assert collect(parts) == {A0: [0, 1]}
+    for _ in range(2):
+        with pytest.raises(CorruptRecordError) as raised:
+            collect(parts)
+        assert (raised.value.topic_partition, raised.value.offset) == (A0, 2)
+        assert parts.subscriptions.position(A0).offset == 2
+    parts.subscriptions.seek(A0, FetchPosition(4))
+    assert collect(parts) == {}
+    fetch(parts)
+    assert collect(parts) == {A0: [4, 5]}
+
+
+def test_deserialization_error_does_not_move_the_position_and_a_later_seek_works(make_fetcher):
+    def deserialize(topic, headers, data):
+        if data == b"v1":
+            raise ValueError(data)
+        return data
+
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))}, read=ReadOptions(value_deserializer=deserialize))
+    fetch(parts)
+    assert collect(parts) == {A0: [0]}
+    for _ in range(2):
+        with pytest.raises(RecordDeserializationError):
+            collect(parts)
+        assert parts.subscriptions.position(A0).offset == 1
+    parts.subscriptions.seek(A0, FetchPosition(2))
+    collect(parts)
+    fetch(parts)
+    assert collect(parts) == {A0: [2]}
+
+
+def test_answer_for_an_old_position_is_dropped(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))})
+    fetch(parts)
+    parts.subscriptions.seek(A0, FetchPosition(3))
+    assert collect(parts) == {}
+    fetch(parts)
+    assert collect(parts) == {A0: [3, 4]}
+
+
+def test_answer_for_a_revoked_partition_is_dropped(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5)), A1: FetchLog(simple_batch(0, 1))})
+    fetch(parts)
+    parts.subscriptions.assign_from_user([A1])
+    assert collect(parts) == {A1: [0]}
+
+
+def test_answer_for_a_partition_under_reset_is_dropped(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))})
+    fetch(parts)
+    parts.subscriptions.request_offset_reset(A0)
+    assert collect(parts) == {}
+    assert len(list(parts.fetcher._buffer)) == 0
+
+
+def test_answer_for_a_paused_partition_waits_until_it_is_resumed(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 2)), A1: FetchLog(simple_batch(0, 2))})
+    fetch(parts)
+    parts.subscriptions.pause(A0)
+    assert collect(parts) == {A1: [0, 1]}
+    assert not parts.fetcher.has_available_fetches()
+    parts.subscriptions.resume(A0)
+    assert parts.fetcher.has_available_fetches()
+    assert collect(parts) == {A0: [0, 1]}
+    assert len(fetch_requests(parts)) == 1
+
+
+def test_paused_partition_is_not_fetched(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))})
+    parts.subscriptions.pause(A0)
+    assert fetch(parts) == 0
+
+
+def test_stale_out_of_range_after_a_seek_is_ignored(make_fetcher):
+    log = FetchLog(simple_batch(0, 5))
+    parts = make_fetcher({A0: log}, reset=NONE)
+    parts.subscriptions.seek(A0, FetchPosition(99))
+    fetch(parts)
+    parts.subscriptions.seek(A0, FetchPosition(2))
+    assert collect(parts) == {}
+    fetch(parts)
+    assert collect(parts) == {A0: [2, 3, 4]}
+
+
+def test_out_of_range_resets_by_policy(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=EARLIEST)
+    parts.subscriptions.seek(A0, FetchPosition(99))
+    fetch(parts)
+    assert collect(parts) == {}
+    assert parts.subscriptions.partitions_needing_reset(parts.clock.monotonic_ms()) == {A0: EARLIEST}
+
+
+def test_out_of_range_without_policy_raises_with_the_offset(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=NONE)
+    parts.subscriptions.seek(A0, FetchPosition(99))
+    fetch(parts)
+    with pytest.raises(OffsetOutOfRangeError, match=r"position 99 .*'a'"):
+        collect(parts)
+    assert parts.subscriptions.position(A0).offset == 99
+
+
+def test_error_in_one_partition_loses_no_records_of_others(make_fetcher):
+    logs = {tp: FetchLog(simple_batch(0, 2)) for tp in (A0, A1, A2)}
+    parts = make_fetcher(logs)
+    parts.cluster.errors["fetch", A1].append(TopicAuthorizationFailedError.errno)
+    fetch(parts)
+    assert collect(parts) == {A0: [0, 1]}
+    with pytest.raises(TopicAuthorizationFailedError):
+        collect(parts)
+    assert collect(parts) == {A2: [0, 1]}
+    fetch(parts)
+    assert collect(parts) == {A1: [0, 1]}
+
+
+def test_only_one_fetch_is_in_flight_per_node(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1)), A1: FetchLog(simple_batch(0, 1))}, node_count=2)
+    parts.cluster.held = {FetchRequest}
+    assert parts.fetcher.send_fetches() == 2
+    parts.client.poll_no_wakeup()
+    assert parts.fetcher.send_fetches() == 0
+    parts.cluster.held = set()
+    parts.client.poll_no_wakeup()
+    assert collect(parts) == {A0: [0], A1: [0]}
+    assert parts.fetcher.send_fetches() == 2
+
+
+def test_node_with_buffered_data_is_skipped(make_fetcher):
+    logs = {A0: FetchLog(simple_batch(0, 4)), A1: FetchLog(), A2: FetchLog(simple_batch(0, 1))}
+    parts = make_fetcher(logs, node_count=1)
+    fetch(parts)
+    assert collect(parts, 2) == {A0: [0, 1]}
+    assert parts.fetcher.send_fetches() == 0
+    collect(parts)
+    assert parts.fetcher.send_fetches() == 1
+
+
+def test_fetch_of_a_node_that_is_down_is_not_tried_again_at_once(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
+    parts.cluster.down = {0}
+    assert fetch(parts) == 1
+    assert fetch(parts) == 0
+    parts.cluster.down = set()
+    assert fetch(parts) == 1
+    assert collect(parts) == {A0: [0]}
+
+
+def test_read_committed_drops_aborted_and_control_records_and_moves_past_them(make_fetcher):
+    log = FetchLog(
+        simple_batch(0, 2, producer_id=7, transactional=True), marker(2, 7, ABORT), simple_batch(3, 1)
+    )
+    log.aborted = [(7, 0)]
+    parts = make_fetcher({A0: log}, read=ReadOptions(isolation_level=IsolationLevel.READ_COMMITTED))
+    fetch(parts)
+    assert fetch_requests(parts)[0].isolation_level == 1
+    assert collect(parts) == {A0: [3]}
+    assert parts.subscriptions.position(A0).offset == 4
+
+
+@pytest.mark.parametrize(
+    "error", [NotLeaderForPartitionError, FencedLeaderEpochError, UnknownTopicOrPartitionError]
+)
+def test_stale_leader_refreshes_metadata_and_backs_off(make_fetcher, error):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
+    parts.cluster.errors["fetch", A0].append(error.errno)
+    fetch(parts)
+    before = parts.metadata.update_version
+    assert collect(parts) == {}
+    assert parts.metadata.is_update_due()
+    assert fetch(parts) == 0, "it waits for the back-off"
+    assert parts.metadata.update_version == before + 1
+    parts.clock.advance(100)
+    assert fetch(parts) == 1
+    assert collect(parts) == {A0: [0]}
+
+
+def test_unknown_leader_epoch_is_retried(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
+    parts.cluster.errors["fetch", A0].append(UnknownLeaderEpochError.errno)
+    fetch(parts)
+    assert collect(parts) == {}
+    parts.clock.advance(100)
+    fetch(parts)
+    assert collect(parts) == {A0: [0]}
+
+
+def test_unforeseen_error_is_raised_with_its_place(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
+    parts.cluster.errors["fetch", A0].append(InvalidRequestError.errno)
+    fetch(parts)
+    with pytest.raises(InvalidRequestError, match=r"'a'.*offset 0"):
+        collect(parts)
+
+
+def test_unknown_leader_asks_for_metadata_instead_of_fetching(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
+    parts.metadata._leaders[A0] = None
+    assert parts.fetcher.send_fetches() == 0
+    assert parts.metadata.is_update_due()
+
+
+def test_preferred_replica_is_used_and_dropped_on_an_error(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
+    parts.cluster.preferred = {A0: 1}
+    fetch(parts)
+    assert collect(parts) == {}
+    fetch(parts)
+    assert collect(parts) == {A0: [0, 1]}
+    assert [node for node, request in parts.cluster.requests if isinstance(request, FetchRequest)] == [0, 1]
+    parts.cluster.errors["fetch", A0].append(OffsetOutOfRangeError.errno)
+    fetch(parts)
+    assert collect(parts) == {}
+    assert parts.subscriptions.preferred_read_replica(A0, 0.0) is None
+    assert parts.subscriptions.position(A0).offset == 2, "a follower that lags is no reason to reset"
+
+
+def test_preferred_replica_is_dropped_on_a_disconnect(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
+    parts.subscriptions.update_preferred_read_replica(A0, 1, expires_ms=parts.clock.monotonic_ms() + 1000)
+    parts.cluster.held = {FetchRequest}
+    fetch(parts)
+    parts.cluster.down = {1}
+    parts.client.poll_no_wakeup()
+    assert parts.subscriptions.preferred_read_replica(A0, 0.0) is None
+
+
+@pytest.mark.parametrize(("version", "by_id"), [(12, False), (13, True)])
+def test_topics_go_by_name_or_by_id(make_fetcher, version, by_id):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
+    parts.cluster.fetch_version = version
+    fetch(parts)
+    (topic,) = fetch_requests(parts)[0].topics
+    assert topic.topic == "a"
+    assert (topic.topic_id.int != 0) == by_id
+    assert collect(parts) == {A0: [0]}
+
+
+def test_session_sends_only_what_moved(make_fetcher):
+    logs = {TopicPartition("a", number): FetchLog() for number in range(50)}
+    logs[A0] = FetchLog(simple_batch(0, 1))
+    parts = make_fetcher(logs)
+    fetch(parts)
+    collect(parts)
+    fetch(parts, 600)
+    first, second = fetch_requests(parts)
+    assert sum(len(topic.partitions) for topic in first.topics) == 50
+    assert [(topic.topic, len(topic.partitions)) for topic in second.topics] == [("a", 1)]
+    assert second.session_epoch == 1
+
+
+def test_metadata_of_the_answer_is_kept(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))})
+    fetch(parts)
+    collect(parts, 1)
+    state = parts.subscriptions.state(A0)
+    assert (state.high_watermark, state.last_stable_offset, state.log_start_offset) == (3, 3, 0)
+    assert parts.fetcher.metrics.records_consumed_total == 1
+    assert parts.fetcher.metrics.fetch_total == 1
+
+
+def test_close_ends_sessions_once(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
+    fetch(parts)
+    parts.fetcher.close(Timer(parts.clock, 1000))
+    parts.fetcher.close(Timer(parts.clock, 1000))
+    closing = [request for request in fetch_requests(parts) if request.session_epoch == -1]
+    assert [request.session_id for request in closing] == [100]
+    assert not parts.client.has_pending_requests()
+
+
+def test_close_does_not_wait_for_a_broker_that_is_gone(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
+    fetch(parts)
+    parts.cluster.down = {0}
+    started = parts.clock.monotonic_ms()
+    parts.fetcher.close(Timer(parts.clock, 30_000))
+    assert parts.clock.monotonic_ms() - started < 1000
