@@ -231,3 +231,5 @@ class SocketServer:
         if request is not None and request.operation is not None:
             self._replica_manager.produce_purgatory.cancel(request.operation)
             self._replica_manager.fetch_purgatory.cancel(request.operation)
+            # The two hold each other: without this the payload would wait for the garbage collector.
+            request.operation = None

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from kafkacore.broker import topic_names
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.request import error_code
 from kafkacore.broker.topic_config import checked_topic_configs
 from kafkacore.clock import Clock
 from kafkacore.errors import (
@@ -163,13 +164,13 @@ class TopicCatalog:
             raise UnknownTopicIdError(f"No topic has the id {topic_id}")
         return found
 
-    def auto_create(self, names: Iterable[str]) -> dict[str, Exception]:
-        """Make those of ``names`` that do not exist, with ``num.partitions``; name → why one was not made."""
-        refused: dict[str, Exception] = {}
+    def auto_create(self, names: Iterable[str]) -> dict[str, int]:
+        """Make those of ``names`` that do not exist, with ``num.partitions``; name → error code if one was not."""
+        refused: dict[str, int] = {}
         for name in names:
             if self.get(name) is None:
                 try:
                     self.create(name, self._config.num_partitions, {})
                 except (InvalidTopicError, InvalidPartitionsError, OSError) as error:
-                    refused[name] = error
+                    refused[name] = error_code(error)
         return refused

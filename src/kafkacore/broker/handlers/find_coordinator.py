@@ -21,7 +21,7 @@ _Coordinator = FindCoordinatorResponse.Coordinator
 def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
     served = message.key_type == GROUP
-    where = {
+    where: dict[str, Any] = {
         "node_id": services.config.node_id if served else -1,
         "host": services.host if served else "",
         "port": services.port if served else -1,

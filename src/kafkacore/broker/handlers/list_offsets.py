@@ -16,6 +16,7 @@ from kafkacore.structs import IsolationLevel, OffsetSpec, TopicPartition
 
 EARLIEST_PENDING_UPLOAD = -6
 UNKNOWN = -1
+FIRST_VERSION_WITH_EPOCH = 4
 
 #: Named moment → the version that brought it.
 _FIRST_VERSION = {
@@ -76,7 +77,7 @@ def _answer(
         partition_index=asked.partition_index,
         timestamp=timestamp,
         offset=offset,
-        leader_epoch=UNKNOWN if offset == UNKNOWN else LEADER_EPOCH,
+        leader_epoch=UNKNOWN if offset == UNKNOWN or version < FIRST_VERSION_WITH_EPOCH else LEADER_EPOCH,
     )
 
 

@@ -15,7 +15,6 @@ from kafkacore.broker.request import (
     BrokerServices,
     CloseConnectionError,
     Request,
-    error_code,
 )
 from kafkacore.broker.topic_catalog import ZERO_ID
 from kafkacore.errors import InvalidTopicError, UnknownTopicIdError, UnknownTopicOrPartitionError
@@ -74,7 +73,7 @@ def _topics(message: Any, version: int, services: BrokerServices) -> list[Any]:
     refused = services.topics.auto_create(names) if may_create else {}
     for name in names:
         if name in refused:
-            described.append(_Topic(error_code=error_code(refused[name]), name=name))
+            described.append(_Topic(error_code=refused[name], name=name))
         else:
             described.append(_describe(name, services))
     return described

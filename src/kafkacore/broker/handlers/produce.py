@@ -71,7 +71,8 @@ class _Produce:
         self.services = services
         self.response = ProduceResponse()
         self.pending: list[_Pending] = []
-        self.first_error: Exception | None = None
+        # Text, not the exception: its traceback would hold this object, and the payload with it, in a cycle.
+        self.first_error = ""
 
     def append_all(self) -> None:
         by_id = self.request.version >= FIRST_VERSION_BY_ID
@@ -85,7 +86,7 @@ class _Produce:
         try:
             return self._appended(topic, partition, by_id)
         except Exception as error:  # noqa: BLE001 - a partition's failure is its own; error_code logs surprises
-            self.first_error = self.first_error or error
+            self.first_error = self.first_error or str(error)
             return _PartitionResponse(
                 index=partition.index,
                 error_code=error_code(error),
@@ -143,7 +144,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     produce = _Produce(request, services)
     produce.append_all()
     if message.acks == 0:
-        if produce.first_error is not None:
+        if produce.first_error:
             # There is no answer to put the error in; hanging up is how Kafka lets such a producer know.
             raise CloseConnectionError(f"Produce with acks=0 failed: {produce.first_error}")
         request.respond(None)
