@@ -20,9 +20,9 @@ from kafkacore.record.parse cimport (
 from kafkacore.record.payload cimport Payload
 
 from kafkacore.errors import CorruptRecordError, InvalidRecordError
-from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE, decompress
+from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_DECOMPRESSED_SIZE, decompress
 
-cdef Py_ssize_t _DEFAULT_MAX_SIZE = DEFAULT_MAX_DECOMPRESSED_SIZE
+cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
 
 
 @cython.final

@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Sequence
 from typing import Self, final
 
@@ -16,7 +17,8 @@ class RecordBatchBuilder:
         timestamp_type: TimestampType | int = ...,
         compression_ratio: float = 1.0,
     ) -> Self: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
+    if sys.version_info >= (3, 12):
+        def __buffer__(self, flags: int, /) -> memoryview: ...
     @property
     def batch_size(self) -> int: ...
     @property

@@ -1,10 +1,11 @@
 from collections.abc import Iterable
-from typing import Literal, Self, final
+from typing import Literal, Never, Self, final
 
 from kafkacore.record.batch import RecordBatch
 
 @final
 class RecordColumns:
+    def __init__(self, *args: Never, **kwargs: Never) -> None: ...
     def __len__(self) -> int: ...
     @property
     def num_rows(self) -> int: ...

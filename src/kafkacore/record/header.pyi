@@ -1,9 +1,13 @@
-from typing_extensions import Buffer
+from typing import Never
+
+from typing_extensions import Buffer, disjoint_base
 
 from kafkacore.record.compression import Compression
 from kafkacore.structs import TimestampType
 
+@disjoint_base
 class BatchHeader:
+    def __init__(self, *args: Never, **kwargs: Never) -> None: ...
     @property
     def position(self) -> int: ...
     @property

@@ -10,6 +10,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 # The collector clears a Py_buffer by dropping its owner without releasing it. Untracked, a Payload keeps its
 # owner out of every garbage cycle until it is itself let go of.
 @cython.no_gc
+@cython.final
 cdef class Payload:
     """The bytes of ``buffer``, whose size cannot change while this lives."""
 

@@ -18,6 +18,8 @@ from uuid import UUID
 from kafkacore.errors import MalformedMessageError
 
 
+# Its Py_buffer would be cleared by the collector without being released.
+@cython.no_gc
 @cython.final
 cdef class Cursor:
     """Reads primitive types from ``buffer[start:end]``, moving forward.
