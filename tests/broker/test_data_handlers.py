@@ -7,11 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest
-from kafkacore.protocol.generated.fetch import FetchRequest
-from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
-from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from kafkacore.protocol.generated.produce import ProduceRequest
 from model.broker_harness import BrokerHarness, batch
 
 from kafkacore.broker.request import CloseConnectionError
@@ -34,6 +29,11 @@ from kafkacore.errors import (
     UnsupportedCompressionTypeError,
     UnsupportedVersionError,
 )
+from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest
+from kafkacore.protocol.generated.fetch import FetchRequest
+from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
+from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kafkacore.protocol.generated.produce import ProduceRequest
 from kafkacore.record import Compression, read_batches
 from kafkacore.structs import TopicPartition
 
@@ -182,7 +182,7 @@ def test_produce_that_is_not_safe_in_time_says_so(broker: BrokerHarness) -> None
 def test_produce_is_answered_with_the_error_when_the_disk_fails_while_it_waits(broker: BrokerHarness) -> None:
     broker.log("t").sync_at_once = False
     answer = produce(broker, batch(b"a"))
-    broker.log("t").failure = KafkaStorageError("fdatasync failed")
+    broker.log("t").failure = "fdatasync failed"
     broker.replica_manager.on_high_watermark(TopicPartition("t", 0), 0)
     broker.settle()
     assert produced(answer).error_code == KafkaStorageError.errno
@@ -266,8 +266,25 @@ def test_produce_with_acks_all_needs_the_replicas_that_the_topic_asks_for(broker
     assert produced(produce(broker, batch(b"a"), topic="two", acks=1)).error_code == 0
 
 
-def test_failure_in_one_partition_leaves_the_others_alone(broker: BrokerHarness) -> None:
-    broker.log("t", 0).failure = ValueError("a surprise")
+def test_offline_partition_says_so_to_everybody(broker: BrokerHarness) -> None:
+    produce(broker, batch(b"a"))
+    waiting = fetch(broker, (0, 1), max_wait_ms=60_000)
+    broker.log("t").failure = "the disk is gone"
+    broker.replica_manager.on_high_watermark(TopicPartition("t", 0), 1)
+    broker.settle()
+    offline = KafkaStorageError.errno
+    assert fetched(waiting)[0].error_code == offline
+    assert produced(produce(broker, batch(b"b"))).error_code == offline
+    assert list_offsets(broker, -1)[0].error_code == offline
+
+
+def test_failure_in_one_partition_leaves_the_others_alone(
+    broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def surprise(*_: object, **__: object) -> None:
+        raise ValueError("a surprise")
+
+    monkeypatch.setattr(broker.log("t", 0), "append", surprise)
     topic_id = broker.log_manager.topic_states["t"].topic_id
     data = [ProduceRequest.PartitionProduceData(index=i, records=batch(b"a")) for i in (0, 1, 7)]
     request = ProduceRequest(

@@ -39,32 +39,24 @@ class Found(NamedTuple):
 
 
 class MemoryLog:
-    """One partition. ``failure`` is raised by every touch once it is set."""
+    """One partition. ``failure`` says why it is offline."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, bytes]] = []
         self.log_start_offset = 0
         self.log_end_offset = 0
-        self.synced = 0
-        self.failure: Exception | None = None
+        self.high_watermark = 0
+        self.failure: str | None = None
         self.sync_at_once = True
 
     @property
-    def high_watermark(self) -> int:
-        if self.failure is not None:
-            raise self.failure
-        return self.synced
-
-    @property
     def last_stable_offset(self) -> int:
-        return self.synced
+        return self.high_watermark
 
     def sync(self) -> None:
-        self.synced = self.log_end_offset
+        self.high_watermark = self.log_end_offset
 
     def append(self, records: memoryview, *, now_ms: int) -> Appended:
-        if self.failure is not None:
-            raise self.failure
         batch = bytearray(records)
         assign_offset(batch, self.log_end_offset, 0)
         first, last = self.log_end_offset, next(iter(read_batches(batch))).last_offset
@@ -82,7 +74,7 @@ class MemoryLog:
         min_one_message: bool = True,
         max_offset: int | None = None,
     ) -> Fetched:
-        limit = self.synced if max_offset is None else max_offset
+        limit = self.high_watermark if max_offset is None else max_offset
         taken = b""
         for _, last, batch in self.batches:
             if last < start_offset or last >= limit:

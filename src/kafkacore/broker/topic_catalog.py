@@ -18,6 +18,7 @@ from kafkacore.clock import Clock
 from kafkacore.errors import (
     InvalidPartitionsError,
     InvalidTopicError,
+    KafkaStorageError,
     TopicAlreadyExistsError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -72,10 +73,20 @@ class TopicCatalog:
         return self._names_by_id.get(topic_id)
 
     def log(self, topic_partition: TopicPartition) -> UnifiedLog:
-        """The log of a partition; :class:`UnknownTopicOrPartitionError` if there is none."""
+        """The log of a partition.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            There is none.
+        KafkaStorageError
+            Its disk has failed.
+        """
         log = self._log_manager.log(topic_partition)
         if log is None:
             raise UnknownTopicOrPartitionError(f"This broker has no partition {topic_partition}")
+        if log.failure is not None:
+            raise KafkaStorageError(log.failure)
         return log
 
     def effective_configs(self, topic: TopicState) -> dict[str, str]:
@@ -165,7 +176,7 @@ class TopicCatalog:
         return found
 
     def auto_create(self, names: Iterable[str]) -> dict[str, int]:
-        """Make those of ``names`` that do not exist, with ``num.partitions``; name → error code if one was not."""
+        """Make those of ``names`` that are missing, with ``num.partitions``; name → error code if one was not."""
         refused: dict[str, int] = {}
         for name in names:
             if self.get(name) is None:

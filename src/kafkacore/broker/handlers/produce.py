@@ -23,6 +23,7 @@ from kafkacore.errors import (
     InvalidRecordError,
     InvalidRequestError,
     InvalidRequiredAcksError,
+    KafkaStorageError,
     NotEnoughReplicasError,
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
@@ -54,13 +55,14 @@ class _Pending:
         self._services = services
 
     def outcome(self) -> int | None:
+        if self._log.high_watermark >= self._required:
+            return 0
         try:
-            # A topic made anew under the old name has another log.
-            if self._services.topics.log(self.topic_partition) is not self._log:
-                return UnknownTopicOrPartitionError.errno
-            return 0 if self._log.high_watermark >= self._required else None
-        except Exception as error:  # noqa: BLE001 - a partition's failure is its own; error_code logs surprises
-            return error_code(error)
+            log = self._services.topics.log(self.topic_partition)
+        except (UnknownTopicOrPartitionError, KafkaStorageError) as error:
+            return error.errno
+        # A topic made anew under the old name has another log.
+        return None if log is self._log else UnknownTopicOrPartitionError.errno
 
 
 class _Produce:
