@@ -110,7 +110,7 @@ def test_broker_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
 
 def test_second_broker_on_the_same_folder_is_refused_with_the_reason(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as first:
-        with pytest.raises(BrokerProcessError, match=r"ended with status 1.*(lock|use)") as refused:
+        with pytest.raises(BrokerProcessError, match=r"status 1(.|\n)*another broker") as refused:
             BrokerProcess(tmp_path).start()
         assert str(first.log_path) in str(refused.value)
         assert api_versions_error(first.port, 0) == 0
