@@ -1,7 +1,8 @@
 """The storage seam: every touch of the file system by the broker's log, in a dozen verbs.
 
-Paths, file descriptors and bytes in; bytes and ``OSError`` out. Handed in by constructor, so that tests put a disk
-in its place that fails at call k or loses its power (``kafkacore.testing.disk``). Does not know: logs, formats.
+Paths, file descriptors and bytes in; bytes and ``OSError`` out. Handed in by constructor, so that tests
+put a disk in its place that fails at call k or loses its power (``kafkacore.testing.disk``). Does not
+know: logs, formats.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FOLDER_MODE = 0o700
 class Disk:
     """The operating system's file system. A descriptor is closed by whoever opened it, with :meth:`close`."""
 
-    # ---- Files ----------------------------------------------------------------------------------------------
+    # ---- Files ----------------------------------------------------------------------------------------
 
     def open(self, path: Path, *, create: bool = False) -> int:
         """A descriptor for reading and writing; ``create`` makes the file, empty, if it is missing."""
@@ -33,7 +34,9 @@ class Disk:
         os.close(fd)
 
     def pread(self, fd: int, size: int, position: int) -> bytes:
-        """The bytes from ``position`` on, ``size`` of them or as many as there are before the end of the file."""
+        """The bytes from ``position`` on, ``size`` of them or as many as there are before the end of the
+        file.
+        """
         data = os.pread(fd, size, position)
         if len(data) == size or not data:
             return data
@@ -68,7 +71,7 @@ class Disk:
         """Return when the file's bytes and its size are on the medium."""
         os.fdatasync(fd)
 
-    # ---- Names ----------------------------------------------------------------------------------------------
+    # ---- Names ----------------------------------------------------------------------------------------
 
     def rename(self, source: Path, target: Path) -> None:
         """Atomic; replaces ``target`` if it is a file. Durable only after :meth:`fsync_dir`."""
@@ -92,7 +95,9 @@ class Disk:
         return os.path.exists(path)
 
     def is_dir(self, path: Path) -> bool:
-        """Whether ``path`` is a folder of its own; a link to one is not, because deletion must stay inside."""
+        """Whether ``path`` is a folder of its own; a link to one is not, because deletion must stay
+        inside.
+        """
         return os.path.isdir(path) and not os.path.islink(path)
 
     def fsync_dir(self, path: Path) -> None:
@@ -104,7 +109,9 @@ class Disk:
             os.close(fd)
 
     def lock(self, path: Path) -> int | None:
-        """Take an exclusive lock that dies with the process: its descriptor, or ``None`` if somebody has it."""
+        """Take an exclusive lock that dies with the process: its descriptor, or ``None`` if somebody has
+        it.
+        """
         fd = self.open(path, create=True)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -116,7 +123,7 @@ class Disk:
             raise
         return fd
 
-    # ---- Whole small files ----------------------------------------------------------------------------------
+    # ---- Whole small files ----------------------------------------------------------------------------
 
     def read_file(self, path: Path) -> bytes:
         """A small file as a whole; ``FileNotFoundError`` if it is missing."""

@@ -6,7 +6,7 @@ Does not know: topics, files, which keys a client may set (the broker checks tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from kafkacore.errors import InvalidConfigurationError
@@ -26,7 +26,8 @@ _TIMESTAMP_TYPES = {
 class LogConfig:
     """The part of Kafka's ``TopicConfig`` that a log acts on. Sizes in bytes, durations in milliseconds.
 
-    ``retention_ms`` and ``retention_bytes`` below 0 mean without limit. Field names are Kafka's keys with underscores.
+    ``retention_ms`` and ``retention_bytes`` below 0 mean without limit. Field names are Kafka's keys
+    with underscores.
     """
 
     segment_bytes: int = 2**30
@@ -47,8 +48,10 @@ class LogConfig:
         return "delete" in self.cleanup_policy.split(",")
 
     @classmethod
-    def from_configs(cls, *configs: Mapping[str, str]) -> Self:
-        """From Kafka's keys (``segment.bytes``), later mappings over earlier ones; keys of others are passed over.
+    def from_configs(cls, *configs: Mapping[str, str], base: Self | None = None) -> Self:
+        """From Kafka's keys (``segment.bytes``), later mappings over earlier ones over ``base``.
+
+        Keys that a log does not act on are passed over.
 
         Raises
         ------
@@ -61,7 +64,7 @@ class LogConfig:
             for key, text in mapping.items():
                 if key in known:
                     arguments[known[key]] = _typed(key, text)
-        return cls(**arguments)
+        return cls(**arguments) if base is None else replace(base, **arguments)
 
 
 def _typed(key: str, text: str) -> object:

@@ -1,0 +1,16 @@
+from typing import Final
+
+from typing_extensions import Buffer
+
+from kafkacore.record.header import BatchHeader
+
+BATCH_OVERHEAD: Final[int]
+
+def walk_batches(
+    chunk: Buffer, position: int, end: int, check_crcs: bool
+) -> tuple[list[BatchHeader], int, int, str | None]: ...
+def find_batch(chunk: Buffer, target_offset: int) -> tuple[bool, int, int]: ...
+def whole_batches(chunk: Buffer, limit_offset: int) -> tuple[int, int]: ...
+def placed_header(
+    batch: Buffer, base_offset: int, leader_epoch: int, log_append_time_ms: int = -1
+) -> bytearray: ...

@@ -1,0 +1,95 @@
+"""The small text files beside the logs, in Kafka's formats.
+
+Offsets by partition, leader epochs and topic ids in and out. Does not know: logs. Sources: Kafka's
+``OffsetCheckpointFile``, ``LeaderEpochCheckpointFile``, ``PartitionMetadataFile``,
+``CleanShutdownFileHandler``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import UUID
+
+from kafkacore.broker.disk import Disk
+from kafkacore.structs import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_FILE = "log-start-offset-checkpoint"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
+PARTITION_METADATA_FILE = "partition.metadata"
+
+_VERSION = "0"
+
+
+def write_offsets(disk: Disk, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    """Replace the checkpoint; durable on return."""
+    lines = [_VERSION, str(len(offsets))]
+    lines += [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items())]
+    disk.write_file(path, ("\n".join(lines) + "\n").encode())
+
+
+def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
+    """The checkpoint; empty if it is missing or broken, which only makes recovery longer."""
+    try:
+        text = disk.read_file(path).decode()
+    except FileNotFoundError:
+        return {}
+    except UnicodeDecodeError:
+        logger.warning("%s is no text; passed over", path)
+        return {}
+    lines = text.splitlines()
+    try:
+        if lines[0] != _VERSION or int(lines[1]) != len(lines) - 2:
+            raise ValueError(f"version {lines[0]}, {len(lines) - 2} of {lines[1]} entries")
+        entries = [line.split(" ") for line in lines[2:]]
+        return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in entries}
+    except (ValueError, IndexError) as error:
+        logger.warning("%s is broken (%s); passed over", path, error)
+        return {}
+
+
+def leader_epochs(epoch: int, start_offset: int) -> bytes:
+    """Content of a ``leader-epoch-checkpoint`` with one epoch."""
+    return f"{_VERSION}\n1\n{epoch} {start_offset}\n".encode()
+
+
+def partition_metadata(topic_id: UUID) -> bytes:
+    """Content of a ``partition.metadata``: the topic's id as Kafka's ``Uuid`` writes it, URL-safe base64."""
+    text = base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+    return f"version: {_VERSION}\ntopic_id: {text}\n".encode()
+
+
+def read_topic_id(disk: Disk, folder: Path) -> UUID | None:
+    """The topic id that a partition's folder says it belongs to; ``None`` if it does not say."""
+    try:
+        lines = disk.read_file(folder / PARTITION_METADATA_FILE).decode().splitlines()
+        found = dict(line.split(": ", 1) for line in lines)
+        return UUID(bytes=base64.urlsafe_b64decode(found["topic_id"] + "=="))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, binascii.Error):
+        logger.warning("%s is broken; passed over", folder / PARTITION_METADATA_FILE)
+        return None
+
+
+def write_clean_shutdown(disk: Disk, data_dir: Path) -> None:
+    content = json.dumps({"version": _VERSION, "broker_epoch": "-1"})
+    disk.write_file(data_dir / CLEAN_SHUTDOWN_FILE, content.encode())
+
+
+def take_clean_shutdown(disk: Disk, data_dir: Path) -> bool:
+    """Whether the last owner of the folder has closed it; the marker is gone for good when this returns."""
+    path = data_dir / CLEAN_SHUTDOWN_FILE
+    if not disk.exists(path):
+        return False
+    disk.unlink(path)
+    disk.fsync_dir(data_dir)
+    return True

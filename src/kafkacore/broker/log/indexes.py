@@ -1,0 +1,169 @@
+"""The two sparse indexes of a segment: offset → position, and timestamp → offset.
+
+Entries in, the nearest entry at or below a key out. Nothing is kept in memory but the number of entries
+and the last one: a search reads a dozen entries from the page cache. Does not know: batches, segments.
+
+Source of the format: Kafka's ``OffsetIndex`` (int32 relative offset, int32 position) and ``TimeIndex`` (int64
+timestamp, int32 relative offset), big-endian. Files are written at their real size, never preallocated.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from kafkacore.broker.disk import Disk
+from kafkacore.errors import CorruptRecordError
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+#: Timestamp of a record that has none.
+NO_TIMESTAMP = -1
+
+_OFFSET_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+
+
+class OffsetPosition(NamedTuple):
+    offset: int
+    position: int
+
+
+class TimestampOffset(NamedTuple):
+    timestamp: int
+    offset: int
+
+
+class _IndexFile:
+    """A file of entries of one size. The descriptor is opened at first use; :meth:`release` gives it back."""
+
+    def __init__(self, disk: Disk, path: Path, entry: struct.Struct, max_size: int) -> None:
+        self._disk = disk
+        self.path = path
+        self._entry = entry
+        self._fd: int | None = None
+        size = disk.size(self._open())
+        if size % entry.size:
+            self.release()
+            raise CorruptRecordError(f"{path.name}: {size} bytes are no whole number of entries")
+        self.count = size // entry.size
+        self.max_count = max_size // entry.size
+
+    def _open(self) -> int:
+        if self._fd is None:
+            self._fd = self._disk.open(self.path, create=True)
+        return self._fd
+
+    def get(self, index: int) -> tuple[int, int]:
+        size = self._entry.size
+        first, second = self._entry.unpack(self._disk.pread(self._open(), size, index * size))
+        return first, second
+
+    def append(self, first: int, second: int) -> None:
+        data = self._entry.pack(first, second)
+        self._disk.pwritev(self._open(), [data], self.count * self._entry.size)
+        self.count += 1
+
+    def cut(self, count: int) -> None:
+        """Keep the first ``count`` entries, and nothing that a failed append has left behind them."""
+        self._disk.truncate(self._open(), count * self._entry.size)
+        self.count = count
+
+    def last_below(self, is_below: Callable[[tuple[int, int]], bool]) -> int:
+        """Index of the last entry for which ``is_below``, -1 if for none; it holds for the first ones."""
+        low, high = -1, self.count - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if is_below(self.get(middle)):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def flush(self) -> None:
+        self._disk.fdatasync(self._open())
+
+    def release(self) -> None:
+        if self._fd is not None:
+            fd, self._fd = self._fd, None
+            self._disk.close(fd)
+
+
+class OffsetIndex:
+    """Where in the file the batch lies that ends at an offset.
+
+    Raises
+    ------
+    CorruptRecordError
+        The file cannot be such an index; it has to be built anew.
+    """
+
+    def __init__(self, disk: Disk, path: Path, base_offset: int, max_size: int) -> None:
+        self._base = base_offset
+        self.file = _IndexFile(disk, path, _OFFSET_ENTRY, max_size)
+        self.last = self._at(self.file.count - 1) if self.file.count else OffsetPosition(base_offset, 0)
+        if self.file.count > 1 and not self._at(self.file.count - 2) < self.last:
+            self.file.release()
+            raise CorruptRecordError(f"{path.name}: the last entry is not behind the one before it")
+
+    def _at(self, index: int) -> OffsetPosition:
+        relative, position = self.file.get(index)
+        return OffsetPosition(self._base + relative, position)
+
+    @property
+    def is_full(self) -> bool:
+        return self.file.count >= self.file.max_count
+
+    def append(self, last_offset: int, position: int) -> None:
+        """Add the batch that ends at ``last_offset`` and begins at ``position``."""
+        self.file.append(last_offset - self._base, position)
+        self.last = OffsetPosition(last_offset, position)
+
+    def lookup(self, target_offset: int) -> OffsetPosition | None:
+        """The last entry whose offset is not above ``target_offset``."""
+        relative = target_offset - self._base
+        index = self.file.last_below(lambda entry: entry[0] <= relative)
+        return None if index < 0 else self._at(index)
+
+    def cut(self, count: int) -> None:
+        self.file.cut(count)
+        self.last = self._at(count - 1) if count else OffsetPosition(self._base, 0)
+
+
+class TimeIndex:
+    """Up to which offset every timestamp is at most this."""
+
+    def __init__(self, disk: Disk, path: Path, base_offset: int, max_size: int) -> None:
+        self._base = base_offset
+        self.file = _IndexFile(disk, path, _TIME_ENTRY, max_size)
+        self.last = (
+            self._at(self.file.count - 1) if self.file.count else TimestampOffset(NO_TIMESTAMP, base_offset)
+        )
+        if self.file.count > 1 and not self._at(self.file.count - 2) < self.last:
+            self.file.release()
+            raise CorruptRecordError(f"{path.name}: the last entry is not behind the one before it")
+
+    def _at(self, index: int) -> TimestampOffset:
+        timestamp, relative = self.file.get(index)
+        return TimestampOffset(timestamp, self._base + relative)
+
+    @property
+    def is_full(self) -> bool:
+        # One place is kept for the entry that closes the segment.
+        return self.file.count >= self.file.max_count - 1
+
+    def maybe_append(self, timestamp: int, offset: int, *, closing: bool = False) -> None:
+        """Add an entry if it is later than the last one."""
+        if timestamp > self.last.timestamp and (closing or not self.is_full):
+            self.file.append(timestamp, offset - self._base)
+            self.last = TimestampOffset(timestamp, offset)
+
+    def lookup(self, target_timestamp: int) -> TimestampOffset:
+        """The last entry that is not later than ``target_timestamp``; the segment's start if all are."""
+        index = self.file.last_below(lambda entry: entry[0] <= target_timestamp)
+        return TimestampOffset(NO_TIMESTAMP, self._base) if index < 0 else self._at(index)
+
+    def cut(self, count: int) -> None:
+        self.file.cut(count)
+        self.last = self._at(count - 1) if count else TimestampOffset(NO_TIMESTAMP, self._base)

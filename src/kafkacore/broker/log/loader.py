@@ -1,0 +1,219 @@
+"""From the files of a partition to its segments and its producers, whatever the last owner left behind.
+
+A folder in; sound segments, offsets and producers' state out. Does not know: clients, the high watermark.
+Source of the behaviour: Kafka's ``LogLoader``.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+from kafkacore.broker.disk import Disk
+from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.producer_state import ProducerStateManager
+from kafkacore.broker.log.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    LogSegment,
+)
+from kafkacore.errors import CorruptRecordError
+
+logger = logging.getLogger(__name__)
+
+#: Endings of files that a crash can leave and that no log is made of.
+_LEFTOVERS = (DELETED_SUFFIX, ".cleaned", ".tmp")
+
+
+class LoadedLog(NamedTuple):
+    segments: list[LogSegment]
+    producers: ProducerStateManager
+    log_start_offset: int
+    log_end_offset: int
+    #: Everything below is on disk.
+    recovery_point: int
+    #: The folder's names are on disk too.
+    is_synced: bool
+
+
+class _Loader:
+    def __init__(self, disk: Disk, folder: Path, name: str, config: LogConfig, now_ms: int) -> None:
+        self.disk = disk
+        self.folder = folder
+        self.name = name
+        self.config = config
+        self.now_ms = now_ms
+        self.segments: list[LogSegment] = []
+        #: Segments whose index files were missing or unusable.
+        self.without_index: set[int] = set()
+        #: Of the first segment that recovery has looked into.
+        self.first_recovered = 0
+
+    def open_segments(self) -> None:
+        """Remove leftovers and index files without a log, then open every segment in order."""
+        names = set(self.disk.listdir(self.folder))
+        for name in sorted(names):
+            path = Path(name)
+            is_orphan = (
+                path.suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX) and path.stem + LOG_SUFFIX not in names
+            )
+            if path.suffix in _LEFTOVERS or is_orphan:
+                self.disk.unlink(self.folder / name)
+        for name in sorted(names):
+            path = Path(name)
+            if path.suffix == LOG_SUFFIX and path.stem.isdecimal():
+                has_indexes = {path.stem + INDEX_SUFFIX, path.stem + TIME_INDEX_SUFFIX} <= names
+                self.segments.append(self.open_segment(int(path.stem), has_indexes))
+        self.segments.sort(key=lambda segment: segment.base_offset)
+
+    def open_segment(self, base_offset: int, has_indexes: bool = True) -> LogSegment:
+        try:
+            segment = LogSegment(self.disk, self.folder, base_offset, self.config, self.now_ms)
+        except CorruptRecordError as error:
+            logger.warning("%s: %s; built anew", self.name, error.reason)
+            LogSegment.remove_indexes(self.disk, self.folder, base_offset)
+            segment = LogSegment(self.disk, self.folder, base_offset, self.config, self.now_ms)
+            has_indexes = False
+        if not has_indexes and segment.size:
+            self.without_index.add(base_offset)
+        return segment
+
+    def check_closed(self, segments: list[LogSegment]) -> None:
+        """Of segments that are wholly on disk, only the indexes may be wrong."""
+        for segment in segments:
+            try:
+                if segment.base_offset in self.without_index:
+                    segment.rebuild_indexes()
+                else:
+                    segment.check_indexes()
+            except CorruptRecordError as error:
+                # Readers get to hear of it when they come to the place; what lies behind it stays readable.
+                logger.error("%s: %s is damaged: %s", self.name, segment.base_offset, error)
+
+    def recover(self, recovery_point: int) -> int:
+        """Recover from the segment of ``recovery_point`` on; the log's end offset."""
+        first = max((i for i, s in enumerate(self.segments) if s.base_offset <= recovery_point), default=0)
+        self.check_closed(self.segments[:first])
+        self.first_recovered = first
+        end = self.segments[first].base_offset
+        for index in range(first, len(self.segments)):
+            segment = self.segments[index]
+            if segment.base_offset != end:
+                # Ours follow without a gap; what is missing was never synced, nor was what lies behind it.
+                self.remove_from(index, f"segment {segment.base_offset} does not begin at {end}")
+                break
+            size = segment.size
+            end, damage = segment.recover(recovery_point)
+            if damage is not None:
+                self.remove_from(index + 1, f"{damage}; cut {size - segment.size} bytes")
+                break
+        if end < recovery_point:
+            logger.error("%s: ends at %d, and was on disk up to %d", self.name, end, recovery_point)
+        return end
+
+    def remove_from(self, index: int, why: str) -> None:
+        later = self.segments[index:]
+        logger.warning("%s: %s, and %d segments", self.name, why, len(later))
+        for segment in later:
+            segment.remove()
+        del self.segments[index:]
+
+    def close(self) -> None:
+        for segment in self.segments:
+            segment.close()
+
+
+def load_log(
+    disk: Disk,
+    folder: Path,
+    name: str,
+    config: LogConfig,
+    *,
+    recovery_point: int,
+    log_start_offset: int,
+    is_clean: bool,
+    now_ms: int,
+) -> LoadedLog:
+    """Open the log in ``folder``, recover it if it was not closed, and sync what recovery has kept.
+
+    Parameters
+    ----------
+    name:
+        The partition's, for messages.
+    recovery_point, log_start_offset:
+        From the checkpoints; 0 if they do not say.
+    is_clean:
+        All logs have been closed by their last owner.
+    now_ms:
+        Wall time.
+
+    Raises
+    ------
+    CorruptRecordError
+        The log is damaged below the recovery point, and sound behind: no start decides to cut that.
+    OSError
+        The disk refuses.
+    """
+    loader = _Loader(disk, folder, name, config, now_ms)
+    try:
+        return _load(loader, recovery_point, log_start_offset, is_clean)
+    except BaseException:
+        loader.close()
+        raise
+
+
+def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean: bool) -> LoadedLog:
+    disk, folder = loader.disk, loader.folder
+    loader.open_segments()
+    log_end_offset, is_clean = _end_of(loader, recovery_point, is_clean)
+    if loader.segments and log_end_offset < log_start_offset:
+        # Everything that is left had been deleted before: begin where the log was said to begin.
+        logger.warning("%s: ends at %d, begins at %d; emptied", loader.name, log_end_offset, log_start_offset)
+        for segment in loader.segments:
+            segment.remove()
+        loader.segments.clear()
+    if not loader.segments:
+        loader.segments.append(loader.open_segment(log_start_offset))
+        log_end_offset = log_start_offset
+        is_clean = False
+    start = max(log_start_offset, loader.segments[0].base_offset)
+    producers = _load_producers(loader, start, log_end_offset)
+    if log_end_offset > start and not is_clean:
+        for segment in loader.segments[loader.first_recovered :]:
+            segment.flush(indexes=True)
+        disk.fsync_dir(folder)
+    return LoadedLog(loader.segments, producers, start, log_end_offset, log_end_offset, is_synced=is_clean)
+
+
+def _end_of(loader: _Loader, recovery_point: int, is_clean: bool) -> tuple[int, bool]:
+    """The log's end offset, and whether it was found without recovery."""
+    if not loader.segments:
+        return 0, is_clean
+    if is_clean:
+        loader.check_closed(loader.segments)
+        try:
+            return loader.segments[-1].next_offset(), True
+        except CorruptRecordError as error:
+            logger.error("%s: closed cleanly, and yet %s", loader.name, error)
+    return loader.recover(recovery_point), False
+
+
+def _load_producers(loader: _Loader, log_start_offset: int, log_end_offset: int) -> ProducerStateManager:
+    producers = ProducerStateManager(loader.disk, loader.folder, loader.name)
+    bases = [segment.base_offset for segment in loader.segments]
+    producers.load(log_start_offset, log_end_offset, bases)
+    start = producers.map_end_offset
+    for index, segment in enumerate(loader.segments):
+        is_before = index + 1 < len(bases) and bases[index + 1] <= start
+        if is_before or start >= log_end_offset:
+            continue
+        try:
+            for headers in segment.headers():
+                producers.replay(headers)
+        except CorruptRecordError as error:
+            logger.error("%s: producers of %d are not all known: %s", loader.name, segment.base_offset, error)
+    producers.map_end_offset = log_end_offset
+    return producers

@@ -1,0 +1,475 @@
+"""All logs of a data folder: which topics there are, recovery at the start, a clean end.
+
+A folder in; logs by partition out. Does not know: requests, clients, what a batch is.
+Source of the behaviour: Kafka's ``LogManager``, with one log directory.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from threading import RLock
+from types import MappingProxyType
+from uuid import UUID
+
+from kafkacore.broker.disk import Disk
+from kafkacore.broker.log import checkpoints
+from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.flusher import LogFlusher
+from kafkacore.broker.log.topics_file import TopicState, is_legal_name, read_topics, write_topics
+from kafkacore.broker.log.unified_log import UnifiedLog
+from kafkacore.clock import Clock
+from kafkacore.errors import CorruptRecordError, InvalidTopicError, KafkaConfigurationError, KafkaStorageError
+from kafkacore.structs import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+LOCK_FILE = ".lock"
+DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+#: Kafka's ``log.retention.check.interval.ms`` and ``log.flush.offset.checkpoint.interval.ms``.
+RETENTION_INTERVAL_MS = 300_000.0
+CHECKPOINT_INTERVAL_MS = 60_000.0
+#: Sooner if this much has been synced, because a start after a crash reads what lies past the checkpoint.
+CHECKPOINT_BYTES = 64 * 2**20
+
+_PARTITION_FOLDER = re.compile(r"(.+)-(\d+)")
+_MAX_FILE_NAME = 255
+
+
+class LogManager:
+    """Owns a data folder until :meth:`close`. May be used by any thread.
+
+    Parameters
+    ----------
+    data_dir:
+        Made, with its parents, if it is missing.
+    disk:
+        The file system to go through; the real one if not given.
+    default_config:
+        What a topic gets that does not say otherwise: Kafka's topic keys → text, or a :class:`LogConfig`.
+    flush:
+        ``"ack"`` or ``"os"``, see :class:`UnifiedLog`.
+    on_high_watermark:
+        Called with a partition and its new high watermark, on the flusher's thread, without a lock. Also
+        called, with the old one, when a log has failed. May be set later.
+    background:
+        Whether to start the flusher's thread. Without it, :meth:`flush_dirty` does its work.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        Another process has the folder.
+    KafkaStorageError
+        The list of topics cannot be read.
+    OSError
+        The folder cannot be used. A single partition that cannot be recovered does not stop the start;
+        its log is offline.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        clock: Clock,
+        disk: Disk | None = None,
+        default_config: Mapping[str, str] | LogConfig | None = None,
+        flush: str = "ack",
+        on_high_watermark: Callable[[TopicPartition, int], None] | None = None,
+        background: bool = True,
+    ) -> None:
+        if flush not in ("ack", "os"):
+            raise KafkaConfigurationError(f"flush={flush} must be ack or os")
+        self.data_dir = Path(data_dir).absolute()
+        self.on_high_watermark = on_high_watermark
+        self._clock = clock
+        self._disk = disk or Disk()
+        self._flush = flush
+        self._default_config = default_config or {}
+        # Held for changes; readers see whole mappings, because a change replaces them.
+        self._lock = RLock()
+        self._topics: Mapping[str, TopicState] = MappingProxyType({})
+        self._logs: dict[TopicPartition, UnifiedLog] = {}
+        self._offline: dict[TopicPartition, str] = {}
+        self._deleting: set[UUID] = set()
+        self._flusher = LogFlusher(clock, self._on_flushed, self._on_idle, CHECKPOINT_INTERVAL_MS)
+        self._unmarked_bytes = 0
+        self._next_checkpoint_ms = clock.monotonic_ms() + CHECKPOINT_INTERVAL_MS
+        self._next_retention_ms = clock.monotonic_ms() + RETENTION_INTERVAL_MS
+        self._is_closed = False
+        self._make_folder()
+        self._lock_fd = self._take_lock()
+        try:
+            self._load()
+        except BaseException:
+            self._close_files()
+            raise
+        if background:
+            self._flusher.start()
+
+    # ---- Start ----------------------------------------------------------------------------------------
+
+    def _make_folder(self) -> None:
+        missing = [path for path in (self.data_dir, *self.data_dir.parents) if not self._disk.exists(path)]
+        for path in reversed(missing):
+            self._disk.mkdir(path)
+            self._disk.fsync_dir(path.parent)
+
+    def _take_lock(self) -> int:
+        fd = self._disk.lock(self.data_dir / LOCK_FILE)
+        if fd is None:
+            raise KafkaConfigurationError(
+                f"another broker is using {self.data_dir}; stop it, or give this one a folder of its own"
+            )
+        return fd
+
+    def _load(self) -> None:
+        disk, data_dir = self._disk, self.data_dir
+        is_clean = checkpoints.take_clean_shutdown(disk, data_dir)
+        recovery_points = checkpoints.read_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE)
+        log_starts = checkpoints.read_offsets(disk, data_dir / checkpoints.LOG_START_OFFSET_FILE)
+        found = read_topics(disk, data_dir)
+        topics, self._deleting = found if found is not None else (self._adopted_topics(), set())
+        self._topics = MappingProxyType({topic.name: topic for topic in topics})
+        self._remove_strays()
+        for topic in topics:
+            for topic_partition in _partitions(topic):
+                self._load_log(
+                    topic,
+                    topic_partition,
+                    recovery_points.get(topic_partition, 0),
+                    log_starts.get(topic_partition, 0),
+                    is_clean,
+                )
+        disk.fsync_dir(data_dir)
+        if found is None or self._deleting:
+            self._deleting = set()
+            write_topics(disk, data_dir, topics, ())
+        self.checkpoint()
+
+    def _load_log(
+        self,
+        topic: TopicState,
+        topic_partition: TopicPartition,
+        recovery_point: int,
+        log_start_offset: int,
+        is_clean: bool,
+    ) -> None:
+        try:
+            self._open_log(topic, topic_partition, recovery_point, log_start_offset, is_clean)
+        except (OSError, CorruptRecordError) as error:
+            reason = error.reason if isinstance(error, CorruptRecordError) else str(error)
+            place = f" at offset {error.offset}" if isinstance(error, CorruptRecordError) else ""
+            self._offline[topic_partition] = f"{topic_partition} is offline: {reason}{place}"
+            logger.error("%s", self._offline[topic_partition])
+
+    def _open_log(
+        self,
+        topic: TopicState,
+        topic_partition: TopicPartition,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        is_clean: bool = False,
+    ) -> UnifiedLog:
+        folder = self._folder(topic_partition)
+        if not self._disk.exists(folder):
+            self._disk.mkdir(folder)
+        log = UnifiedLog(
+            topic_partition,
+            folder,
+            self._config(topic),
+            disk=self._disk,
+            clock=self._clock,
+            work=self._flusher,
+            flush=self._flush,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            is_clean=is_clean,
+        )
+        try:
+            log.write_identity(checkpoints.partition_metadata(topic.topic_id))
+        except OSError:
+            log.close()
+            raise
+        self._logs[topic_partition] = log
+        return log
+
+    def _config(self, topic: TopicState) -> LogConfig:
+        if isinstance(self._default_config, LogConfig):
+            return LogConfig.from_configs(topic.configs, base=self._default_config)
+        return LogConfig.from_configs(self._default_config, topic.configs)
+
+    def _folder(self, topic_partition: TopicPartition) -> Path:
+        return self.data_dir / f"{topic_partition.topic}-{topic_partition.partition}"
+
+    def _partition_folders(self) -> list[tuple[str, TopicPartition]]:
+        found = []
+        for name in self._disk.listdir(self.data_dir):
+            match = _PARTITION_FOLDER.fullmatch(name)
+            if match and is_legal_name(match[1]) and self._disk.is_dir(self.data_dir / name):
+                found.append((name, TopicPartition(match[1], int(match[2]))))
+        return found
+
+    def _adopted_topics(self) -> list[TopicState]:
+        """Topics by their folders, for a data folder that has them but no list of them."""
+        counts: dict[str, int] = {}
+        ids: dict[str, UUID] = {}
+        for name, (topic, partition) in self._partition_folders():
+            counts[topic] = max(counts.get(topic, 0), partition + 1)
+            topic_id = checkpoints.read_topic_id(self._disk, self.data_dir / name)
+            if topic_id is not None:
+                ids[topic] = topic_id
+        return [
+            TopicState(
+                name, ids.get(name) or UUID(int=self._clock.random.getrandbits(128), version=4), count, {}
+            )
+            for name, count in counts.items()
+        ]
+
+    def _remove_strays(self) -> None:
+        """Finish deletions, and put aside folders of no topic that have records in them."""
+        for name in self._disk.listdir(self.data_dir):
+            if name.endswith(DELETE_SUFFIX) and self._disk.is_dir(self.data_dir / name):
+                self._disk.remove_tree(self.data_dir / name)
+        for name, (topic_name, partition) in self._partition_folders():
+            folder = self.data_dir / name
+            topic = self._topics.get(topic_name)
+            topic_id = checkpoints.read_topic_id(self._disk, folder)
+            if topic is not None and partition < topic.partition_count and topic_id in (None, topic.topic_id):
+                continue
+            if topic_id in self._deleting or self._is_empty(folder):
+                self._disk.remove_tree(folder)
+                continue
+            stray = self._aside(name, topic_id or UUID(int=self._clock.random.getrandbits(128)), STRAY_SUFFIX)
+            logger.warning("%s belongs to no topic; renamed to %s", folder, stray.name)
+            self._disk.rename(folder, stray)
+
+    def _is_empty(self, folder: Path) -> bool:
+        for name in self._disk.listdir(folder):
+            if name.endswith(".log"):
+                fd = self._disk.open(folder / name)
+                try:
+                    if self._disk.size(fd):
+                        return False
+                finally:
+                    self._disk.close(fd)
+        return True
+
+    def _aside(self, name: str, topic_id: UUID, suffix: str) -> Path:
+        end = f".{topic_id.hex}{suffix}"
+        return self.data_dir / (name[: _MAX_FILE_NAME - len(end)] + end)
+
+    # ---- Topics ---------------------------------------------------------------------------------------
+
+    def topics(self) -> Mapping[str, TopicState]:
+        """Every topic by name: a snapshot that later changes leave alone."""
+        return self._topics
+
+    def log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
+        """The log of a partition, ``None`` if there is no such partition.
+
+        Raises
+        ------
+        KafkaStorageError
+            It is offline: its files are damaged, or the disk has failed.
+        """
+        log = self._logs.get(topic_partition)
+        if log is None:
+            if topic_partition in self._offline:
+                raise KafkaStorageError(self._offline[topic_partition])
+            return None
+        if log.failure is not None:
+            raise KafkaStorageError(log.failure)
+        return log
+
+    def create_topic(
+        self, name: str, partition_count: int, topic_id: UUID, configs: Mapping[str, str]
+    ) -> TopicState:
+        """Make a topic with empty logs, durable on return.
+
+        Raises
+        ------
+        InvalidTopicError
+            The name cannot be a folder's.
+        InvalidConfigurationError
+            A config that is not of its key's type.
+        OSError
+            The disk refuses; nothing has been made.
+        """
+        if not is_legal_name(name):
+            raise InvalidTopicError(f"Topic name {name!r} is illegal")
+        with self._lock:
+            assert not self._is_closed, "closed"
+            assert name not in self._topics, f"{name} exists"
+            topic = TopicState(name, topic_id, partition_count, dict(configs))
+            self._add_partitions(topic, range(partition_count))
+            return topic
+
+    def create_partitions(self, name: str, partition_count: int) -> None:
+        """Let a topic have ``partition_count`` partitions, more than it has; as :meth:`create_topic`."""
+        with self._lock:
+            topic = self._topics[name]
+            assert partition_count > topic.partition_count, "partitions can only be added"
+            added = range(topic.partition_count, partition_count)
+            self._add_partitions(topic._replace(partition_count=partition_count), added)
+
+    def _add_partitions(self, topic: TopicState, partitions: Iterable[int]) -> None:
+        self._config(topic)
+        made: list[TopicPartition] = []
+        try:
+            for partition in partitions:
+                made.append(TopicPartition(topic.name, partition))
+                self._open_log(topic, made[-1])
+            # The folders' names first: from the moment that the topic is listed they must be there.
+            self._disk.fsync_dir(self.data_dir)
+            self._replace_topics({**self._topics, topic.name: topic})
+        except BaseException:
+            for topic_partition in made:
+                self._drop_log(topic_partition)
+                if self._disk.exists(self._folder(topic_partition)):
+                    self._disk.remove_tree(self._folder(topic_partition))
+            raise
+
+    def _replace_topics(self, topics: Mapping[str, TopicState]) -> None:
+        write_topics(self._disk, self.data_dir, topics.values(), self._deleting)
+        self._topics = MappingProxyType(dict(topics))
+
+    def _drop_log(self, topic_partition: TopicPartition) -> None:
+        log = self._logs.pop(topic_partition, None)
+        if log is not None:
+            log.close()
+
+    def delete_topic(self, name: str) -> None:
+        """Remove a topic, for good on return; its files go later, on the flusher's thread.
+
+        Raises
+        ------
+        OSError
+            The disk refuses; the topic is still there.
+        """
+        with self._lock:
+            topic = self._topics[name]
+            self._deleting.add(topic.topic_id)
+            try:
+                self._replace_topics({key: value for key, value in self._topics.items() if key != name})
+            except OSError:
+                self._deleting.discard(topic.topic_id)
+                raise
+            folders = []
+            for topic_partition in _partitions(topic):
+                self._drop_log(topic_partition)
+                self._offline.pop(topic_partition, None)
+                folder = self._folder(topic_partition)
+                aside = self._aside(folder.name, topic.topic_id, DELETE_SUFFIX)
+                self._disk.rename(folder, aside)
+                folders.append(aside)
+        self._flusher.schedule(lambda: self._remove_folders(topic.topic_id, folders))
+
+    def _remove_folders(self, topic_id: UUID, folders: Iterable[Path]) -> None:
+        for folder in folders:
+            self._disk.remove_tree(folder)
+        self._disk.fsync_dir(self.data_dir)
+        with self._lock:
+            self._deleting.discard(topic_id)
+
+    # ---- Flush, retention, checkpoints ----------------------------------------------------------------
+
+    def flush_dirty(self) -> None:
+        """One round of the flusher, on this thread."""
+        self._flusher.run_once()
+
+    def _on_flushed(self, log: UnifiedLog, has_moved: bool) -> None:
+        # "has_moved" or failed: in both cases whoever waits for the log has to look at it.
+        if (has_moved or log.failure is not None) and self.on_high_watermark is not None:
+            self.on_high_watermark(log.topic_partition, log.high_watermark)
+
+    def _on_idle(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        flushed_bytes = sum(log.flushed_bytes for log in list(self._logs.values()))
+        if now_ms >= self._next_checkpoint_ms or flushed_bytes - self._unmarked_bytes >= CHECKPOINT_BYTES:
+            self._next_checkpoint_ms = now_ms + CHECKPOINT_INTERVAL_MS
+            self._unmarked_bytes = flushed_bytes
+            self.checkpoint()
+        if now_ms >= self._next_retention_ms:
+            self._next_retention_ms = now_ms + RETENTION_INTERVAL_MS
+            self.run_retention(self._clock.wall_ms())
+
+    def run_retention(self, now_ms: int) -> int:
+        """Remove segments that are past the limits of their topics; how many.
+
+        Parameters
+        ----------
+        now_ms:
+            Wall time.
+        """
+        removed = 0
+        for log in list(self._logs.values()):
+            try:
+                removed += log.run_retention(now_ms)
+            except KafkaStorageError as error:
+                logger.warning("no retention: %s", error)
+        if removed:
+            self.checkpoint()
+        return removed
+
+    def checkpoint(self) -> None:
+        """Write down how far each log is on disk, and where it begins."""
+        with self._lock:
+            logs = dict(self._logs)
+            # Offline logs keep what was last written of them: their start decides what the next start
+            # may cut.
+            recovery_points = self._kept(checkpoints.RECOVERY_POINT_FILE)
+            log_starts = self._kept(checkpoints.LOG_START_OFFSET_FILE)
+            recovery_points |= {tp: log.recovery_point for tp, log in logs.items()}
+            log_starts |= {tp: log.log_start_offset for tp, log in logs.items() if log.has_moved_start}
+            disk, data_dir = self._disk, self.data_dir
+            checkpoints.write_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE, recovery_points)
+            checkpoints.write_offsets(disk, data_dir / checkpoints.LOG_START_OFFSET_FILE, log_starts)
+
+    def _kept(self, file_name: str) -> dict[TopicPartition, int]:
+        if not self._offline:
+            return {}
+        offsets = checkpoints.read_offsets(self._disk, self.data_dir / file_name)
+        return {tp: offset for tp, offset in offsets.items() if tp in self._offline}
+
+    def delete_records(self, topic_partition: TopicPartition, before_offset: int) -> int:
+        """As :meth:`UnifiedLog.delete_records`, and durable on return."""
+        log = self.log(topic_partition)
+        assert log is not None, f"there is no {topic_partition}"
+        log_start_offset = log.delete_records(before_offset)
+        self.checkpoint()
+        return log_start_offset
+
+    # ---- End ------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Write everything to disk, leave the clean marker if that went well, give the folder free."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        self._flusher.stop()
+        try:
+            is_clean = not self._offline
+            for log in self._logs.values():
+                try:
+                    log.prepare_close()
+                except KafkaStorageError as error:
+                    logger.error("not closed cleanly: %s", error)
+                    is_clean = False
+            self.checkpoint()
+            if is_clean:
+                checkpoints.write_clean_shutdown(self._disk, self.data_dir)
+        finally:
+            self._close_files()
+
+    def _close_files(self) -> None:
+        for log in self._logs.values():
+            log.close()
+        self._disk.close(self._lock_fd)
+
+
+def _partitions(topic: TopicState) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, partition) for partition in range(topic.partition_count)]

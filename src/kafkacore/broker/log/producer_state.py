@@ -1,0 +1,279 @@
+"""What a partition knows of its idempotent producers, so that a batch sent twice is in the log once.
+
+Headers of batches in; "new", "a duplicate of these offsets" or an error out; the whole of it from and to
+a snapshot file. Does not know: records, segments. Source: Kafka's ``ProducerStateManager``,
+``ProducerAppendInfo`` and ``ProducerStateEntry``; KIP-98.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from kafkacore.broker.disk import Disk
+from kafkacore.errors import CorruptRecordError, InvalidProducerEpochError, OutOfOrderSequenceNumberError
+from kafkacore.record import BatchHeader
+from kafkacore.wire import crc32c
+
+logger = logging.getLogger(__name__)
+
+SNAPSHOT_SUFFIX = ".snapshot"
+#: Batches in flight that a producer may have unanswered, and so may send again.
+BATCHES_TO_RETAIN = 5
+#: Kafka's ``producer.id.expiration.ms``.
+PRODUCER_ID_EXPIRATION_MS = 24 * 3600 * 1000
+_MAX_SEQUENCE = 2**31 - 1
+_NO_SEQUENCE = -1
+_NO_EPOCH = -1
+
+_SNAPSHOT_VERSION = 1
+# Version, CRC-32C of all that follows it, number of entries.
+_SNAPSHOT_HEAD = struct.Struct(">hIi")
+_CRC_START = 2 + 4
+# Producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first
+# offset of the open transaction.
+_SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
+
+
+class BatchMetadata(NamedTuple):
+    """One batch of a producer. Times in milliseconds since the epoch."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp: int
+
+
+@dataclass(slots=True)
+class ProducerStateEntry:
+    """The last batches of one producer, oldest first."""
+
+    producer_id: int
+    producer_epoch: int
+    last_timestamp: int
+    coordinator_epoch: int = -1
+    current_txn_first_offset: int = -1
+    batches: deque[BatchMetadata] = field(default_factory=lambda: deque(maxlen=BATCHES_TO_RETAIN))
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else _NO_SEQUENCE
+
+    def duplicate_of(self, header: BatchHeader) -> BatchMetadata | None:
+        """The batch that ``header`` is a repetition of."""
+        if header.producer_epoch != self.producer_epoch:
+            return None
+        for batch in self.batches:
+            if batch.first_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
+                return batch
+        return None
+
+
+class ProducerStateManager:
+    """Used under its log's lock.
+
+    Parameters
+    ----------
+    folder:
+        The partition's, where snapshots are.
+    name:
+        The partition's, for errors.
+    """
+
+    def __init__(self, disk: Disk, folder: Path, name: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._name = name
+        self._producers: dict[int, ProducerStateEntry] = {}
+        #: Offset up to which batches have been taken in.
+        self.map_end_offset = 0
+        self._last_snapshot_offset = -1
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    # ---- Batches --------------------------------------------------------------------------------------
+
+    def check(self, header: BatchHeader) -> BatchMetadata | None:
+        """Whether a client's batch may be appended.
+
+        Returns
+        -------
+        BatchMetadata, None
+            The batch in the log that it repeats, if it does.
+
+        Raises
+        ------
+        InvalidProducerEpochError
+            A newer incarnation of the producer has written already.
+        OutOfOrderSequenceNumberError
+            There is a gap to its last batch, or it overlaps with earlier ones without being one of the
+            last five.
+        """
+        entry = self._producers.get(header.producer_id)
+        if entry is None:
+            # Not known any more, or never: whatever sequence it is at becomes the start.
+            return None
+        duplicate = entry.duplicate_of(header)
+        if duplicate is not None:
+            return duplicate
+        if header.producer_epoch < entry.producer_epoch:
+            raise InvalidProducerEpochError(
+                f"Epoch of producer {header.producer_id} in {self._name} is {header.producer_epoch}, "
+                f"which is smaller than the last seen epoch {entry.producer_epoch}"
+            )
+        if header.producer_epoch > entry.producer_epoch:
+            is_next = header.base_sequence == 0 or entry.producer_epoch == _NO_EPOCH
+            last_sequence = _NO_SEQUENCE
+        else:
+            last_sequence = entry.last_sequence
+            is_next = header.base_sequence == (0 if last_sequence == _MAX_SEQUENCE else last_sequence + 1)
+        if not is_next:
+            raise OutOfOrderSequenceNumberError(
+                f"Out of order sequence number for producer {header.producer_id} in {self._name}: "
+                f"{header.base_sequence} (incoming seq. number), "
+                f"{last_sequence} (current end sequence number)"
+            )
+        return None
+
+    def update(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
+        """Take in a batch that has been appended at ``base_offset``."""
+        last_offset = base_offset + header.last_offset - header.base_offset
+        self.map_end_offset = last_offset + 1
+        if header.producer_id < 0:
+            return
+        entry = self._producers.get(header.producer_id)
+        if entry is None or entry.producer_epoch != header.producer_epoch:
+            entry = ProducerStateEntry(header.producer_id, header.producer_epoch, timestamp)
+            self._producers[header.producer_id] = entry
+        entry.last_timestamp = timestamp
+        if header.base_sequence >= 0:
+            entry.batches.append(
+                BatchMetadata(header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp)
+            )
+
+    def replay(self, headers: Iterable[BatchHeader]) -> None:
+        """Take in batches as they lie in the log, those that are in already left out."""
+        for header in headers:
+            if header.base_offset >= self.map_end_offset:
+                self.update(header, header.base_offset, header.max_timestamp)
+
+    def remove_expired(self, now_ms: int) -> None:
+        """Forget producers that have been silent for a day."""
+        expired = [
+            entry.producer_id
+            for entry in self._producers.values()
+            if now_ms - entry.last_timestamp >= PRODUCER_ID_EXPIRATION_MS
+        ]
+        for producer_id in expired:
+            del self._producers[producer_id]
+
+    # ---- Snapshots ------------------------------------------------------------------------------------
+
+    def load(self, log_start_offset: int, log_end_offset: int, segment_bases: Iterable[int]) -> None:
+        """Begin with the latest snapshot that can be read; :meth:`replay` the log from
+        :attr:`map_end_offset` on.
+
+        Snapshots outside the log, broken ones, and those that no segment begins at are removed.
+        """
+        self.map_end_offset = log_start_offset
+        offsets = self._snapshot_offsets()
+        bases = set(segment_bases)
+        for offset in reversed(offsets):
+            is_outside = not log_start_offset < offset <= log_end_offset
+            if is_outside or (self._last_snapshot_offset >= 0 and offset not in bases):
+                self.remove_snapshot(offset)
+            elif self._last_snapshot_offset < 0:
+                try:
+                    self._load_snapshot(offset)
+                except CorruptRecordError as error:
+                    logger.warning(
+                        "%s: snapshot %d is broken (%s); removed", self._name, offset, error.reason
+                    )
+                    self.remove_snapshot(offset)
+
+    def _load_snapshot(self, offset: int) -> None:
+        entries = read_snapshot(self._disk.read_file(self._path(offset)))
+        self._producers = {entry.producer_id: entry for entry in entries}
+        self.map_end_offset = self._last_snapshot_offset = offset
+
+    def take_snapshot(self) -> None:
+        """Write what is known at :attr:`map_end_offset`, durable on return; nothing if it is written."""
+        if self.map_end_offset <= self._last_snapshot_offset or self.map_end_offset == 0:
+            return
+        self._disk.write_file(self._path(self.map_end_offset), snapshot_bytes(self._producers.values()))
+        self._last_snapshot_offset = self.map_end_offset
+
+    def remove_snapshots_before(self, offset: int) -> None:
+        """Remove what no recovery will read, the segments before ``offset`` being gone. Keeps the latest."""
+        for found in self._snapshot_offsets()[:-1]:
+            if found < offset:
+                self.remove_snapshot(found)
+
+    def remove_snapshot(self, offset: int) -> None:
+        self._disk.unlink(self._path(offset))
+
+    def _path(self, offset: int) -> Path:
+        return self._folder / f"{offset:020d}{SNAPSHOT_SUFFIX}"
+
+    def _snapshot_offsets(self) -> list[int]:
+        names = [Path(name) for name in self._disk.listdir(self._folder)]
+        return sorted(int(n.stem) for n in names if n.suffix == SNAPSHOT_SUFFIX and n.stem.isdecimal())
+
+
+def snapshot_bytes(entries: Iterable[ProducerStateEntry]) -> bytes:
+    """A snapshot file's content, of version 1. It keeps the last batch of each producer."""
+    packed = []
+    for entry in sorted(entries, key=lambda entry: entry.producer_id):
+        last = entry.batches[-1] if entry.batches else None
+        packed.append(
+            _SNAPSHOT_ENTRY.pack(
+                entry.producer_id,
+                entry.producer_epoch,
+                last.last_sequence if last else _NO_SEQUENCE,
+                last.last_offset if last else -1,
+                last.last_offset - last.first_offset if last else 0,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.current_txn_first_offset,
+            )
+        )
+    body = b"".join(packed)
+    crc = crc32c(struct.pack(">i", len(packed)) + body)
+    return _SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, crc, len(packed)) + body
+
+
+def read_snapshot(data: bytes) -> list[ProducerStateEntry]:
+    """The entries of a snapshot file.
+
+    Raises
+    ------
+    CorruptRecordError
+        Another version, a wrong CRC, or fewer entries than it says.
+    """
+    if len(data) < _SNAPSHOT_HEAD.size:
+        raise CorruptRecordError(f"snapshot of {len(data)} bytes")
+    version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
+    if version != _SNAPSHOT_VERSION:
+        raise CorruptRecordError(f"snapshot of version {version}")
+    if crc != crc32c(memoryview(data)[_CRC_START:]):
+        raise CorruptRecordError("snapshot with a wrong CRC")
+    if count * _SNAPSHOT_ENTRY.size != len(data) - _SNAPSHOT_HEAD.size:
+        raise CorruptRecordError(f"snapshot of {count} entries in {len(data)} bytes")
+    entries = []
+    for fields in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :]):
+        producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator, txn_first = fields
+        entry = ProducerStateEntry(producer_id, epoch, timestamp, coordinator, txn_first)
+        if last_offset >= 0:
+            first_sequence = (last_sequence - delta) & _MAX_SEQUENCE
+            entry.batches.append(
+                BatchMetadata(first_sequence, last_sequence, last_offset - delta, last_offset, timestamp)
+            )
+        entries.append(entry)
+    return entries

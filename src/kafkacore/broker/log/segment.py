@@ -1,0 +1,495 @@
+"""One segment of a log: a file of batches and its two indexes.
+
+Placed batches in; record bytes, headers and offsets out, each by an offset or a timestamp. Does not
+know: other segments, the high watermark, threads. Source of the behaviour: Kafka's ``LogSegment``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kafkacore.broker.disk import Buffer, Disk
+from kafkacore.broker.log._batches import BATCH_OVERHEAD, find_batch, walk_batches, whole_batches
+from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.indexes import (
+    MAX_RELATIVE_OFFSET,
+    NO_TIMESTAMP,
+    OffsetIndex,
+    TimeIndex,
+    TimestampOffset,
+)
+from kafkacore.errors import CorruptRecordError
+from kafkacore.record import BatchHeader, read_batches
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+DELETED_SUFFIX = ".deleted"
+#: Positions are 32 bits wide in the offset index.
+MAX_SEGMENT_SIZE = 2**31 - 1
+
+#: Read at once to find a batch: many small headers, or a large batch's one.
+_SEARCH_CHUNK = 4096
+#: Read at once to go over a whole file.
+_SCAN_CHUNK = 1 << 20
+#: Where a batch has the number of its format.
+_MAGIC_AT = 16
+
+
+def segment_file(folder: Path, base_offset: int, suffix: str) -> Path:
+    """Kafka's name of a file of the segment that begins at ``base_offset``."""
+    return folder / f"{base_offset:020d}{suffix}"
+
+
+class AppendNotUndoneError(OSError):
+    """An append has failed, and what it left in the files could not be cut off."""
+
+
+class RecordsSlice(NamedTuple):
+    """Whole batches as they lie in the file, and the offset behind them."""
+
+    records: memoryview
+    next_offset: int
+
+
+class LogSegment:
+    """Used under its log's lock.
+
+    Parameters
+    ----------
+    folder, base_offset:
+        Where its files are, and their name. Missing files are made.
+    created_ms:
+        Wall time from which the segment's age counts as long as it is empty.
+
+    Raises
+    ------
+    CorruptRecordError
+        An index file that cannot be one; see :meth:`remove_indexes`.
+    """
+
+    def __init__(
+        self, disk: Disk, folder: Path, base_offset: int, config: LogConfig, created_ms: int
+    ) -> None:
+        self._disk = disk
+        self._config = config
+        self.folder = folder
+        self.base_offset = base_offset
+        self._created_ms = created_ms
+        index_size = config.segment_index_bytes
+        self.offset_index = OffsetIndex(disk, self._path(INDEX_SUFFIX), base_offset, index_size)
+        try:
+            self.time_index = TimeIndex(disk, self._path(TIME_INDEX_SUFFIX), base_offset, index_size)
+        except BaseException:
+            self.offset_index.file.release()
+            raise
+        self._fd = disk.open(self._path(LOG_SUFFIX), create=True)
+        self.size = disk.size(self._fd)
+        #: The largest timestamp and the last offset of the first batch that has it.
+        self.max_timestamp = self.time_index.last
+        self._bytes_since_last_index_entry = 0
+        self._rolling_timestamp: int | None = None
+        # Where the last read ended: the next one mostly goes on there.
+        self._read_end = (-1, 0)
+
+    def _path(self, suffix: str) -> Path:
+        return segment_file(self.folder, self.base_offset, suffix)
+
+    @staticmethod
+    def remove_indexes(disk: Disk, folder: Path, base_offset: int) -> None:
+        """Remove index files that cannot be opened; :meth:`recover` makes them anew."""
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            path = segment_file(folder, base_offset, suffix)
+            if disk.exists(path):
+                disk.unlink(path)
+
+    # ---- Append ---------------------------------------------------------------------------------------
+
+    def should_roll(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> bool:
+        """Whether a batch has to go into the next segment (``LogSegment.shouldRoll``)."""
+        if self.size == 0:
+            return False
+        limit = min(self._config.segment_bytes, MAX_SEGMENT_SIZE)
+        return (
+            size > limit - self.size
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or not self.fits_offset(last_offset)
+            or self._age_ms(max_timestamp, now_ms) > self._config.segment_ms
+        )
+
+    def fits_offset(self, offset: int) -> bool:
+        """Whether the indexes can express ``offset``, which they keep relative to the base in 31 bits."""
+        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def _age_ms(self, timestamp: int, now_ms: int) -> int:
+        """By the records' own time where they have one, so that a replay of old data rolls as it did."""
+        if self._rolling_timestamp is None and self.size:
+            headers, _, _, _ = walk_batches(
+                self._disk.pread(self._fd, BATCH_OVERHEAD, 0), 0, self.size, False
+            )
+            self._rolling_timestamp = headers[0].max_timestamp if headers else NO_TIMESTAMP
+        if self._rolling_timestamp is not None and self._rolling_timestamp >= 0 and timestamp >= 0:
+            return timestamp - self._rolling_timestamp
+        return now_ms - self._created_ms
+
+    def append(
+        self, pieces: Sequence[Buffer], size: int, last_offset: int, max_timestamp: int, shallow_offset: int
+    ) -> None:
+        """Append one batch at the end.
+
+        Parameters
+        ----------
+        pieces:
+            The batch's bytes, placed; ``size`` of them.
+        last_offset, max_timestamp, shallow_offset:
+            Of the batch. ``shallow_offset`` is what the time index keeps for the timestamp: its last offset.
+
+        Raises
+        ------
+        AppendNotUndoneError
+            Half a batch may lie at the end of the file.
+        OSError
+            Nothing of the batch is left in the files.
+        """
+        position = self.size
+        counts = (self.offset_index.file.count, self.time_index.file.count)
+        try:
+            self._disk.pwritev(self._fd, pieces, position)
+            self.size = position + size
+            self._added(position, size, last_offset, max_timestamp, shallow_offset)
+        except OSError as error:
+            self.size = position
+            try:
+                self._disk.truncate(self._fd, position)
+                self.offset_index.cut(counts[0])
+                self.time_index.cut(counts[1])
+            except OSError:
+                raise AppendNotUndoneError(error.errno, error.strerror) from error
+            raise
+        if position == 0:
+            self._rolling_timestamp = max_timestamp
+
+    def _added(
+        self, position: int, size: int, last_offset: int, max_timestamp: int, shallow_offset: int
+    ) -> None:
+        before = self.max_timestamp
+        if max_timestamp > before.timestamp:
+            self.max_timestamp = TimestampOffset(max_timestamp, shallow_offset)
+        try:
+            if self._bytes_since_last_index_entry > self._config.index_interval_bytes:
+                # A full index only makes searches in the rest of the segment longer; it rolls at the
+                # next append.
+                if not self.offset_index.is_full:
+                    self.offset_index.append(last_offset, position)
+                self.time_index.maybe_append(*self.max_timestamp)
+                self._bytes_since_last_index_entry = 0
+        except OSError:
+            self.max_timestamp = before
+            raise
+        self._bytes_since_last_index_entry += size
+
+    # ---- Read -----------------------------------------------------------------------------------------
+
+    def read(
+        self, start_offset: int, max_bytes: int, min_one_message: bool, limit_offset: int
+    ) -> RecordsSlice | None:
+        """Whole batches from the one with ``start_offset`` on, which may begin before it.
+
+        Parameters
+        ----------
+        max_bytes:
+            Most bytes to return; the first batch is returned even if larger, with ``min_one_message``.
+        limit_offset:
+            Batches that end at this offset or later are left out.
+
+        Returns
+        -------
+        RecordsSlice, None
+            ``None`` if the segment has nothing at or behind ``start_offset``.
+
+        Raises
+        ------
+        CorruptRecordError
+            There is something else than a batch on the way to it.
+        """
+        found = self._find(start_offset)
+        if found is None:
+            return None
+        position, size = found
+        if size > max_bytes:
+            if not min_one_message:
+                return RecordsSlice(memoryview(b""), start_offset)
+            max_bytes = size
+        data = self._disk.pread(self._fd, min(max_bytes, self.size - position), position)
+        length, next_offset = whole_batches(data, limit_offset)
+        if length == 0:
+            return RecordsSlice(memoryview(b""), start_offset)
+        self._read_end = (next_offset, position + length)
+        return RecordsSlice(memoryview(data)[:length], next_offset)
+
+    def _find(self, offset: int) -> tuple[int, int] | None:
+        """Position and size of the first batch that ends at ``offset`` or later."""
+        if offset == self._read_end[0]:
+            position = self._read_end[1]
+        else:
+            entry = self.offset_index.lookup(offset)
+            position = 0 if entry is None else entry.position
+            if entry is not None and not self._is_sound(entry):
+                self.rebuild_indexes()
+                entry = self.offset_index.lookup(offset)
+                position = 0 if entry is None else entry.position
+        while self.size - position >= BATCH_OVERHEAD:
+            chunk = self._disk.pread(self._fd, min(_SEARCH_CHUNK, self.size - position), position)
+            was_found, at, size = find_batch(chunk, offset)
+            if size < 0 or (was_found and size > self.size - position - at):
+                raise CorruptRecordError(f"no batch at position {position + at}", offset=offset)
+            position += at
+            if was_found:
+                return position, size
+        return None
+
+    def _is_sound(self, entry: tuple[int, int]) -> bool:
+        """Whether an index entry points at the batch that it names; a flipped bit must not mislead."""
+        offset, position = entry
+        if not 0 <= position <= self.size - BATCH_OVERHEAD:
+            return False
+        headers, _, _, _ = walk_batches(
+            self._disk.pread(self._fd, BATCH_OVERHEAD, position), position, self.size, False
+        )
+        return len(headers) == 1 and headers[0].last_offset == offset
+
+    def headers(
+        self, position: int = 0, *, expected_offset: int | None = None, check_crcs: bool = False
+    ) -> Iterator[list[BatchHeader]]:
+        """Headers of all batches from ``position`` on, in lists; none of them begins before
+        ``expected_offset``.
+
+        Raises
+        ------
+        CorruptRecordError
+            Behind the last sound batch there is something else; its ``offset`` is the offset missed.
+        """
+        chunk_size = _SCAN_CHUNK if check_crcs else _SEARCH_CHUNK
+        expected = self.base_offset if expected_offset is None else expected_offset
+        needed = BATCH_OVERHEAD
+        while position < self.size:
+            chunk = self._disk.pread(self._fd, max(needed, chunk_size), position)
+            if len(chunk) < min(needed, self.size - position):
+                raise CorruptRecordError(f"the file ends at {position + len(chunk)}", offset=expected)
+            headers, position, needed, damage = walk_batches(chunk, position, self.size, check_crcs)
+            for index, header in enumerate(headers):
+                if header.base_offset < expected or not self.fits_offset(header.last_offset):
+                    damage = f"base offset {header.base_offset} is not behind {expected - 1}"
+                    headers = headers[:index]
+                    break
+                expected = header.last_offset + 1
+            if headers:
+                yield headers
+            if damage is not None:
+                raise CorruptRecordError(damage, offset=expected)
+
+    def next_offset(self) -> int:
+        """The offset behind the last batch.
+
+        Raises
+        ------
+        CorruptRecordError
+            Of the tail, as :meth:`headers` does.
+        """
+        entry = self.offset_index.last if self.offset_index.file.count else None
+        position = entry.position if entry is not None and self._is_sound(entry) else 0
+        next_offset = self.base_offset
+        for headers in self.headers(position):
+            next_offset = headers[-1].last_offset + 1
+        return next_offset
+
+    # ---- By time --------------------------------------------------------------------------------------
+
+    def offset_for_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
+        """The first record at or behind ``start_offset`` that is not earlier than ``timestamp``."""
+        offset = max(self.time_index.lookup(timestamp).offset, start_offset)
+        found = self._find(offset)
+        if found is None:
+            return None
+        for headers in self.headers(found[0]):
+            for header in headers:
+                if header.max_timestamp >= timestamp:
+                    batch = next(read_batches(self._batch_bytes(header)))
+                    for record in batch:
+                        if record.timestamp >= timestamp and record.offset >= start_offset:
+                            return TimestampOffset(record.timestamp, record.offset)
+        return None
+
+    def offset_of_max_timestamp(self) -> TimestampOffset | None:
+        """The first record that has the largest timestamp of the segment."""
+        timestamp, shallow_offset = self.max_timestamp
+        found = self._find(shallow_offset) if timestamp >= 0 else None
+        if found is None:
+            return None
+        position, size = found
+        for record in next(read_batches(self._disk.pread(self._fd, size, position))):
+            if record.timestamp == timestamp:
+                return TimestampOffset(timestamp, record.offset)
+        return None
+
+    def _batch_bytes(self, header: BatchHeader) -> bytes:
+        return self._disk.pread(self._fd, header.size_in_bytes, header.position)
+
+    # ---- Recovery -------------------------------------------------------------------------------------
+
+    def check_indexes(self) -> None:
+        """Build the indexes anew if they cannot be of this file."""
+        if self.offset_index.file.count:
+            is_sound = self._is_sound(self.offset_index.last)
+        else:
+            # The first batch that begins behind the interval has an entry.
+            interval = self._config.index_interval_bytes
+            first = next((h for headers in self.headers() for h in headers if h.position > interval), None)
+            is_sound = first is None
+        if self.size and not self.time_index.file.count:
+            is_sound = False
+        if not is_sound or not self.fits_offset(self.time_index.last.offset):
+            self.rebuild_indexes()
+
+    def rebuild_indexes(self) -> None:
+        """Write both indexes as appending has written them; raises as :meth:`headers` does."""
+        self._start_indexes()
+        for headers in self.headers():
+            for header in headers:
+                self._index(header)
+        self.time_index.maybe_append(*self.max_timestamp, closing=True)
+
+    def _start_indexes(self) -> None:
+        self.offset_index.cut(0)
+        self.time_index.cut(0)
+        self.max_timestamp = self.time_index.last
+        self._bytes_since_last_index_entry = 0
+        self._read_end = (-1, 0)
+
+    def _index(self, header: BatchHeader) -> None:
+        self._added(
+            header.position,
+            header.size_in_bytes,
+            header.last_offset,
+            header.max_timestamp,
+            header.last_offset,
+        )
+
+    def recover(self, recovery_point: int) -> tuple[int, CorruptRecordError | None]:
+        """Keep what is whole, cut what is torn, build the indexes anew.
+
+        Batches below ``recovery_point`` are known to be on disk: only their headers are walked. Behind
+        it each batch's CRC is computed, and the file is cut at the first that is not whole.
+
+        Returns
+        -------
+        tuple
+            The offset behind the last batch that was kept, and what was found there, if the file was cut.
+
+        Raises
+        ------
+        CorruptRecordError
+            Damage below the recovery point, with more behind it: cutting would take away records that
+            were on disk.
+        """
+        self._start_indexes()
+        end, next_offset = 0, self.base_offset
+        damage: CorruptRecordError | None = None
+        position = 0
+        try:
+            # The walk without CRCs ends at the batch that reaches the recovery point.
+            for headers in self.headers():
+                kept = [header for header in headers if header.last_offset < recovery_point]
+                for header in kept:
+                    self._index(header)
+                if kept:
+                    position = kept[-1].position + kept[-1].size_in_bytes
+                    next_offset = kept[-1].last_offset + 1
+                if len(kept) < len(headers):
+                    break
+        except CorruptRecordError as error:
+            damage = error
+        end = position
+        if damage is not None and next_offset < recovery_point and self._has_batch_behind(end, next_offset):
+            damage.reason += ", below the recovery point"
+            raise damage
+        damage = None
+        try:
+            for headers in self.headers(position, expected_offset=next_offset, check_crcs=True):
+                for header in headers:
+                    self._index(header)
+                end = headers[-1].position + headers[-1].size_in_bytes
+                next_offset = headers[-1].last_offset + 1
+        except CorruptRecordError as error:
+            damage = error
+        if end < self.size:
+            self.size = end
+            self._disk.truncate(self._fd, end)
+        return next_offset, damage
+
+    def _has_batch_behind(self, position: int, offset: int) -> bool:
+        """Whether a sound batch follows the damage at ``position``: then the damage is no torn tail."""
+        while position < self.size:
+            chunk = self._disk.pread(self._fd, _SCAN_CHUNK, position)
+            for at in _batch_starts(chunk):
+                start = memoryview(chunk)[at : at + BATCH_OVERHEAD]
+                headers, _, _, _ = walk_batches(start, position + at, self.size, False)
+                if headers and 0 <= headers[0].base_offset - offset <= MAX_RELATIVE_OFFSET:
+                    whole = self._batch_bytes(headers[0])
+                    if walk_batches(whole, 0, len(whole), True)[0]:
+                        return True
+            if len(chunk) <= BATCH_OVERHEAD:
+                return False
+            position += len(chunk) - BATCH_OVERHEAD
+        return False
+
+    # ---- Life -----------------------------------------------------------------------------------------
+
+    def become_inactive(self) -> None:
+        """Close the time index with the segment's largest timestamp, which age is counted from."""
+        if self.max_timestamp.timestamp >= 0:
+            self.time_index.maybe_append(*self.max_timestamp, closing=True)
+
+    def flush(self, *, indexes: bool) -> None:
+        """Return when the batches are on disk. Indexes only need it once nobody will build them anew."""
+        self._disk.fdatasync(self._fd)
+        if indexes:
+            self.offset_index.file.flush()
+            self.time_index.file.flush()
+
+    def mark_deleted(self) -> None:
+        """Rename the files so that no start takes them for the log's; :meth:`unlink_deleted` removes them."""
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            path = self._path(suffix)
+            self._disk.rename(path, path.with_name(path.name + DELETED_SUFFIX))
+
+    def unlink_deleted(self) -> None:
+        """Close, and remove what :meth:`mark_deleted` has renamed."""
+        self.close()
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            path = self._path(suffix)
+            self._disk.unlink(path.with_name(path.name + DELETED_SUFFIX))
+
+    def remove(self) -> None:
+        """Close, and remove the files at once; for recovery, when nobody reads yet."""
+        self.close()
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            self._disk.unlink(self._path(suffix))
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            self._disk.close(fd)
+        self.offset_index.file.release()
+        self.time_index.file.release()
+
+
+def _batch_starts(chunk: bytes) -> Iterator[int]:
+    """Where in ``chunk`` a batch could begin, by the magic byte alone."""
+    at = chunk.find(b"\x02", _MAGIC_AT)
+    while at >= 0:
+        yield at - _MAGIC_AT
+        at = chunk.find(b"\x02", at + 1)

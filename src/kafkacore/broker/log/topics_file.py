@@ -1,0 +1,87 @@
+"""The list of topics, as it outlives the broker: ``topics.json`` in the data folder.
+
+Topics in and out. The file is replaced as a whole, so that making or deleting a topic happens at one moment.
+Does not know: logs. Apache Kafka keeps this in its metadata log, which a single node does not need.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from kafkacore.broker.disk import Disk
+from kafkacore.errors import KafkaStorageError
+
+FILE_NAME = "topics.json"
+_VERSION = 1
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class TopicState(NamedTuple):
+    """A topic. ``configs`` are those that were given for it, Kafka's keys → text."""
+
+    name: str
+    topic_id: UUID
+    partition_count: int
+    configs: Mapping[str, str]
+
+
+def is_legal_name(name: str) -> bool:
+    """Whether a topic may be called so; only then may the name become a file's."""
+    return _LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
+def write_topics(disk: Disk, data_dir: Path, topics: Iterable[TopicState], deleting: Iterable[UUID]) -> None:
+    """Replace the file; durable on return. ``deleting``: topics whose folders may still be there."""
+    content = {
+        "version": _VERSION,
+        "topics": [
+            {
+                "name": topic.name,
+                "topic_id": str(topic.topic_id),
+                "partition_count": topic.partition_count,
+                "configs": dict(topic.configs),
+            }
+            for topic in topics
+        ],
+        "deleting": [str(topic_id) for topic_id in deleting],
+    }
+    disk.write_file(data_dir / FILE_NAME, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]] | None:
+    """The topics, and the ids of those that were being deleted; ``None`` if there is no file.
+
+    Raises
+    ------
+    KafkaStorageError
+        The file is not one of ours.
+    """
+    path = data_dir / FILE_NAME
+    try:
+        data = disk.read_file(path)
+    except FileNotFoundError:
+        return None
+    try:
+        content = json.loads(data)
+        if content["version"] != _VERSION:
+            raise ValueError(f"version {content['version']}")
+        topics = [_topic(entry) for entry in content["topics"]]
+        return topics, {UUID(text) for text in content["deleting"]}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise KafkaStorageError(f"{path} cannot be read: {error}") from None
+
+
+def _topic(entry: Mapping[str, object]) -> TopicState:
+    name, count, configs = entry["name"], entry["partition_count"], entry["configs"]
+    if not isinstance(name, str) or not is_legal_name(name):
+        raise ValueError(f"topic name {name!r}")
+    if not isinstance(count, int) or count < 1:
+        raise ValueError(f"partition count {count!r}")
+    if not isinstance(configs, dict) or not all(isinstance(value, str) for value in configs.values()):
+        raise ValueError(f"configs {configs!r}")
+    return TopicState(name, UUID(str(entry["topic_id"])), count, configs)

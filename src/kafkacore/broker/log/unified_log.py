@@ -1,0 +1,534 @@
+"""The log of one partition: appends, reads, offsets, retention, over its segments.
+
+Batches from clients in, offsets out; offsets in, record bytes out. Does not know: topics, requests, other
+partitions. Source of the behaviour: Kafka's ``UnifiedLog`` and ``LocalLog``, for the only replica.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple, Protocol
+
+from kafkacore.broker.disk import Disk
+from kafkacore.broker.log import checkpoints
+from kafkacore.broker.log._batches import BATCH_OVERHEAD, placed_header
+from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.loader import load_log
+from kafkacore.broker.log.producer_state import BatchMetadata
+from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment, RecordsSlice
+from kafkacore.broker.log.validation import validate_append
+from kafkacore.clock import Clock
+from kafkacore.errors import CorruptRecordError, KafkaStorageError, OffsetOutOfRangeError
+from kafkacore.record import BatchHeader
+from kafkacore.structs import TimestampType, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+#: A single node has led every partition since its birth.
+LEADER_EPOCH = 0
+NO_TIMESTAMP = -1
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class LogAppendInfo(NamedTuple):
+    """What became of an append. ``log_append_time_ms`` is -1 if records keep the producer's time."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    #: The batch was in the log already; the offsets are those that it has there.
+    duplicate: bool
+
+
+class FetchDataInfo(NamedTuple):
+    """Whole batches as they lie in the log. The first may begin before the offset that was asked for."""
+
+    records: memoryview
+    #: The offset behind the last batch; the offset asked for if there is none.
+    next_offset: int
+
+
+class TimestampAndOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class BackgroundWork(Protocol):
+    """What a log leaves to somebody else's thread."""
+
+    def mark_dirty(self, log: UnifiedLog) -> None:
+        """:meth:`UnifiedLog.flush_dirty` has something to do."""
+
+    def schedule(self, task: Callable[[], None]) -> None:
+        """Run ``task`` soon, on the thread that flushes."""
+
+
+class UnifiedLog:
+    """One partition's log. May be used by any thread.
+
+    Offsets are attributes that may be read without a lock; each moves on its own.
+
+    Parameters
+    ----------
+    folder:
+        Where its files are; made with its first segment if it is missing.
+    flush:
+        ``"ack"``: the high watermark is what ``fdatasync`` has confirmed. ``"os"``: it is the log's end.
+    work:
+        Flushes and removes files later.
+    recovery_point:
+        Offset below which everything is known to be on disk.
+    log_start_offset:
+        Offset below which records have been deleted.
+    is_clean:
+        The log has been closed by its last owner, so that its tail needs no look.
+
+    Raises
+    ------
+    CorruptRecordError, OSError
+        The log cannot be recovered.
+    """
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        folder: Path,
+        config: LogConfig,
+        *,
+        disk: Disk,
+        clock: Clock,
+        work: BackgroundWork,
+        flush: str = "ack",
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        is_clean: bool = False,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.folder = folder
+        self.config = config
+        self._disk = disk
+        self._clock = clock
+        self._work = work
+        self._flushes_acks = flush == "ack"
+        # Held while files are synced or closed, so that no descriptor is closed under a sync. Taken
+        # before _lock.
+        self._flush_lock = Lock()
+        self._lock = Lock()
+        #: Why every call is refused, once the disk has failed.
+        self.failure: str | None = None
+        self._is_closed = False
+        #: Bytes appended since the start, and how many of them are on disk.
+        self.appended_bytes = 0
+        self.flushed_bytes = 0
+        loaded = load_log(
+            disk,
+            folder,
+            str(topic_partition),
+            config,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            is_clean=is_clean,
+            now_ms=clock.wall_ms(),
+        )
+        self._segments = loaded.segments
+        self._bases = [segment.base_offset for segment in self._segments]
+        self._producers = loaded.producers
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = loaded.recovery_point
+        # The loader has synced what it kept.
+        self.high_watermark = self.log_end_offset
+        self._is_folder_dirty = not loaded.is_synced
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where a read-committed consumer reads: without transactions, the high watermark."""
+        return self.high_watermark
+
+    @property
+    def size_in_bytes(self) -> int:
+        with self._lock:
+            return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
+    def has_moved_start(self) -> bool:
+        """Whether the log's start is not where its first segment begins, and so must be written down."""
+        with self._lock:
+            return bool(self._bases) and self.log_start_offset > self._bases[0]
+
+    def _check_usable(self) -> None:
+        if self.failure is not None:
+            raise KafkaStorageError(self.failure)
+        if self._is_closed:
+            raise KafkaStorageError(f"{self.topic_partition} is closed")
+
+    def _fail(self, what: str, error: OSError) -> KafkaStorageError:
+        self.failure = f"{self.topic_partition} is offline: {what} failed: {error}"
+        logger.error("%s", self.failure)
+        return KafkaStorageError(self.failure)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """The lock for a read, and errors that say which partition they are of."""
+        with self._lock:
+            self._check_usable()
+            try:
+                yield
+            except CorruptRecordError as error:
+                raise CorruptRecordError(error.reason, self.topic_partition, error.offset) from error
+            except OSError as error:
+                raise self._fail("read", error) from error
+
+    # ---- Append ---------------------------------------------------------------------------------------
+
+    def append(self, records: memoryview, *, now_ms: int) -> LogAppendInfo:
+        """Append one batch from a client.
+
+        Parameters
+        ----------
+        records:
+            The batch; not kept.
+        now_ms:
+            Wall time.
+
+        Raises
+        ------
+        CorruptRecordError, InvalidRecordError, InvalidTimestampError, MessageSizeTooLargeError,
+        RecordListTooLargeError
+            As :func:`~kafkacore.broker.log.validation.validate_append` says.
+        InvalidProducerEpochError, OutOfOrderSequenceNumberError
+            As :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.check` says.
+        KafkaStorageError
+            The disk refuses. If it is full, the log goes on when it no longer is; else it is offline.
+        """
+        records = memoryview(records)
+        header = validate_append(records, self.config, now_ms)
+        is_append_time = self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+        append_time = now_ms if is_append_time else NO_TIMESTAMP
+        with self._lock:
+            self._check_usable()
+            if header.producer_id >= 0:
+                duplicate = self._producers.check(header)
+                if duplicate is not None:
+                    return self._duplicate_info(duplicate, is_append_time)
+            first_offset = self.log_end_offset
+            last_offset = first_offset + header.last_offset
+            max_timestamp = now_ms if is_append_time else header.max_timestamp
+            try:
+                self._maybe_roll(header.size_in_bytes, max_timestamp, last_offset, now_ms)
+                self._write(records, header, first_offset, append_time)
+            except OSError as error:
+                if error.errno in _DISK_FULL and not isinstance(error, AppendNotUndoneError):
+                    raise KafkaStorageError(f"{self.topic_partition}: {error.strerror}") from error
+                raise self._fail("append", error) from error
+            self._producers.update(header, first_offset, max_timestamp)
+            self.log_end_offset = last_offset + 1
+            self.appended_bytes += header.size_in_bytes
+            if not self._flushes_acks:
+                self.high_watermark = self.log_end_offset
+            log_start_offset = self.log_start_offset
+        if self._flushes_acks:
+            self._work.mark_dirty(self)
+        return LogAppendInfo(first_offset, last_offset, append_time, log_start_offset, False)
+
+    def _duplicate_info(self, batch: BatchMetadata, is_append_time: bool) -> LogAppendInfo:
+        append_time = batch.timestamp if is_append_time else NO_TIMESTAMP
+        return LogAppendInfo(batch.first_offset, batch.last_offset, append_time, self.log_start_offset, True)
+
+    def _write(self, records: memoryview, header: BatchHeader, first_offset: int, append_time: int) -> None:
+        placed = placed_header(records, first_offset, LEADER_EPOCH, append_time)
+        last_offset = first_offset + header.last_offset
+        self._segments[-1].append(
+            [placed, records[BATCH_OVERHEAD:]],
+            header.size_in_bytes,
+            last_offset,
+            append_time if append_time >= 0 else header.max_timestamp,
+            last_offset,
+        )
+
+    def _maybe_roll(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> None:
+        if self._segments[-1].should_roll(size, max_timestamp, last_offset, now_ms):
+            self._roll(now_ms)
+
+    def _roll(self, now_ms: int) -> None:
+        """Begin a segment at the log's end."""
+        # The snapshot first: with it, no start has to look for producers before the segment.
+        active = self._segments[-1]
+        active.become_inactive()
+        self._producers.take_snapshot()
+        segment = LogSegment(self._disk, self.folder, self.log_end_offset, self.config, now_ms)
+        self._segments.append(segment)
+        self._bases.append(segment.base_offset)
+        self._is_folder_dirty = True
+        # In "os" mode too: a closed segment is synced once, so that recovery never has to read it.
+        self._work.mark_dirty(self)
+
+    # ---- Read -----------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        start_offset: int,
+        max_bytes: int,
+        *,
+        min_one_message: bool = True,
+        max_offset: int | None = None,
+    ) -> FetchDataInfo:
+        """Batches from ``start_offset`` on, as many whole ones as ``max_bytes`` hold, of one segment.
+
+        Parameters
+        ----------
+        min_one_message:
+            The first batch is returned even if it is larger than ``max_bytes`` (KIP-74).
+        max_offset:
+            Batches that end at this offset or later are left out; the high watermark if not given, or if
+            lower.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            ``start_offset`` is not between the log's start and its end.
+        CorruptRecordError
+            The file is damaged where the offset should be.
+        KafkaStorageError
+            The disk has failed.
+        """
+        with self._reading():
+            limit = self.high_watermark if max_offset is None else min(max_offset, self.high_watermark)
+            if not self.log_start_offset <= start_offset <= self.log_end_offset:
+                raise OffsetOutOfRangeError(
+                    f"offset {start_offset} of {self.topic_partition} is outside "
+                    f"{self.log_start_offset}..{self.log_end_offset}"
+                )
+            if start_offset < limit:
+                found = self._read(start_offset, max_bytes, min_one_message, limit)
+                if found is not None:
+                    return FetchDataInfo(*found)
+        return FetchDataInfo(memoryview(b""), start_offset)
+
+    def _read(
+        self, start_offset: int, max_bytes: int, min_one_message: bool, limit: int
+    ) -> RecordsSlice | None:
+        index = max(bisect_right(self._bases, start_offset) - 1, 0)
+        for segment in self._segments[index:]:
+            found = segment.read(start_offset, max_bytes, min_one_message, limit)
+            if found is not None:
+                return found
+        return None
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record that is not earlier than ``timestamp`` (ms since the epoch), or ``None``."""
+        with self._reading():
+            for segment in self._segments:
+                if segment.max_timestamp.timestamp >= timestamp:
+                    found = segment.offset_for_timestamp(timestamp, self.log_start_offset)
+                    if found is not None:
+                        return TimestampAndOffset(*found, LEADER_EPOCH)
+        return None
+
+    def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
+        """The first record with the largest timestamp (KIP-734), ``None`` if no record has one."""
+        with self._reading():
+            latest = max(self._segments, key=lambda segment: segment.max_timestamp.timestamp)
+            found = latest.offset_of_max_timestamp()
+        return None if found is None else TimestampAndOffset(*found, LEADER_EPOCH)
+
+    # ---- Flush ----------------------------------------------------------------------------------------
+
+    def flush_dirty(self) -> bool:
+        """What the flusher does for this log: all of it in "ack" mode, closed segments in "os" mode.
+
+        Returns
+        -------
+        bool
+            Whether the high watermark has moved.
+
+        Raises
+        ------
+        KafkaStorageError
+            The disk has failed. Nothing that was not on disk before will ever count as being there.
+        """
+        return self._flush(with_active=self._flushes_acks)
+
+    def flush(self) -> bool:
+        """Return when all that has been appended is on disk; as :meth:`flush_dirty`."""
+        return self._flush(with_active=True)
+
+    def _flush(self, *, with_active: bool) -> bool:
+        with self._flush_lock:
+            with self._lock:
+                if self._is_closed:
+                    return False
+                self._check_usable()
+                appended_bytes = self.appended_bytes
+                target = self.log_end_offset if with_active else self._bases[-1]
+                first = max(bisect_right(self._bases, self.recovery_point) - 1, 0)
+                segments = self._segments[first : None if with_active else -1]
+                active = self._segments[-1]
+                is_folder_dirty, self._is_folder_dirty = self._is_folder_dirty, False
+                needs_sync = target > self.recovery_point
+            try:
+                if needs_sync:
+                    for segment in segments:
+                        segment.flush(indexes=segment is not active)
+                if is_folder_dirty:
+                    self._disk.fsync_dir(self.folder)
+            except OSError as error:
+                with self._lock:
+                    raise self._fail("flush", error) from error
+            with self._lock:
+                self.recovery_point = max(self.recovery_point, target)
+                self.flushed_bytes = appended_bytes
+                has_moved = self.recovery_point > self.high_watermark
+                self.high_watermark = max(self.high_watermark, self.recovery_point)
+            return has_moved
+
+    # ---- Retention ------------------------------------------------------------------------------------
+
+    def delete_records(self, before_offset: int) -> int:
+        """Let the log begin at ``before_offset``; -1 is the high watermark (KIP-107). The new log start
+        offset.
+
+        Raises
+        ------
+        OffsetOutOfRangeError
+            Beyond the high watermark.
+        """
+        with self._lock:
+            self._check_usable()
+            if before_offset == -1:
+                before_offset = self.high_watermark
+            if not 0 <= before_offset <= self.high_watermark:
+                raise OffsetOutOfRangeError(f"offset {before_offset} is beyond {self.high_watermark}")
+            self.log_start_offset = max(self.log_start_offset, before_offset)
+            self._delete_segments(self._count_below(self.log_start_offset))
+            return self.log_start_offset
+
+    def run_retention(self, now_ms: int) -> int:
+        """Remove segments that are too old or too many, and forget silent producers; how many went."""
+        with self._lock:
+            self._check_usable()
+            self._producers.remove_expired(now_ms)
+            count = self._count_below(self.log_start_offset)
+            if self.config.deletes:
+                count = max(count, self._count_by_time(now_ms), self._count_by_size())
+            # Only what nobody waits for any more: a segment is closed and all of it is below the high
+            # watermark.
+            while count and self._end_of(count - 1) > self.high_watermark:
+                count -= 1
+            if count == len(self._segments) and not self._segments[-1].size:
+                count -= 1
+            if count == len(self._segments):
+                self._roll_unless_failed(now_ms)
+            self._delete_segments(count)
+            return count
+
+    def _roll_unless_failed(self, now_ms: int) -> None:
+        try:
+            self._roll(now_ms)
+        except OSError as error:
+            raise self._fail("roll", error) from error
+
+    def _end_of(self, index: int) -> int:
+        return self._bases[index + 1] if index + 1 < len(self._bases) else self.log_end_offset
+
+    def _count_below(self, offset: int) -> int:
+        return bisect_right(self._bases, offset, lo=1) - 1 if self._bases else 0
+
+    def _count_by_time(self, now_ms: int) -> int:
+        if self.config.retention_ms < 0:
+            return 0
+        for index, segment in enumerate(self._segments):
+            timestamp = segment.max_timestamp.timestamp
+            if timestamp < 0 or now_ms - timestamp <= self.config.retention_ms:
+                return index
+        return len(self._segments)
+
+    def _count_by_size(self) -> int:
+        if self.config.retention_bytes < 0:
+            return 0
+        excess = sum(segment.size for segment in self._segments) - self.config.retention_bytes
+        for index, segment in enumerate(self._segments):
+            if excess < segment.size or segment is self._segments[-1]:
+                return index
+            excess -= segment.size
+        return 0
+
+    def _delete_segments(self, count: int) -> None:
+        """Take the first ``count`` segments out of the log; their files go later, on the flusher's thread."""
+        if not count:
+            return
+        removed = self._segments[:count]
+        try:
+            for segment in removed:
+                segment.mark_deleted()
+        except OSError as error:
+            raise self._fail("delete", error) from error
+        del self._segments[:count], self._bases[:count]
+        self.log_start_offset = max(self.log_start_offset, self._bases[0])
+        self._is_folder_dirty = True
+        self._work.schedule(lambda: self._remove(removed))
+
+    def _remove(self, segments: list[LogSegment]) -> None:
+        with self._flush_lock, self._lock:
+            try:
+                for segment in segments:
+                    segment.unlink_deleted()
+                if not self._is_closed:
+                    self._producers.remove_snapshots_before(self._bases[0])
+            except OSError as error:
+                # The names are no longer the log's, so the next start removes what is left.
+                logger.warning("%s: removing old segments failed: %s", self.topic_partition, error)
+
+    # ---- Life -----------------------------------------------------------------------------------------
+
+    def prepare_close(self) -> None:
+        """Bring all of it to disk, indexes and producers too, so that the next start has nothing to do."""
+        with self._lock:
+            self._check_usable()
+            try:
+                self._segments[-1].become_inactive()
+            except OSError as error:
+                raise self._fail("close", error) from error
+        self.flush()
+        with self._flush_lock, self._lock:
+            try:
+                self._segments[-1].flush(indexes=True)
+                self._producers.take_snapshot()
+            except OSError as error:
+                raise self._fail("close", error) from error
+
+    def write_identity(self, metadata: bytes) -> None:
+        """Write ``partition.metadata`` and ``leader-epoch-checkpoint`` if they are missing.
+
+        Not synced: the topic's id is also in the list of topics, and the leader's epoch is always the same.
+        """
+        contents = {
+            checkpoints.PARTITION_METADATA_FILE: metadata,
+            checkpoints.LEADER_EPOCH_FILE: checkpoints.leader_epochs(LEADER_EPOCH, self.log_start_offset),
+        }
+        for name, content in contents.items():
+            if not self._disk.exists(self.folder / name):
+                fd = self._disk.open(self.folder / name, create=True)
+                try:
+                    self._disk.pwritev(fd, [content], 0)
+                finally:
+                    self._disk.close(fd)
+
+    def close(self) -> None:
+        """Refuse everything from now on and close the files."""
+        with self._flush_lock, self._lock:
+            self._is_closed = True
+            for segment in self._segments:
+                segment.close()
