@@ -159,6 +159,7 @@ def test_a_length_is_read_in_each_of_its_forms(data: bytes, compact: bool, short
         (b"\x80\x00\x00\x00", False, False),
         (b"\x04ab", True, True),
         (b"\xff\xff\xff\xff\x0f", True, False),
+        (b"\x81\x80\x02" + bytes(40_000), True, True),
     ],
 )
 def test_a_length_that_the_bytes_cannot_hold_is_refused(data: bytes, compact: bool, short: bool) -> None:

@@ -116,12 +116,14 @@ def test_nullable_values_are_read_back(compact: bool) -> None:
     assert cursor.read_array_length(compact) == 3
 
 
-def test_a_string_too_long_for_its_length_is_refused() -> None:
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_string_of_more_than_32767_bytes_is_refused_as_in_kafka(compact: bool) -> None:
     writer = Writer()
     with pytest.raises(OverflowError, match="32768"):
-        writer.write_nullable_string("x" * 32768, False)
-    writer.write_nullable_string("x" * 32768, True)
-    assert writer.size_in_bytes == 3 + 32768
+        writer.write_nullable_string("x" * 32768, compact)
+    assert writer.size_in_bytes == 0
+    writer.write_nullable_string("x" * 32767, compact)
+    assert Cursor(written(writer)).read_nullable_string(compact) == "x" * 32767
 
 
 @pytest.mark.parametrize("size", [-2, 2**31])

@@ -20,7 +20,8 @@ from kafkacore.record.parse cimport (
 from kafkacore.record.payload cimport Payload
 
 from kafkacore.errors import CorruptRecordError, InvalidRecordError
-from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_DECOMPRESSED_SIZE, decompress
+from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_DECOMPRESSED_SIZE
+from kafkacore.record.compression import decompress
 
 cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
 

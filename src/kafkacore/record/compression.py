@@ -211,12 +211,12 @@ def _end_of_zstd_frame(data: memoryview, at: int) -> int:
         end = at + zstandard.frame_header_size(data[at:])
         last = False
         while not last:
-            header = int.from_bytes(data[end : end + 3], "little")
             if end + 3 > len(data):
-                break
+                raise CorruptRecordError("zstd frame is cut short")
+            header = int.from_bytes(data[end : end + 3], "little")
             last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
             end += 3 + (1 if kind == _ZSTD_RLE_BLOCK else size)
-        end += (0 if last else 1) + (4 if parameters.has_checksum else 0)
+        end += 4 if parameters.has_checksum else 0
     if end > len(data):
         raise CorruptRecordError("zstd frame is cut short")
     return end

@@ -17,6 +17,9 @@ from uuid import UUID
 
 from kafkacore.errors import MalformedMessageError
 
+cdef enum:
+    MAX_INT16 = 0x7FFF
+
 
 # Its Py_buffer would be cleared by the collector without being released.
 @cython.no_gc
@@ -177,7 +180,7 @@ cdef class Cursor:
         """A length that the bytes left can hold, or -1 for null.
 
         ``compact``: an unsigned varint of length + 1 (flexible versions); else an int16 if ``short_length``
-        (strings), else an int32 (bytes).
+        (strings), else an int32 (bytes). A string has at most 32,767 bytes in either form, as in Kafka.
         """
         cdef Py_ssize_t size
         cdef const uint8_t *before = self.pos
@@ -187,7 +190,7 @@ cdef class Cursor:
             size = self.read_int16()
         else:
             size = self.read_int32()
-        if size < -1 or size > self.end - self.pos:
+        if size < -1 or size > self.end - self.pos or (short_length and size > MAX_INT16):
             left = self.end - self.pos
             self.pos = before
             self.refuse(f"length {size} with {left} bytes left")

@@ -158,8 +158,8 @@ cdef class Writer:
 
     # ---- What a message is made of: a length, then that much --------------------------------------------
     cpdef int write_length(self, Py_ssize_t size, bint compact, bint short_length=False) except -1:
-        """A length, -1 for null; as ``Cursor.read_length`` reads it."""
-        if size < -1 or size > (MAX_INT16 if short_length and not compact else MAX_INT32):
+        """A length, -1 for null; as ``Cursor.read_length`` reads it. A string has at most 32,767 bytes."""
+        if size < -1 or size > (MAX_INT16 if short_length else MAX_INT32):
             raise OverflowError(f"length {size} does not fit its field")
         if compact:
             return self.write_unsigned_varint(<uint32_t> (size + 1))
