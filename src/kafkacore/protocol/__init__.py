@@ -1,13 +1,13 @@
 """Kafka's messages: declarations of every API, code generated from them, and the headers round a message.
 
-In: message objects, or the payload of a frame. Out: buffers, or message objects. Does not know: record batches (a
-message carries them as a memoryview), sockets, which version a broker speaks.
+In: message objects, or the payload of a frame. Out: buffers, or message objects. Does not know: record
+batches (a message carries them as a memoryview), sockets, which version a broker speaks.
 
-- :mod:`kafkacore.protocol.schema`: the declarations, to be read; :mod:`kafkacore.protocol.generate` turns them into
-  :mod:`kafkacore.protocol.generated`, one module per API.
+- :mod:`kafkacore.protocol.schema`: the declarations, to be read; :mod:`kafkacore.protocol.generate` turns
+  them into :mod:`kafkacore.protocol.generated`, one module per API.
 - :mod:`kafkacore.protocol.message`: what generated messages are made of.
-- :mod:`kafkacore.protocol.exchange`: whole requests and responses. :mod:`kafkacore.protocol.registry`: which API has
-  which messages.
+- :mod:`kafkacore.protocol.exchange`: whole requests and responses.
+- :mod:`kafkacore.protocol.registry`: which API has which messages.
 """
 
 from kafkacore.protocol.exchange import (

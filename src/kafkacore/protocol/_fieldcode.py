@@ -13,7 +13,8 @@ from kafkacore.protocol.schema.declaration import Field, Message, Versions
 ANNOTATIONS = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", "uuid": "UUID"}
 DEFAULTS = {"bool": "False", "float64": "0.0", "string": '""', "bytes": 'b""', "uuid": "ZERO_UUID"}
 SIZES = {
-    "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "uuid": 16,
+    "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8,
+    "uuid": 16,
 }  # fmt: skip
 #: What the generated methods call their own variables; a field of such a name is read into ``name_``.
 RESERVED = {
@@ -46,7 +47,7 @@ def snake_case(name: str) -> str:
 
 
 def condition(versions: Versions, within: Versions) -> str:
-    """Expression that is true in ``versions``, where only ``within`` can happen; ``"True"`` and ``"False"`` too."""
+    """Expression that is true in ``versions``, of those ``within``; it may be ``"True"`` or ``"False"``."""
     both = versions & within
     if not both:
         return "False"

@@ -1,7 +1,7 @@
 """A request or a response as a whole, header and body, without the size that goes before it on the wire.
 
-In: messages, or a payload. Out: buffers for ``writev``, or messages. Does not know: sockets, which request is in
-flight, which version to choose.
+In: messages, or a payload. Out: buffers for ``writev``, or messages. Does not know: sockets, which request
+is in flight, which version to choose.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def decode_request(payload: Buffer) -> tuple[RequestHeader, RequestMessage[Any]]
     MalformedMessageError
         The bytes are no such request.
     UnsupportedVersionError
-        The API key or the version is unknown; :func:`decode_request_header` still reads the header if it is the
-        version.
+        The API key or the version is unknown. If it is the version, :func:`decode_request_header` still reads
+        the header, so that an answer can be given.
     """
     header, cursor = decode_request_header(payload)
     request_class = API_REGISTRY[ApiKey(header.request_api_key)][0]

@@ -66,8 +66,8 @@ class Struct:
 class Message(Struct):
     """A structure with versions of its own.
 
-    ``NAME`` is Kafka's, versions are from ``MIN_VERSION`` to ``MAX_VERSION``, and have compact lengths and tagged
-    fields (KIP-482) from ``FLEXIBLE_FROM``, ``None`` for never.
+    ``NAME`` is Kafka's. Versions are from ``MIN_VERSION`` to ``MAX_VERSION``, and have compact lengths and
+    tagged fields (KIP-482) from ``FLEXIBLE_FROM``, ``None`` for never.
     """
 
     __slots__ = ()
@@ -106,7 +106,7 @@ def _shortened(value: object) -> str:
     return repr(value)
 
 
-# ---- Refusals ----------------------------------------------------------------------------------------------------
+# ---- Refusals --------------------------------------------------------------------------------------------
 def unsupported_version(message: type[Message], version: int) -> UnsupportedVersionError:
     """The error of a version that a message does not have."""
     return UnsupportedVersionError(
@@ -129,7 +129,7 @@ def null_refused(name: str, cursor: Cursor) -> MalformedMessageError:
     return MalformedMessageError(f"{name} is null before byte {cursor.position}, and must not be")
 
 
-# ---- Tagged fields (KIP-482) -------------------------------------------------------------------------------------
+# ---- Tagged fields (KIP-482) -----------------------------------------------------------------------------
 def skip_tagged_fields(cursor: Cursor, count: int) -> None:
     """Read past ``count`` tagged fields, none of which is known."""
     for _ in tagged_fields(cursor, count):
@@ -171,9 +171,9 @@ def write_tagged_fields(writer: Writer, fields: list[tuple[int, Writer]]) -> Non
             writer.write_buffer(piece)
 
 
-# ---- Buffers by reference ----------------------------------------------------------------------------------------
+# ---- Buffers by reference --------------------------------------------------------------------------------
 def write_nullable_pieces(writer: Writer, value: Records, compact: bool) -> None:
-    """Write the length of a buffer, or of a list of buffers, and then the buffers, large ones by reference."""
+    """Write the length of a buffer, or of a list of buffers, and then these, large ones by reference."""
     if value is None:
         writer.write_length(-1, compact)
         return

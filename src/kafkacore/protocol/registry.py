@@ -49,8 +49,8 @@ def request_header_version(api_key: ApiKey, version: int) -> int:
 def response_header_version(api_key: ApiKey, version: int) -> int:
     """1 before flexible responses, 0 before others (Kafka's ``ApiKeys.responseHeaderVersion``).
 
-    ApiVersions is answered with header 0 in every version: a client that does not know yet what the broker speaks
-    has to be able to read it (KIP-511).
+    ApiVersions is answered with header 0 in every version: a client that does not know yet what the broker
+    speaks has to be able to read it (KIP-511).
     """
     if api_key == ApiKey.API_VERSIONS:
         return 0

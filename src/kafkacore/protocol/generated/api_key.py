@@ -105,8 +105,8 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
 
 
-#: API key → (module under ``kafkacore.protocol.generated``, name that the classes begin with, first
-#: version with flexible headers).
+#: API key → (module under ``kafkacore.protocol.generated``, name that the classes begin with,
+#: first version with flexible headers).
 API_MODULES: Final[dict[ApiKey, tuple[str, str, int | None]]] = {
     ApiKey.PRODUCE: ("produce", "Produce", 9),
     ApiKey.FETCH: ("fetch", "Fetch", 12),

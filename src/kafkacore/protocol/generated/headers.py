@@ -68,7 +68,7 @@ class RequestHeader(Message):
 
 
 class ResponseHeader(Message):
-    """Precedes every response; version 1 before flexible responses, except those to ApiVersions."""
+    """Precedes every response; version 1 before flexible ones, except to ApiVersions."""
 
     __slots__ = ("correlation_id",)
 

@@ -1,7 +1,7 @@
 """Every API of Apache Kafka 4.3, as tables: the source of :mod:`kafkacore.protocol.generated`.
 
-One module per family; :mod:`~kafkacore.protocol.schema.declaration` says how to read a table. Nothing imports this
-package at run time: ``python -m kafkacore.protocol.generate`` turns it into code.
+One module per family; :mod:`~kafkacore.protocol.schema.declaration` says how to read a table. Nothing
+imports this package at run time: ``python -m kafkacore.protocol.generate`` turns it into code.
 """
 
 from kafkacore.protocol.schema import (

@@ -27,7 +27,7 @@ MODULES = {
             """,
             versions="0-1",
             flexible="1+",
-            about="Precedes every response; version 1 before flexible responses, except those to ApiVersions.",
+            about="Precedes every response; version 1 before flexible ones, except to ApiVersions.",
         ),
     ),
     # What consumers of one group tell each other through JoinGroup and SyncGroup.

@@ -10,13 +10,13 @@ A line of the table is one field; what is indented below it are the fields of it
         Index          int32
         Records        records?
 
-- Types are Kafka's: ``bool int8 int16 int32 int64 uint16 uint32 float64 string bytes uuid records``, a structure's
-  name, and ``[]`` of those.
-- ``?`` after the type: may be null, in every version that has the field; ``?2+`` or ``?2-7``: in those versions only.
-- Versions (``0+`` if not said): ``3``, ``3-5``, ``3+``. ``= x``: the default, where it is not 0, false, empty.
+- Types are Kafka's: ``bool int8 int16 int32 int64 uint16 uint32 float64 string bytes uuid records``, a
+  structure's name, and ``[]`` of those.
+- ``?`` after the type: may be null, in every version that has the field; ``?2+``, ``?2-7``: in those only.
+- Versions (``0+`` if not said): ``3``, ``3-5``, ``3+``. ``= x``: the default, if not 0, false, empty.
 - ``tag n``: travels in the tagged section of flexible versions. ``ignorable``: silently left out where the
   version lacks it; others must then be at their default. ``key``: identifies an element of its collection.
-  ``zero-copy``: not copied out of the payload. ``inflexible``: keeps the old length even in flexible versions.
+  ``zero-copy``: not copied out of the payload. ``inflexible``: has the old length in flexible versions too.
 - ``struct Name`` declares a structure that several fields share.
 
 Does not know: code generation, Python types.
@@ -29,7 +29,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 PRIMITIVES = frozenset(
-    "bool int8 int16 int32 int64 uint16 uint32 float64 string bytes uuid records".split()
+    {
+        "bool", "int8", "int16", "int32", "int64", "uint16", "uint32", "float64",
+        "string", "bytes", "uuid", "records",
+    }
 )  # fmt: skip
 _VERSIONS = re.compile(r"(\d+)(?:(\+)|-(\d+))?")
 _TYPE = re.compile(r"(\[\])?(\w+)(?:(\?)([\d+-]*))?")
@@ -78,7 +81,7 @@ ALL_VERSIONS = Versions(0, _FOREVER)
 
 @dataclass(frozen=True)
 class Field:
-    """One field. ``type`` is a primitive or a structure's name, of which there is an array if ``is_array``."""
+    """One field, of a primitive type or of a structure's name, or an array of these."""
 
     name: str
     type: str

@@ -1,0 +1,43 @@
+"""Kafka's own message definitions: the JSON files in the kafka-clients jar, as Python values.
+
+In: a jar. Out: message name → its definition, as the file has it. The comments of these files are dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+FOLDER = "common/message/"
+#: The files hold whole-line comments, which JSON does not know.
+COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+
+
+def kafka_definitions(jar: Path) -> dict[str, dict[str, Any]]:
+    """Every definition in the jar, by the name of its message."""
+    with zipfile.ZipFile(jar) as archive:
+        names = [name for name in archive.namelist() if name.startswith(FOLDER) and name.endswith(".json")]
+        texts = [archive.read(name).decode() for name in names]
+    found = [json.loads(COMMENT.sub("", text)) for text in texts]
+    return {definition["name"]: definition for definition in found}
+
+
+def versions_in(text: str | None, valid: range) -> list[int]:
+    """The versions of ``valid`` that a range of the definitions names: ``none``, ``3``, ``3+``, ``3-5``."""
+    if text is None or text == "none":
+        return []
+    low, _, high = text.rstrip("+").partition("-")
+    last = valid.stop - 1 if text.endswith("+") else int(high or low)
+    return [version for version in valid if int(low) <= version <= last]
+
+
+def valid_versions(definition: dict[str, Any]) -> range:
+    """The versions that a message has."""
+    text = definition["validVersions"]
+    if text == "none":
+        return range(0)
+    low, _, high = text.partition("-")
+    return range(int(low), int(high or low) + 1)
