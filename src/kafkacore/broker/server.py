@@ -103,6 +103,14 @@ class KafkaBroker:
             raise
         self._thread = threading.Thread(target=self._run, name="kafka-broker-network")
         self._thread.start()
+        logger.info(
+            "cluster %s, node %d, serves %s from %s (flush=%s)",
+            self.cluster_id,
+            self.config.node_id,
+            self.bootstrap_servers,
+            self.config.data_dir,
+            self.config.flush,
+        )
 
     def _assemble(self, listener: socket.socket) -> SocketServer:
         config, clock, disk = self.config, self._clock, self._disk
@@ -175,6 +183,7 @@ class KafkaBroker:
         log_manager, self._log_manager = self._log_manager, None
         if log_manager is not None:
             log_manager.close()
+            logger.info("the logs in %s are closed", self.config.data_dir)
 
     def __enter__(self) -> KafkaBroker:
         self.start()

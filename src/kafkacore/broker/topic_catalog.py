@@ -176,7 +176,7 @@ class TopicCatalog:
         return found
 
     def auto_create(self, names: Iterable[str]) -> dict[str, int]:
-        """Make those of ``names`` that are missing, with ``num.partitions``; name → error code of a refusal."""
+        """Make those of ``names`` that are missing, with ``num.partitions``; name → code of a refusal."""
         refused: dict[str, int] = {}
         for name in names:
             if self.get(name) is None:
