@@ -30,6 +30,10 @@ class Disk:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         return os.open(path, flags, FILE_MODE)
 
+    def open_read_only(self, path: Path) -> int:
+        """A descriptor for reading only."""
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
     def close(self, fd: int) -> None:
         os.close(fd)
 
@@ -127,7 +131,7 @@ class Disk:
 
     def read_file(self, path: Path) -> bytes:
         """A small file as a whole; ``FileNotFoundError`` if it is missing."""
-        fd = self.open(path)
+        fd = self.open_read_only(path)
         try:
             return self.pread(fd, self.size(fd), 0)
         finally:

@@ -21,8 +21,8 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 #: Timestamp of a record that has none.
 NO_TIMESTAMP = -1
 
-_OFFSET_ENTRY = struct.Struct(">ii")
-_TIME_ENTRY = struct.Struct(">qi")
+OFFSET_ENTRY = struct.Struct(">ii")
+TIME_ENTRY = struct.Struct(">qi")
 
 
 class OffsetPosition(NamedTuple):
@@ -101,7 +101,7 @@ class OffsetIndex:
 
     def __init__(self, disk: Disk, path: Path, base_offset: int, max_size: int) -> None:
         self._base = base_offset
-        self.file = _IndexFile(disk, path, _OFFSET_ENTRY, max_size)
+        self.file = _IndexFile(disk, path, OFFSET_ENTRY, max_size)
         self.last = self._at(self.file.count - 1) if self.file.count else OffsetPosition(base_offset, 0)
         if self.file.count > 1 and not self._at(self.file.count - 2) < self.last:
             self.file.release()
@@ -136,7 +136,7 @@ class TimeIndex:
 
     def __init__(self, disk: Disk, path: Path, base_offset: int, max_size: int) -> None:
         self._base = base_offset
-        self.file = _IndexFile(disk, path, _TIME_ENTRY, max_size)
+        self.file = _IndexFile(disk, path, TIME_ENTRY, max_size)
         self.last = (
             self._at(self.file.count - 1) if self.file.count else TimestampOffset(NO_TIMESTAMP, base_offset)
         )

@@ -1,0 +1,307 @@
+"""A disk in memory that fails when told and forgets, at a loss of power, what was not synced.
+
+The verbs of :class:`kafkacore.broker.disk.Disk` in, ``OSError`` or :class:`PowerLossError` out. What is
+promised is what POSIX promises: bytes are durable after ``fdatasync`` of the file, names after
+``fsync_dir`` of the folder. Does not know: logs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+
+from kafkacore.broker.disk import Buffer, Disk
+from kafkacore.clock import Clock
+
+#: A lost write may be kept in part, in units of this.
+SECTOR_SIZE = 512
+
+
+class PowerLossError(BaseException):
+    """The power went at this call. Not an ``Exception``: no code can go on after it."""
+
+
+@dataclass(eq=False)
+class _File:
+    data: bytearray = field(default_factory=bytearray)
+    durable: bytes = b""
+    #: Since the last sync: (position, bytes) of a write, (size, None) of a truncation.
+    pending: list[tuple[int, bytes | None]] = field(default_factory=list)
+    is_locked: bool = False
+
+    def apply(self, data: bytearray, position: int, written: bytes | None) -> None:
+        end = position + len(written or b"")
+        if written is None:
+            del data[position:]
+        data.extend(bytes(max(end - len(data), 0)))
+        if written is not None:
+            data[position:end] = written
+
+    def after_power_loss(self, clock: Clock) -> _File:
+        """One of the contents that the medium may have."""
+        kept = self._kept(clock)
+        data = bytearray(self.durable)
+        for position, written in kept:
+            self.apply(data, position, written)
+        return _File(data, bytes(data))
+
+    def _kept(self, clock: Clock) -> list[tuple[int, bytes | None]]:
+        how = clock.random.randrange(4)
+        if how == 0:
+            return []
+        if how == 1:
+            return self.pending
+        sectors: list[tuple[int, bytes | None]] = []
+        for position, written in self.pending:
+            if written is None:
+                sectors.append((position, None))
+            else:
+                sectors += _sectors(position, written)
+        if how == 2:
+            return sectors[: clock.random.randint(0, len(sectors))]
+        return [sector for sector in sectors if clock.random.random() < 0.5]
+
+
+def _sectors(position: int, written: bytes) -> list[tuple[int, bytes | None]]:
+    sectors: list[tuple[int, bytes | None]] = []
+    while written:
+        size = SECTOR_SIZE - position % SECTOR_SIZE
+        sectors.append((position, written[:size]))
+        position, written = position + size, written[size:]
+    return sectors
+
+
+@dataclass(eq=False)
+class _Folder:
+    names: dict[str, _File | _Folder] = field(default_factory=dict)
+    durable: dict[str, _File | _Folder] = field(default_factory=dict)
+    #: Since the last sync, each a change of names that happens as a whole: name → what it is from then on.
+    pending: list[dict[str, _File | _Folder | None]] = field(default_factory=list)
+
+    def change(self, changes: dict[str, _File | _Folder | None]) -> None:
+        self.pending.append(changes)
+        _apply(self.names, changes)
+
+    def after_power_loss(self, clock: Clock) -> _Folder:
+        names = dict(self.durable)
+        # Changes of a folder reach a journal in order.
+        for changes in self.pending[: clock.random.randint(0, len(self.pending))]:
+            _apply(names, changes)
+        survivors = {name: node.after_power_loss(clock) for name, node in names.items()}
+        return _Folder(survivors, dict(survivors))
+
+    def after_kill(self) -> _Folder:
+        """Nothing is lost, and nothing is more durable than before."""
+        for node in self.names.values():
+            if isinstance(node, _Folder):
+                node.after_kill()
+            else:
+                node.is_locked = False
+        return self
+
+
+def _apply(names: dict[str, _File | _Folder], changes: dict[str, _File | _Folder | None]) -> None:
+    for name, node in changes.items():
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
+
+
+class SimulatedDisk(Disk):
+    """A disk that starts empty. Used by one thread.
+
+    Attributes
+    ----------
+    fault:
+        Asked before each call that changes something or syncs: number of the call, verb, path → the error to
+        raise, or ``None``. A failing ``pwritev`` writes half of its bytes first.
+    capacity:
+        Bytes that fit on it; beyond, writing fails with ENOSPC after what still fits.
+    """
+
+    def __init__(self, root: _Folder | None = None) -> None:
+        self._root = root or _Folder()
+        self._descriptors: dict[int, tuple[Path, _File]] = {}
+        self._next_fd = count(3)
+        self.call_count = 0
+        self.fault: Callable[[int, str, Path], BaseException | None] = lambda call, verb, path: None
+        self.capacity: int | None = None
+        self._has_power = True
+
+    # ---- Ends -----------------------------------------------------------------------------------------
+
+    def lose_power(self, clock: Clock) -> SimulatedDisk:
+        """The disk as it may be found after the power went now; ``clock.random`` decides."""
+        self._has_power = False
+        return SimulatedDisk(self._root.after_power_loss(clock))
+
+    def kill_process(self) -> SimulatedDisk:
+        """The disk as it is found after the process was killed now."""
+        self._has_power = False
+        return SimulatedDisk(self._root.after_kill())
+
+    @property
+    def open_count(self) -> int:
+        """Descriptors that nobody has closed."""
+        return len(self._descriptors)
+
+    def used_bytes(self) -> int:
+        """Sum of the sizes of all files."""
+        return _size_of(self._root)
+
+    def _call(self, verb: str, path: Path) -> None:
+        if not self._has_power:
+            raise PowerLossError(verb)
+        error = self.fault(self.call_count, verb, path)
+        self.call_count += 1
+        if isinstance(error, PowerLossError):
+            self._has_power = False
+        if error is not None:
+            raise error
+
+    # ---- Names ----------------------------------------------------------------------------------------
+
+    def _node(self, path: Path) -> _File | _Folder:
+        if not self._has_power:
+            raise PowerLossError(str(path))
+        node: _File | _Folder = self._root
+        for part in path.parts[1:]:
+            if not isinstance(node, _Folder) or part not in node.names:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+            node = node.names[part]
+        return node
+
+    def _folder(self, path: Path) -> _Folder:
+        node = self._node(path)
+        if not isinstance(node, _Folder):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+        return node
+
+    def _file(self, path: Path) -> _File:
+        node = self._node(path)
+        if isinstance(node, _Folder):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        return node
+
+    def rename(self, source: Path, target: Path) -> None:
+        assert source.parent == target.parent, "the log renames inside a folder only"
+        self._call("rename", source)
+        self._folder(source.parent).change({source.name: None, target.name: self._node(source)})
+
+    def unlink(self, path: Path) -> None:
+        self._call("unlink", path)
+        self._file(path)
+        self._folder(path.parent).change({path.name: None})
+
+    def mkdir(self, path: Path) -> None:
+        self._call("mkdir", path)
+        if self.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        self._folder(path.parent).change({path.name: _Folder()})
+
+    def rmdir(self, path: Path) -> None:
+        self._call("rmdir", path)
+        if self._folder(path).names:
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), str(path))
+        self._folder(path.parent).change({path.name: None})
+
+    def listdir(self, path: Path) -> list[str]:
+        return sorted(self._folder(path).names)
+
+    def exists(self, path: Path) -> bool:
+        try:
+            self._node(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def is_dir(self, path: Path) -> bool:
+        return self.exists(path) and isinstance(self._node(path), _Folder)
+
+    def fsync_dir(self, path: Path) -> None:
+        self._call("fsync_dir", path)
+        folder = self._folder(path)
+        folder.durable = dict(folder.names)
+        folder.pending = []
+
+    # ---- Files ----------------------------------------------------------------------------------------
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        if create and not self.exists(path):
+            self._call("create", path)
+            self._folder(path.parent).change({path.name: _File()})
+        fd = next(self._next_fd)
+        self._descriptors[fd] = (path, self._file(path))
+        return fd
+
+    def open_read_only(self, path: Path) -> int:
+        return self.open(path)
+
+    def close(self, fd: int) -> None:
+        _, file = self._descriptors.pop(fd)
+        file.is_locked = False
+
+    def pread(self, fd: int, size: int, position: int) -> bytes:
+        path, file = self._descriptors[fd]
+        # Reads are asked about too, but not counted: what they do to a disk is nothing.
+        error = self.fault(-1, "pread", path)
+        if error is not None:
+            raise error
+        return bytes(file.data[position : position + size])
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
+        path, file = self._descriptors[fd]
+        data = b"".join(buffers)
+        try:
+            self._call("pwritev", path)
+        except OSError:
+            self._write(file, position, data[: len(data) // 2])
+            raise
+        growth = max(position + len(data) - len(file.data), 0)
+        if self.capacity is not None and growth and self.used_bytes() + growth > self.capacity:
+            fitting = max(self.capacity - self.used_bytes(), 0)
+            self._write(file, position, data[: len(data) - growth + fitting])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        self._write(file, position, data)
+
+    def _write(self, file: _File, position: int, data: bytes) -> None:
+        file.pending.append((position, data))
+        file.apply(file.data, position, data)
+
+    def size(self, fd: int) -> int:
+        return len(self._descriptors[fd][1].data)
+
+    def truncate(self, fd: int, size: int) -> None:
+        path, file = self._descriptors[fd]
+        if size == len(file.data):
+            return
+        self._call("truncate", path)
+        file.pending.append((size, None))
+        file.apply(file.data, size, None)
+
+    def fdatasync(self, fd: int) -> None:
+        path, file = self._descriptors[fd]
+        self._call("fdatasync", path)
+        file.durable = bytes(file.data)
+        file.pending = []
+
+    def lock(self, path: Path) -> int | None:
+        fd = self.open(path, create=True)
+        file = self._descriptors[fd][1]
+        if file.is_locked:
+            self._descriptors.pop(fd)
+            return None
+        file.is_locked = True
+        return fd
+
+
+def _size_of(node: _File | _Folder) -> int:
+    if isinstance(node, _File):
+        return len(node.data)
+    return sum(_size_of(child) for child in node.names.values())
