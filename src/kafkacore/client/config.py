@@ -1,0 +1,221 @@
+"""Settings of all clients: keyword arguments in, a complete and checked dictionary out. Does not know: what
+they do.
+
+A façade adds a table of its own settings to :data:`CLIENT_SETTINGS` and calls :func:`resolve`::
+
+    SETTINGS = {"group_id": Setting(None, text_or_none), "fetch_min_bytes": Setting(1, at_least(0))}
+    config = resolve(SETTINGS, configs)
+
+Names and defaults are kafka-python's; those marked with a KIP are Kafka's in snake case.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from kafkacore.errors import KafkaConfigurationError
+
+Check = Callable[[str, Any], Any]
+
+
+class Setting(NamedTuple):
+    """One setting.
+
+    Attributes
+    ----------
+    default:
+        Used where none is given; not checked.
+    check:
+        Name and value in, the value to use out, or :class:`~kafkacore.errors.KafkaConfigurationError`.
+    """
+
+    default: Any
+    check: Check | None = None
+
+
+def refuse(name: str, value: object, allowed: str) -> KafkaConfigurationError:
+    """The error of a value that cannot be."""
+    return KafkaConfigurationError(f"{name}={value!r}: it must be {allowed}")
+
+
+def at_least(least: float) -> Check:
+    """A number (:data:`math.inf` too) that is not below ``least``."""
+
+    def check(name: str, value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+            raise refuse(name, value, f"a number, at least {least:g}")
+        return value
+
+    return check
+
+
+def one_of(*choices: Any) -> Check:
+    def check(name: str, value: Any) -> Any:
+        if value not in choices:
+            raise refuse(name, value, f"one of {', '.join(map(str, choices))}")
+        return value
+
+    return check
+
+
+def boolean(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise refuse(name, value, "True or False")
+    return value
+
+
+def text_or_none(name: str, value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise refuse(name, value, "text or None")
+    return value
+
+
+def buffer_size(name: str, value: Any) -> int:
+    """Bytes of a socket buffer; ``None`` and -1 leave it to the operating system."""
+    if value is None or value == -1:
+        return -1
+    return int(at_least(1)(name, value))
+
+
+def no_effect(name: str, value: Any) -> Any:
+    """Accepted, so that programs written for kafka-python run, but not needed here."""
+    return value
+
+
+def not_yet(default: Any) -> Setting:
+    """A setting whose name is known, but of which only the default works."""
+
+    def check(name: str, value: Any) -> Any:
+        if value != default:
+            raise KafkaConfigurationError(
+                f"{name}={value!r}: kafkacore does not support this yet; leave {name} out"
+            )
+        return value
+
+    return Setting(default, check)
+
+
+# fmt: off
+#: What every client has. Times in milliseconds, sizes in bytes.
+CLIENT_SETTINGS: dict[str, Setting] = {
+    "bootstrap_servers":                        Setting("localhost"),
+    "client_id":                                Setting("kafkacore", text_or_none),
+    "client_dns_lookup":                        Setting("use_all_dns_ips", one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),  # noqa: E501
+    "request_timeout_ms":                       Setting(30_000, at_least(1)),
+    "retry_backoff_ms":                         Setting(100, at_least(0)),
+    "retry_backoff_max_ms":                     Setting(1000, at_least(0)),  # KIP-580
+    "reconnect_backoff_ms":                     Setting(50, at_least(0)),
+    "reconnect_backoff_max_ms":                 Setting(30_000, at_least(0)),
+    "socket_connection_setup_timeout_ms":       Setting(10_000, at_least(1)),  # KIP-601
+    "socket_connection_setup_timeout_max_ms":   Setting(30_000, at_least(1)),
+    "connections_max_idle_ms":                  Setting(540_000, at_least(0)),
+    "max_in_flight_requests_per_connection":    Setting(5, at_least(1)),
+    "metadata_max_age_ms":                      Setting(300_000, at_least(0)),
+    "metadata_recovery_strategy":               Setting("rebootstrap", one_of("rebootstrap", "none")),  # KIP-899
+    "metadata_recovery_rebootstrap_trigger_ms": Setting(300_000, at_least(0)),
+    "bootstrap_timeout_ms":                     Setting(30_000, at_least(0)),
+    "receive_message_max_bytes":                Setting(100_000_000, at_least(1)),
+    "receive_buffer_bytes":                     Setting(-1, buffer_size),
+    "send_buffer_bytes":                        Setting(-1, buffer_size),
+    "api_version":                              Setting(None, no_effect),
+    "metric_reporters":                         Setting([], no_effect),
+    "metrics_enabled":                          Setting(True, no_effect),
+    "metrics_num_samples":                      Setting(2, no_effect),
+    "metrics_sample_window_ms":                 Setting(30_000, no_effect),
+    "metric_group_prefix":                      Setting("", no_effect),
+    "selector":                                 Setting(None, no_effect),
+    "kafka_client":                             Setting(None, no_effect),
+    "socket_options":                           Setting([(6, 1, 1)], no_effect),
+    "security_protocol":                        not_yet("PLAINTEXT"),
+    "ssl_context":                              not_yet(None),
+    "ssl_check_hostname":                       Setting(True, no_effect),
+    "ssl_cafile":                               not_yet(None),
+    "ssl_certfile":                             not_yet(None),
+    "ssl_keyfile":                              not_yet(None),
+    "ssl_crlfile":                              not_yet(None),
+    "ssl_password":                             not_yet(None),
+    "ssl_ciphers":                              not_yet(None),
+    "sasl_mechanism":                           not_yet(None),
+    "sasl_plain_username":                      not_yet(None),
+    "sasl_plain_password":                      not_yet(None),
+    "sasl_kerberos_name":                       not_yet(None),
+    "sasl_kerberos_service_name":               not_yet("kafka"),
+    "sasl_kerberos_domain_name":                not_yet(None),
+    "sasl_oauth_token_provider":                not_yet(None),
+    "proxy_url":                                not_yet(None),
+    "socks5_proxy":                             not_yet(None),
+}
+# fmt: on
+#: Never shown, in whatever message or dump.
+SECRET_SETTINGS = frozenset(
+    {"ssl_password", "sasl_plain_password", "sasl_oauth_token_provider", "ssl_keyfile"}
+)
+
+
+def resolve(own: Mapping[str, Setting | Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a client: defaults, what was given in their place, each checked.
+
+    Parameters
+    ----------
+    own:
+        The façade's own table, of :class:`Setting` or of bare defaults. It may repeat a name of
+        :data:`CLIENT_SETTINGS` to change its default or check.
+    given:
+        The user's keyword arguments.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        For an unknown name, with the nearest one that there is, and for a value that cannot be. The values of
+        secrets are not in it.
+    """
+    table = CLIENT_SETTINGS | {
+        name: entry if isinstance(entry, Setting) else Setting(entry) for name, entry in own.items()
+    }
+    unknown = [name for name in given if name not in table]
+    if unknown:
+        raise KafkaConfigurationError(_unknown(unknown, table))
+    config = {name: setting.default for name, setting in table.items()}
+    for name, value in given.items():
+        check = table[name].check
+        config[name] = value if check is None else _checked(name, value, check)
+    _check_together(config)
+    return config
+
+
+def _checked(name: str, value: Any, check: Check) -> Any:
+    if name not in SECRET_SETTINGS:
+        return check(name, value)
+    try:
+        return check(name, value)
+    except KafkaConfigurationError:
+        raise KafkaConfigurationError(f"{name}: kafkacore does not support this yet; leave it out") from None
+
+
+def _unknown(names: list[str], table: Mapping[str, Setting]) -> str:
+    sentences = []
+    for name in names:
+        near = difflib.get_close_matches(name, table, n=1)
+        sentences.append(f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    return ". ".join(sentences)
+
+
+def _check_together(config: Mapping[str, Any]) -> None:
+    for base, ceiling in [
+        ("retry_backoff_ms", "retry_backoff_max_ms"),
+        ("reconnect_backoff_ms", "reconnect_backoff_max_ms"),
+        ("socket_connection_setup_timeout_ms", "socket_connection_setup_timeout_max_ms"),
+    ]:
+        if config[ceiling] == math.inf:
+            raise refuse(ceiling, config[ceiling], "a finite number")
+
+
+def redacted(config: Mapping[str, Any]) -> dict[str, Any]:
+    """``config`` as it may be logged."""
+    return {
+        name: "[hidden]" if name in SECRET_SETTINGS and value is not None else value
+        for name, value in config.items()
+    }
