@@ -65,7 +65,7 @@ def encode_records(records: list[ModelRecord], batch: ModelBatch) -> bytes:
 
 
 def encode_batch(records: list[ModelRecord], batch: ModelBatch, content: bytes | None = None) -> bytes:
-    """The whole batch; ``content`` is the records' bytes if they are not to be made here (compressed, broken)."""
+    """The whole batch; ``content`` is the records' bytes if they are not made here (compressed, broken)."""
     if content is None:
         content = encode_records(records, batch)
     times = [record.timestamp for record in records] or [-1]

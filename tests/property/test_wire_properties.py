@@ -1,4 +1,4 @@
-"""Whatever is written is read back, and agrees with the slow model; junk raises one error and moves nothing."""
+"""Whatever is written is read back, and agrees with the slow model; junk raises the one error."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Codecs: what each framing is, what foreign producers write, how reading is limited, that no codec's error leaks."""
+"""Codecs: their framing, what foreign producers write, the limit of reading, that no codec's error leaks."""
 
 import gzip
 import random
@@ -153,13 +153,15 @@ def test_every_cut_of_a_zstd_stream_is_refused() -> None:
 @every_codec
 def test_no_flipped_bit_lets_a_codecs_own_error_out(codec: Compression) -> None:
     whole = bytes(compress(codec, TEXT[:1000]))
+    refused = 0
     for bit in range(len(whole) * 8):
         broken = bytearray(whole)
         broken[bit // 8] ^= 1 << bit % 8
         try:
             decompress(codec, broken, 1 << 20)
-        except CorruptRecordError as error:
-            assert error.reason
+        except CorruptRecordError:
+            refused += 1
+    assert refused > len(whole)
 
 
 @every_codec

@@ -1,4 +1,4 @@
-"""CRC-32C: every implementation that this machine can run, against bit-by-bit arithmetic and published values."""
+"""CRC-32C: every implementation of this machine, against bit-by-bit arithmetic and published values."""
 
 import random
 import threading

@@ -1,0 +1,326 @@
+"""Reading batches: what a header says, lazy records, partial tails, and bytes that break the format."""
+
+import gc
+from dataclasses import replace
+
+import pytest
+from model.records_v2 import ModelBatch, ModelRecord, encode_batch, encode_records, read_all
+
+from kafkacore.errors import CorruptRecordError, InvalidRecordError
+from kafkacore.record import (
+    BatchHeader,
+    Compression,
+    Record,
+    RecordBatch,
+    assign_offset,
+    read_batch_headers,
+    read_batches,
+    validate_batch,
+)
+from kafkacore.record.compression import compress
+from kafkacore.structs import TimestampType
+
+RECORDS = [
+    ModelRecord(0, 1000, b"k", b"v", [("h", b"1"), ("h", None), ("grün", b"")]),
+    ModelRecord(1, 900, None, None),
+    ModelRecord(2, 1100, b"", b"", []),
+]
+PLAIN = encode_batch(RECORDS, ModelBatch())
+HEADER_SIZE = 61
+
+
+def one(data: bytes) -> RecordBatch:
+    (batch,) = read_batches(data)
+    return batch
+
+
+def at(records: list[ModelRecord], base_offset: int) -> list[ModelRecord]:
+    return [replace(record, offset=record.offset + base_offset) for record in records]
+
+
+def test_header_fields_are_those_on_the_wire() -> None:
+    wanted = ModelBatch(
+        base_offset=7,
+        partition_leader_epoch=3,
+        attributes=0x18,
+        producer_id=11,
+        producer_epoch=2,
+        base_sequence=5,
+    )
+    batch = one(encode_batch(at(RECORDS, 7), wanted))
+    assert (batch.base_offset, batch.last_offset, batch.next_offset) == (7, 9, 10)
+    assert (batch.partition_leader_epoch, batch.magic, batch.record_count) == (3, 2, 3)
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_sequence) == (
+        11,
+        2,
+        5,
+        7,
+    )
+    assert (batch.base_timestamp, batch.max_timestamp) == (1000, 1100)
+    assert batch.timestamp_type is TimestampType.LOG_APPEND_TIME
+    assert batch.compression is Compression.NONE
+    assert (batch.is_transactional, batch.is_control, batch.has_delete_horizon) == (True, False, False)
+    assert (batch.position, batch.size_in_bytes, len(batch)) == (0, len(PLAIN), 3)
+
+
+def test_records_are_those_of_the_model() -> None:
+    assert read_all([one(PLAIN)]) == RECORDS
+
+
+def test_a_batch_can_be_iterated_twice() -> None:
+    batch = one(PLAIN)
+    assert read_all([batch]) == read_all([batch]) == RECORDS
+
+
+def test_a_record_knows_its_sizes_and_clock() -> None:
+    records = list(one(PLAIN))
+    assert [(record.key_size, record.value_size) for record in records] == [(1, 1), (-1, -1), (0, 0)]
+    assert {record.timestamp_type for record in records} == {TimestampType.CREATE_TIME}
+    assert "offset 0" in repr(records[0])
+
+
+def test_log_append_time_replaces_the_records_times() -> None:
+    batch = one(encode_batch(RECORDS, ModelBatch(attributes=0x08, max_timestamp=5555)))
+    assert [record.timestamp for record in batch] == [5555] * 3
+    assert {record.timestamp_type for record in batch} == {TimestampType.LOG_APPEND_TIME}
+
+
+def test_a_record_outlives_everything_else() -> None:
+    content = compress(Compression.ZSTD, encode_records(RECORDS, ModelBatch()))
+    record = next(iter(one(encode_batch(RECORDS, ModelBatch(attributes=4), bytes(content)))))
+    gc.collect()
+    assert (record.key, record.headers) == (b"k", RECORDS[0].headers)
+
+
+def test_batches_follow_each_other_from_any_buffer() -> None:
+    second = encode_batch(at(RECORDS, 3), ModelBatch(base_offset=3))
+    both = PLAIN + second
+    for buffer in (both, bytearray(both), memoryview(both), memoryview(b"xx" + both)[2:]):
+        batches = list(read_batches(buffer))
+        assert [batch.position for batch in batches] == [0, len(PLAIN)]
+        assert read_all(batches) == RECORDS + at(RECORDS, 3)
+
+
+def test_a_batch_cut_short_at_the_end_is_left_out() -> None:
+    for cut in range(len(PLAIN)):
+        assert read_all(read_batches(PLAIN + PLAIN[:cut])) == RECORDS
+        assert len(read_batch_headers(PLAIN + PLAIN[:cut])) == 1
+
+
+def test_good_batches_come_before_the_error_of_a_bad_one() -> None:
+    broken = bytearray(PLAIN)
+    broken[-1] ^= 1
+    batches = read_batches(PLAIN + broken)
+    assert read_all([next(batches)]) == RECORDS
+    for _ in range(2):
+        with pytest.raises(CorruptRecordError, match="CRC") as caught:
+            next(batches)
+        assert caught.value.offset == 0
+
+
+def test_crcs_are_left_alone_if_asked() -> None:
+    broken = bytearray(PLAIN)
+    broken[17] ^= 1
+    assert read_all(read_batches(broken, check_crcs=False)) == RECORDS
+
+
+@pytest.mark.parametrize("codec", list(Compression), ids=lambda codec: codec.name.lower())
+def test_every_codec_is_read(codec: Compression) -> None:
+    content = encode_records(RECORDS, ModelBatch())
+    content = bytes(compress(codec, content)) if codec else content
+    batch = one(encode_batch(RECORDS, ModelBatch(attributes=codec), content))
+    assert batch.compression is codec
+    assert read_all([batch]) == RECORDS
+
+
+def test_the_limit_of_a_decompressed_batch_is_named_with_the_offset() -> None:
+    records = [ModelRecord(40, 0, None, bytes(100_000))]
+    batch = ModelBatch(base_offset=40, attributes=3)
+    data = encode_batch(records, batch, bytes(compress(3, encode_records(records, batch))))
+    (limited,) = read_batches(data, max_decompressed_size=50_000)
+    with pytest.raises(CorruptRecordError, match="max_decompressed_size=50000") as caught:
+        iter(limited)
+    assert caught.value.offset == 40
+    assert read_all(read_batches(data, max_decompressed_size=200_000)) == records
+
+
+# ---- Bytes that break the format ---------------------------------------------------------------------------
+def refused(data: bytes, reason: str, **kwargs: bool) -> None:
+    with pytest.raises(CorruptRecordError, match=reason):
+        read_all(read_batches(data, **kwargs))
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "reason"),
+    [
+        (8, (48).to_bytes(4, "big"), "length 48 < 49"),
+        (8, (13).to_bytes(4, "big"), "length 13 < 14"),
+        (8, b"\xff\xff\xff\xff", "length -1 < 14"),
+        (8, b"\x80\x00\x00\x00", "< 14"),
+        (16, b"\x03", "magic 3 > 2"),
+        (16, b"\xff", "magic 255 > 2"),
+        (16, b"\x01", "magic 1: formats 0 and 1"),
+        (16, b"\x00", "magic 0: formats 0 and 1"),
+        (0, b"\xff" * 8, "base offset -1"),
+        (0, b"\x7f" + b"\xff" * 7, "base offset"),
+        (22, b"\x05", "no codec 5"),
+        (23, b"\xff\xff\xff\xff", "last offset delta -1"),
+        (57, b"\xff\xff\xff\xff", "-1 records"),
+        (57, b"\x7f\xff\xff\xff", "2147483647 records in 3 offsets"),
+        (57, b"\x00\x00\x00\x02", "left behind its last record"),
+    ],
+)
+def test_a_header_that_breaks_the_format_is_refused(where: int, what: bytes, reason: str) -> None:
+    data = bytearray(PLAIN)
+    data[where : where + len(what)] = what
+    refused(bytes(data), reason, check_crcs=False)
+
+
+def test_a_huge_count_takes_no_memory() -> None:
+    data = encode_batch(RECORDS, ModelBatch(record_count=2**31 - 1, last_offset_delta=2**31 - 1))
+    refused(data, "2147483647 records in .* bytes")
+
+
+def _broken(content: bytes, count: int = 1) -> bytes:
+    return encode_batch(RECORDS[:1], ModelBatch(record_count=count, last_offset_delta=0), content)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"\x7e" + bytes(6), "length passes"),
+        (b"\x01" + bytes(6), "length passes"),
+        (b"\xff\xff\xff\xff\x7f" + bytes(6), "length passes"),
+        (b"\x02\x00" + bytes(6), "fixed fields"),
+        (b"\x0c\x00\x00\x02\x01\x01\x00", "offset delta"),
+        (b"\x0c\x00\x00\x01\x01\x01\x00", "offset delta"),
+        (b"\x0c\x00\x00\x00\x03\x01\x00", "key size"),
+        (b"\x0c\x00\x00\x00\x7e\x01\x00", "key size"),
+        (b"\x0c\x00\x00\x00\x01\x03\x00", "value size"),
+        (b"\x0c\x00\x00\x00\x01\x7e\x00", "value size"),
+        (b"\x0c\x00\x00\x00\x01\x01\x01", "header count"),
+        (b"\x0c\x00\x00\x00\x01\x01\x02", "header count"),
+        (b"\x10\x00\x00\x00\x01\x01\x02\x01\x01", "header"),
+        (b"\x10\x00\x00\x00\x01\x01\x02\x00\x03", "header"),
+        (b"\x0e\x00\x00\x00\x01\x01\x00\x00", "bytes left at its end"),
+        (b"\x0c\x00\x00\x00\x01\x01\x00\x00", "left behind its last record"),
+    ],
+)
+def test_a_record_that_breaks_the_format_is_refused(content: bytes, reason: str) -> None:
+    refused(_broken(content), reason)
+
+
+def test_an_error_in_a_record_names_the_batch_and_the_record() -> None:
+    content = encode_records(RECORDS[:2], ModelBatch())
+    data = encode_batch(RECORDS, ModelBatch(), content + b"\x7e" + bytes(6))
+    records = iter(one(data))
+    assert [next(records).offset, next(records).offset] == [0, 1]
+    for _ in range(2):
+        with pytest.raises(CorruptRecordError, match="record 2 of 3 in batch 0"):
+            next(records)
+
+
+def test_no_cut_and_no_flipped_bit_lets_another_error_out() -> None:
+    for codec in Compression:
+        content = encode_records(RECORDS, ModelBatch())
+        content = bytes(compress(codec, content)) if codec else content
+        data = encode_batch(RECORDS, ModelBatch(attributes=codec), content)
+        for check_crcs in (True, False):
+            survived = 0
+            for bit in range(len(data) * 8):
+                broken = bytearray(data)
+                broken[bit // 8] ^= 1 << bit % 8
+                try:
+                    survived += read_all(read_batches(broken, check_crcs, 1 << 20)) == RECORDS
+                except CorruptRecordError:
+                    continue
+            # Only the leader epoch, and the sizes that make the batch seem cut short, pass a CRC unnoticed.
+            assert survived == 32 or not check_crcs
+        for cut in range(len(data)):
+            assert read_all(read_batches(data[:cut])) == []
+
+
+def test_a_timestamp_delta_beyond_64_bits_wraps_and_does_no_harm() -> None:
+    batch = ModelBatch(base_timestamp=2**63 - 1, max_timestamp=2**63 - 1)
+    data = encode_batch([ModelRecord(0, 2**63, None, None)], batch)
+    assert [record.timestamp for record in one(data)] == [-(2**63)]
+
+
+def test_a_header_key_that_is_not_utf8_is_read_with_replacements() -> None:
+    content = b"\x14\x00\x00\x00\x01\x01\x02\x04a\xff\x00"
+    assert [record.headers for record in one(_broken(content))] == [[("a\ufffd", b"")]]
+
+
+@pytest.mark.parametrize("kind", [RecordBatch, Record, BatchHeader])
+def test_only_the_reader_makes_them(kind: type) -> None:
+    with pytest.raises(TypeError, match="made by"):
+        kind()
+
+
+# ---- For the broker ----------------------------------------------------------------------------------------
+def test_headers_alone_are_read_without_looking_at_records() -> None:
+    data = bytearray(PLAIN + encode_batch(at(RECORDS, 3), ModelBatch(base_offset=3)))
+    data[HEADER_SIZE : HEADER_SIZE + 4] = b"\xff" * 4
+    headers = read_batch_headers(data)
+    assert [(header.base_offset, header.next_offset, header.position) for header in headers] == [
+        (0, 3, 0),
+        (3, 6, len(PLAIN)),
+    ]
+
+
+def test_offset_and_epoch_are_assigned_outside_the_crc() -> None:
+    data = bytearray(b"before" + PLAIN)
+    assign_offset(memoryview(data)[6:], 1000, 8)
+    (batch,) = read_batches(memoryview(data)[6:])
+    assert (batch.base_offset, batch.last_offset, batch.partition_leader_epoch) == (1000, 1002, 8)
+    assert read_all([batch]) == at(RECORDS, 1000)
+
+
+@pytest.mark.parametrize("data", [bytearray(), bytearray(60), bytearray(PLAIN[:16] + b"\x01" + PLAIN[17:])])
+def test_offsets_are_assigned_to_batches_only(data: bytearray) -> None:
+    before = bytes(data)
+    with pytest.raises(CorruptRecordError, match="no batch"):
+        assign_offset(data, 5, 5)
+    assert data == before
+
+
+def test_offsets_are_not_assigned_in_read_only_memory() -> None:
+    with pytest.raises((BufferError, TypeError)):
+        assign_offset(PLAIN, 5, 5)
+
+
+def test_a_good_batch_is_valid() -> None:
+    batch = validate_batch(PLAIN)
+    assert (batch.record_count, batch.size_in_bytes) == (3, len(PLAIN))
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "reason"),
+    [
+        (b"", CorruptRecordError, "no whole batch"),
+        (PLAIN[:-1], CorruptRecordError, "no whole batch"),
+        (PLAIN[:-1] + b"\x01", CorruptRecordError, "CRC"),
+        (PLAIN + PLAIN, InvalidRecordError, "behind the batch"),
+        (PLAIN + b"x", InvalidRecordError, "behind the batch"),
+        (encode_batch(RECORDS, ModelBatch(attributes=0x20)), InvalidRecordError, "control"),
+        (encode_batch(RECORDS, ModelBatch(last_offset_delta=3)), InvalidRecordError, "3 records in 4"),
+        (encode_batch([], ModelBatch(last_offset_delta=0), b""), InvalidRecordError, "0 records"),
+        (encode_batch(RECORDS, ModelBatch(producer_id=5)), InvalidRecordError, "producer 5"),
+        (
+            encode_batch([RECORDS[1], RECORDS[0], RECORDS[2]], ModelBatch(base_timestamp=0)),
+            CorruptRecordError,
+            "offset delta",
+        ),
+        (_broken(b"\x0c\x00\x00\x00\x03\x01\x00"), CorruptRecordError, "key size"),
+        (_broken(b"\x0c\x00\x00\x00\x01\x01\x00\x00"), CorruptRecordError, "left behind"),
+    ],
+)
+def test_a_batch_that_no_producer_may_send_is_not_valid(
+    data: bytes, error: type[Exception], reason: str
+) -> None:
+    with pytest.raises(error, match=reason):
+        validate_batch(data)
+
+
+def test_records_are_not_validated_if_not_asked() -> None:
+    assert validate_batch(_broken(b"\x0c\x00\x00\x00\x03\x01\x00"), check_records=False).record_count == 1
