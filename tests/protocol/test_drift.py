@@ -141,8 +141,8 @@ def test_generated_classes_have_the_versions_of_the_definitions(
             valid = valid_versions(definition)
             flexible = versions_in(definition["flexibleVersions"], valid)
             assert ApiKey(definition["apiKey"]) is api_key
-            assert (message_class.MIN_VERSION, message_class.MAX_VERSION) == (valid.start, valid.stop - 1)
-            assert message_class.FLEXIBLE_FROM == (flexible[0] if flexible else None)
+            assert (valid.start, valid.stop - 1) == (message_class.MIN_VERSION, message_class.MAX_VERSION)
+            assert (flexible[0] if flexible else None) == message_class.FLEXIBLE_FROM
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from kafkacore.errors import IllegalArgumentError, UnsupportedVersionError
+from kafkacore.errors import IllegalArgumentError, MalformedMessageError, UnsupportedVersionError
 from kafkacore.protocol.generated.api_key import ApiKey
 from kafkacore.protocol.generated.headers import RequestHeader, ResponseHeader
 from kafkacore.protocol.message import Buffer, Message, RequestMessage, ResponseMessage, ResponseT
@@ -100,6 +100,9 @@ def decode_response(
 ) -> tuple[int, ResponseT]:
     """Correlation id and body of the response to a request of ``request_class`` that was sent in ``version``.
 
+    A broker that does not know the version of an ApiVersions request answers in version 0, error 35. What
+    cannot be read as an ApiVersions response of ``version`` is read as that (``ApiVersionsResponse.parse``).
+
     Raises
     ------
     MalformedMessageError
@@ -109,5 +112,12 @@ def decode_response(
     """
     cursor = Cursor(payload)
     header = ResponseHeader.decode(cursor, response_header_version(ApiKey(request_class.API_KEY), version))
-    response = request_class.RESPONSE.decode(cursor, version)
+    body = cursor.position
+    try:
+        response = request_class.RESPONSE.decode(cursor, version)
+    except MalformedMessageError:
+        if request_class.API_KEY != ApiKey.API_VERSIONS or version == 0:
+            raise
+        cursor.position = body
+        response = request_class.RESPONSE.decode(cursor, 0)
     return header.correlation_id, cast(ResponseT, response)

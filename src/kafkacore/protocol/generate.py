@@ -37,7 +37,7 @@ def generated_files() -> dict[str, str]:
     return files
 
 
-def stale_files(target: Path = TARGET) -> dict[str, str | None]:
+def stale_files(target: Path) -> dict[str, str | None]:
     """File name → the text that it should have (``None``: it should not be), of files that differ."""
     wanted: dict[str, str | None] = dict(generated_files())
     present = {path.name: path.read_text(encoding="utf-8") for path in target.glob("*.py")}
@@ -50,12 +50,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kafkacore.protocol.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
     options = parser.parse_args(arguments)
-    stale = stale_files()
+    stale = stale_files(TARGET)
     if options.check:
         for name in stale:
             sys.stderr.write(f"stale: {TARGET.name}/{name}\n")
         return 1 if stale else 0
-    TARGET.mkdir(exist_ok=True)
+    TARGET.mkdir(parents=True, exist_ok=True)
     for name, text in stale.items():
         if text is None:
             (TARGET / name).unlink()
