@@ -24,6 +24,8 @@ class KafkaError(Exception):
     retriable: ClassVar[bool] = False
     #: The cluster metadata that led to this request is stale; refresh it before trying again.
     invalid_metadata: ClassVar[bool] = False
+    #: Of a failed send: the record may be in the log all the same, because no broker said otherwise.
+    possibly_persisted: bool = False
 
 
 class RetriableError(KafkaError):

@@ -1,0 +1,45 @@
+from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
+from kafkacore.producer.future cimport FutureRecordMetadata
+from kafkacore.producer.partition_queue cimport PartitionQueue
+
+
+cdef class TopicState:
+    cdef readonly str name
+    # list of PartitionQueue, by partition.
+    cdef list _queues
+    # Partitions that have a leader, among which records without a key are spread.
+    cdef readonly tuple available
+    cdef int _sticky_partition
+    cdef Py_ssize_t _sticky_bytes
+
+
+cdef class RecordAppender:
+    # What send() has to look up once per record, by topic name.
+    cdef dict _topics
+    # PartitionQueue → None: those that have batches, in the order in which they got their first.
+    cdef readonly dict active
+    # ProducerBatch → None: those whose outcome is open.
+    cdef readonly dict incomplete
+    cdef object _clock
+    cdef object _wall_ms
+    cdef object _random
+    cdef object _wakeup
+    cdef bint _wakeup_pending
+    cdef double _sender_sleeps_until_ms
+    cdef Py_ssize_t _batch_size
+    cdef Py_ssize_t _max_request_size
+    cdef Py_ssize_t _buffer_memory
+    cdef double _linger_ms
+    cdef double _max_block_ms
+    cdef int _fork_generation
+    cdef readonly bint closed
+
+    cdef int _check_size(self, Py_ssize_t size) except -1
+    cdef FutureRecordMetadata _append(self, TopicState state, FutureRecordMetadata future,
+                                      const SerializedRecord* record, int partition, max_block_ms)
+    cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1
+    cdef int _rotate(self, TopicState state) except -1
+    cdef int _append_to_new_batch(self, PartitionQueue queue, FutureRecordMetadata future,
+                                  const SerializedRecord* record, Py_ssize_t size, max_block_ms) except -1
+    cdef int _abandon(self, ProducerBatch batch) except -1
+    cdef int _wake_sender(self) except -1

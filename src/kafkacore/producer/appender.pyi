@@ -1,0 +1,63 @@
+from collections.abc import Callable, Sequence
+from typing import final
+
+from typing_extensions import disjoint_base
+
+from kafkacore.clock import Clock
+from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer.partition_queue import PartitionQueue
+from kafkacore.structs import TopicPartition
+
+_Bytes = bytes | bytearray | memoryview
+
+@final
+class TopicState:
+    name: str
+    available: tuple[int, ...]
+    def __init__(self, name: str, queues: list[PartitionQueue], available: tuple[int, ...]) -> None: ...
+    @property
+    def partition_count(self) -> int: ...
+
+@disjoint_base
+class RecordAppender:
+    active: dict[PartitionQueue, None]
+    incomplete: dict[ProducerBatch, None]
+    closed: bool
+    def __init__(
+        self,
+        clock: Clock,
+        wakeup: Callable[[], object],
+        *,
+        batch_size: int,
+        linger_ms: float,
+        max_request_size: int,
+        buffer_memory: int,
+        max_block_ms: float,
+    ) -> None: ...
+    def _new_batch(
+        self, topic_partition: TopicPartition, size: int, max_block_ms: float
+    ) -> ProducerBatch: ...
+    def _discard(self, batch: ProducerBatch) -> None: ...
+    def append(
+        self,
+        topic: str,
+        value: _Bytes | None,
+        key: _Bytes | None,
+        headers: Sequence[tuple[str, bytes | None]] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        max_block_ms: float | None = None,
+    ) -> FutureRecordMetadata | None: ...
+    def check_usable(self) -> None: ...
+    @property
+    def is_forked(self) -> bool: ...
+    def wake_sender(self) -> None: ...
+    def sender_looks(self) -> None: ...
+    def sender_sleeps(self, until_ms: float) -> None: ...
+    def topic_state(self, topic: str) -> TopicState | None: ...
+    def _set_topic(self, topic: str, queues: list[PartitionQueue], available: tuple[int, ...]) -> None: ...
+    def forget_topic(self, topic: str) -> None: ...
+    def topic_names(self) -> list[str]: ...
+    def forget_if_empty(self, queue: PartitionQueue) -> None: ...
+    def close_for_appends(self) -> None: ...

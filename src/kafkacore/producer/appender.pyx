@@ -1,0 +1,378 @@
+# cython: boundscheck=False, wraparound=False
+"""What ``send()`` does per record: check, choose the partition, append, say so to the sender if it has to
+know.
+
+Serialised records in, futures out; one call per record. Does not know: when a batch is sent
+(RecordAccumulator, which is a RecordAppender), metadata requests.
+"""
+
+import os
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, uint8_t
+from libc.string cimport memset
+
+from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
+from kafkacore.producer.future cimport FutureRecordMetadata, new_future
+from kafkacore.producer.murmur2 cimport murmur2_of
+from kafkacore.producer.partition_queue cimport PartitionQueue
+from kafkacore.wire.primitives cimport store_varint
+
+from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
+
+# Of a batch's header, and of a record beside its key, value and headers at the most; Apache Kafka's own
+# estimate.
+cdef Py_ssize_t BATCH_OVERHEAD = 61
+cdef Py_ssize_t MAX_RECORD_OVERHEAD = 21
+
+# Counts the forks that led to this process: a producer of another generation is a parent's, whose thread is
+# not here and whose sockets are not ours.
+cdef int fork_generation = 0
+
+
+def _after_fork():
+    global fork_generation
+    fork_generation += 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+cdef Py_ssize_t _open_bytes(object data, const uint8_t** at, Py_buffer* view, str what) except -2:
+    """Where the bytes of a serialised key or value lie; their count, -1 for None. ``view`` is opened but
+    for bytes.
+    """
+    if data is None:
+        at[0] = NULL
+        return -1
+    if PyBytes_CheckExact(data):
+        at[0] = <const uint8_t*>PyBytes_AS_STRING(data)
+        return PyBytes_GET_SIZE(data)
+    if isinstance(data, (bytes, bytearray)) or isinstance(data, memoryview) and data.c_contiguous:
+        PyObject_GetBuffer(data, view, PyBUF_SIMPLE)
+        at[0] = <const uint8_t*>view.buf
+        return view.len
+    raise TypeError(
+        f"{what} must be bytes, bytearray, a contiguous memoryview or None once serialised, "
+        f"not {type(data).__name__}; configure a {what}_serializer, or encode it"
+    )
+
+
+cdef bytes _encode_headers(object headers, Py_ssize_t* size):
+    """The headers as they stand in a record, without their count; ``size`` is that of their keys and values
+    alone.
+    """
+    cdef bytearray encoded = bytearray()
+    cdef uint8_t scratch[5]
+    if not isinstance(headers, (list, tuple)):
+        raise TypeError(f"headers must be a list of (str, bytes) tuples, not {type(headers).__name__}")
+    for item in headers:
+        if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):
+            raise TypeError(f"a header is a tuple (str, bytes); {item!r} is not")
+        if item[1] is not None and not isinstance(item[1], bytes):
+            raise TypeError(f"a header's value is bytes or None; {item!r} is not")
+        key = (<str>item[0]).encode()
+        encoded += (<char*>scratch)[:store_varint(scratch, <int32_t>len(key)) - scratch]
+        encoded += key
+        size[0] += len(key)
+        if item[1] is None:
+            encoded += (<char*>scratch)[:store_varint(scratch, -1) - scratch]
+        else:
+            encoded += (<char*>scratch)[:store_varint(scratch, <int32_t>len(item[1])) - scratch]
+            encoded += item[1]
+            size[0] += len(item[1])
+    return bytes(encoded)
+
+
+cdef int _checked_partition(object partition) except -1:
+    if not isinstance(partition, int):
+        raise TypeError(f"partition must be an int or None, not {type(partition).__name__}")
+    if partition < 0:
+        raise ValueError(f"partition must be 0 or more, not {partition}")
+    return <int>min(partition, 0x7FFFFFFF)
+
+
+cdef long long _checked_timestamp(object timestamp_ms) except -1:
+    if not isinstance(timestamp_ms, int):
+        raise TypeError(f"timestamp_ms must be an int or None, not {type(timestamp_ms).__name__}")
+    if not 0 <= timestamp_ms <= 0x7FFFFFFFFFFFFFFF:
+        raise ValueError(f"timestamp_ms must be milliseconds since 1970, not {timestamp_ms}")
+    return timestamp_ms
+
+
+@cython.final
+cdef class TopicState:
+    """What is known of a topic that has been sent to."""
+
+    def __init__(self, str name not None, list queues not None, tuple available not None):
+        self.name = name
+        self._queues = queues
+        self.available = available
+        self._sticky_partition = -1
+
+    @property
+    def partition_count(self):
+        return len(self._queues)
+
+
+cdef class RecordAppender:
+    """The per-record half of the RecordAccumulator.
+
+    Parameters
+    ----------
+    clock
+        Time of batches and of records without a timestamp.
+    wakeup
+        Called, from any thread, when the sender has something to do before it would wake by itself.
+    batch_size, linger_ms, max_request_size, buffer_memory, max_block_ms
+        Configuration; bytes and milliseconds.
+    """
+
+    def __init__(self, clock, wakeup, *, Py_ssize_t batch_size, double linger_ms, Py_ssize_t max_request_size,
+                 Py_ssize_t buffer_memory, double max_block_ms):
+        self._topics = {}
+        self.active = {}
+        self.incomplete = {}
+        self._clock = clock
+        self._wall_ms = clock.wall_ms
+        self._random = clock.random
+        self._wakeup = wakeup
+        self._batch_size = batch_size
+        self._linger_ms = linger_ms
+        self._max_request_size = max_request_size
+        self._buffer_memory = buffer_memory
+        self._max_block_ms = max_block_ms
+        self._sender_sleeps_until_ms = INFINITY
+        self._fork_generation = fork_generation
+
+    # ---- Of the subclass ---------------------------------------------------------------------------------
+
+    def _new_batch(self, topic_partition, Py_ssize_t size, double max_block_ms):
+        raise NotImplementedError
+
+    def _discard(self, ProducerBatch batch):
+        raise NotImplementedError
+
+    # ---- Per record --------------------------------------------------------------------------------------
+
+    def append(self, topic, value, key, headers, partition, timestamp_ms, max_block_ms=None):
+        """Append one record to the open batch of its partition.
+
+        Parameters
+        ----------
+        topic
+            Name of a topic that :meth:`set_topic` has been called for.
+        value, key
+            Bytes-like or ``None``.
+        headers
+            List of (str, bytes), or ``None``.
+        partition
+            Where to; ``None`` chooses by the key's hash, and without a key one partition for a batch's
+            worth of bytes.
+        timestamp_ms
+            Milliseconds since the epoch; ``None`` is now.
+        max_block_ms
+            How long to wait for memory, the configured time by default.
+
+        Returns
+        -------
+        FutureRecordMetadata | None
+            ``None`` if the topic, or the partition of it, is not known here.
+        """
+        cdef TopicState state
+        cdef SerializedRecord record
+        cdef Py_buffer key_view, value_view
+        cdef bytes encoded
+        cdef long long timestamp
+        cdef Py_ssize_t header_size = -1
+        cdef int chosen = -1
+        if self.closed or self._fork_generation != fork_generation:
+            self.check_usable()
+        state = self._topics.get(topic)
+        if state is None:
+            return None
+        if partition is not None:
+            chosen = _checked_partition(partition)
+            if chosen >= len(state._queues):
+                return None
+        timestamp = self._wall_ms() if timestamp_ms is None else _checked_timestamp(timestamp_ms)
+        memset(&record, 0, sizeof(record))
+        if headers is not None:
+            header_size = 0
+            encoded = _encode_headers(headers, &header_size)
+            record.headers = <const uint8_t*>PyBytes_AS_STRING(encoded)
+            record.headers_size = PyBytes_GET_SIZE(encoded)
+            record.header_count = <int32_t>len(headers)
+        # Zeroed, so that releasing one that was never opened does nothing.
+        memset(&key_view, 0, sizeof(Py_buffer))
+        memset(&value_view, 0, sizeof(Py_buffer))
+        try:
+            record.key_size = _open_bytes(key, &record.key, &key_view, "key")
+            record.value_size = _open_bytes(value, &record.value, &value_view, "value")
+            return self._append(
+                state, new_future(timestamp, <int>record.key_size, <int>record.value_size, <int>header_size),
+                &record, chosen, max_block_ms,
+            )
+        finally:
+            PyBuffer_Release(&key_view)
+            PyBuffer_Release(&value_view)
+
+    cdef FutureRecordMetadata _append(self, TopicState state, FutureRecordMetadata future,
+                                      const SerializedRecord* record, int partition, max_block_ms):
+        cdef Py_ssize_t size = (
+            BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0)
+            + record.headers_size
+        )
+        cdef PartitionQueue queue
+        cdef bint sticky = partition < 0 and record.key_size < 0
+        self._check_size(size)
+        if partition < 0:
+            partition = self._choose(state, record)
+        queue = state._queues[partition]
+        if not queue.try_append(future, record):
+            if len(queue):
+                # What was open is full, and so to be sent at once.
+                self._wake_sender()
+                if sticky:
+                    # On to another partition (KIP-480).
+                    self._rotate(state)
+                    queue = state._queues[state._sticky_partition]
+            if not queue.try_append(future, record):
+                self._append_to_new_batch(queue, future, record, size, max_block_ms)
+        if sticky:
+            state._sticky_bytes += size
+        return future
+
+    def check_usable(self):
+        """Raise ``IllegalStateError`` if the producer is closed, or belongs to the process this one was
+        forked from.
+        """
+        if self._fork_generation != fork_generation:
+            raise IllegalStateError(
+                "this KafkaProducer was made before fork(): its network thread and connections belong to the "
+                "parent process; make a new one in the child"
+            )
+        if self.closed:
+            raise IllegalStateError("KafkaProducer is closed")
+
+    @property
+    def is_forked(self):
+        """Whether this is a copy in a forked child."""
+        return self._fork_generation != fork_generation
+
+    cdef int _check_size(self, Py_ssize_t size) except -1:
+        if size > self._max_request_size:
+            raise MessageSizeTooLargeError(
+                f"the record takes {size} bytes serialised, "
+                f"more than max_request_size ({self._max_request_size})"
+            )
+        if size > self._buffer_memory:
+            raise MessageSizeTooLargeError(
+                f"the record takes {size} bytes serialised, more than buffer_memory ({self._buffer_memory})"
+            )
+        return 0
+
+    cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1:
+        if record.key_size >= 0:
+            return <int>(murmur2_of(record.key, record.key_size) & 0x7FFFFFFF) % <int>len(state._queues)
+        if state._sticky_partition < 0 or state._sticky_bytes >= self._batch_size:
+            self._rotate(state)
+        return state._sticky_partition
+
+    cdef int _rotate(self, TopicState state) except -1:
+        # Uniform, so over time each partition gets the same bytes (KIP-794).
+        cdef tuple candidates = state.available or tuple(range(len(state._queues)))
+        state._sticky_partition = candidates[self._random.randrange(len(candidates))]
+        state._sticky_bytes = 0
+        return 0
+
+    cdef int _append_to_new_batch(self, PartitionQueue queue, FutureRecordMetadata future,
+                                  const SerializedRecord* record, Py_ssize_t size, max_block_ms) except -1:
+        cdef ProducerBatch batch
+        batch = self._new_batch(
+            queue.topic_partition, max(self._batch_size, size),
+            self._max_block_ms if max_block_ms is None else max_block_ms,
+        )
+        try:
+            # Closed while this thread waited for memory: nobody would send the batch any more.
+            self.check_usable()
+            # Before the append: from then on the sender may finish it at any time.
+            self.incomplete[batch] = None
+            if not queue.append_new(batch, future, record):
+                self._abandon(batch)
+                return 0
+        except BaseException:
+            self._abandon(batch)
+            raise
+        self.active[queue] = None
+        if batch.is_full or batch.created_ms + self._linger_ms < self._sender_sleeps_until_ms:
+            self._wake_sender()
+        return 0
+
+    cdef int _abandon(self, ProducerBatch batch) except -1:
+        # It holds no record, but a flush may have seen it and wait for it.
+        if not batch.result.done:
+            batch.complete()
+        self._discard(batch)
+        return 0
+
+    # ---- Waking the sender -------------------------------------------------------------------------------
+
+    cdef int _wake_sender(self) except -1:
+        # Once is enough until the sender has looked: a wake-up is a system call.
+        if not self._wakeup_pending:
+            self._wakeup_pending = True
+            self._wakeup()
+        return 0
+
+    def wake_sender(self):
+        """Have the sender look at once."""
+        self._wake_sender()
+
+    def sender_looks(self):
+        """The sender is about to look at what there is: whatever comes from now on has to wake it."""
+        self._sender_sleeps_until_ms = INFINITY
+        self._wakeup_pending = False
+
+    def sender_sleeps(self, double until_ms):
+        """The sender has seen everything and wakes by itself at ``until_ms``: a batch that is due later
+        need not wake it.
+        """
+        self._sender_sleeps_until_ms = until_ms
+
+    # ---- Topics ------------------------------------------------------------------------------------------
+
+    def topic_state(self, str topic not None):
+        """The :class:`TopicState` of a topic; ``None`` if it is not known."""
+        return self._topics.get(topic)
+
+    def _set_topic(self, str topic not None, list queues not None, tuple available not None):
+        cdef TopicState before = self._topics.get(topic)
+        cdef TopicState state = TopicState(topic, queues, available)
+        if before is not None and before._sticky_partition in available:
+            state._sticky_partition = before._sticky_partition
+            state._sticky_bytes = before._sticky_bytes
+        self._topics[topic] = state
+
+    def forget_topic(self, str topic not None):
+        """What is known of the topic holds no longer; the next record to it has to ask."""
+        self._topics.pop(topic, None)
+
+    def topic_names(self):
+        """Names of the topics that are known."""
+        return list(self._topics)
+
+    # ---- Of the sender -----------------------------------------------------------------------------------
+
+    def forget_if_empty(self, PartitionQueue queue not None):
+        """Take a partition without batches off :attr:`active`."""
+        # Safe because of the GIL: an append in between would be forgotten.
+        if len(queue._batches) == 0:
+            self.active.pop(queue, None)
+
+    def close_for_appends(self):
+        """Refuse records from now on."""
+        self.closed = True

@@ -1,0 +1,44 @@
+from libc.stdint cimport int32_t, uint8_t
+
+from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult
+from kafkacore.record.builder cimport RecordBatchBuilder
+
+
+cdef struct SerializedRecord:
+    # A size of -1 is null.
+    const uint8_t* key
+    Py_ssize_t key_size
+    const uint8_t* value
+    Py_ssize_t value_size
+    # Encoded as they stand in a batch, without their count.
+    const uint8_t* headers
+    Py_ssize_t headers_size
+    int32_t header_count
+
+
+cdef class ProducerBatch:
+    cdef readonly object topic_partition
+    cdef readonly ProduceResult result
+    cdef readonly double created_ms
+    # Bytes of the BufferPool that this batch holds until its last request has ended.
+    cdef public Py_ssize_t reserved_bytes
+    cdef public int attempts
+    cdef public double last_attempt_ms
+    # Whether a request with this batch is on its way.
+    cdef public bint in_flight
+    # Whether an attempt ended without the broker saying that it had not written.
+    cdef public bint possibly_persisted
+    cdef public int leader_epoch
+    cdef public int attempts_at_leader_change
+    cdef readonly object payload
+    cdef readonly int record_count
+    # How long the next attempt waits after the last.
+    cdef public double backoff_ms
+    # Its place among the batches of the partition; halves of a split share what the whole had.
+    cdef public double place
+    cdef double _width
+    cdef Py_ssize_t _size_unsealed
+    cdef RecordBatchBuilder _builder
+
+    cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1
+    cdef ProducerBatch _part(self, builder)

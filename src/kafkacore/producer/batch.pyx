@@ -1,0 +1,157 @@
+"""Records of one partition on their way together. Records in, one sealed batch out, and its outcome to the
+futures.
+
+Owns its bytes from the first record until its last request has ended. Does not know: the queue it stands
+in, the network.
+"""
+
+cimport cython
+
+from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult, new_future
+from kafkacore.record.builder cimport RecordBatchBuilder
+
+from kafkacore.record.batch import read_batches
+
+
+@cython.final
+cdef class ProducerBatch:
+    """One batch: open for appends, then sealed, then done.
+
+    Parameters
+    ----------
+    topic_partition
+        Where it goes.
+    builder
+        A fresh ``RecordBatchBuilder``.
+    clock
+        For those who wait on its records.
+    created_ms
+        Monotonic milliseconds; the delivery time-out counts from here.
+    reserved_bytes
+        What the BufferPool gave for it.
+    """
+
+    def __init__(self, topic_partition, RecordBatchBuilder builder not None, clock, double created_ms,
+                 Py_ssize_t reserved_bytes=0):
+        self.topic_partition = topic_partition
+        self.result = ProduceResult(topic_partition, clock)
+        self.created_ms = created_ms
+        self.last_attempt_ms = created_ms
+        self.reserved_bytes = reserved_bytes
+        self.leader_epoch = -1
+        self._builder = builder
+        self._width = 1.0
+
+    cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1:
+        # Runs under the partition's lock, so it makes nothing that could start the garbage collector, and
+        # with it a finaliser of the user's that sends.
+        if self._builder is None or self._builder.append_bytes(
+            future._timestamp_ms, record.key, record.key_size, record.value, record.value_size,
+            record.headers, record.headers_size, record.header_count,
+        ) < 0:
+            return False
+        future._result = self.result
+        future._index = self.record_count
+        self.record_count += 1
+        return True
+
+    def append(self, long long timestamp_ms, key, value, headers=()):
+        """The future of the record; ``None`` if it does not fit. The first one always fits."""
+        cdef FutureRecordMetadata future = new_future(
+            timestamp_ms, -1 if key is None else len(key), -1 if value is None else len(value), -1
+        )
+        if self._builder is None or self._builder.append(timestamp_ms, key, value, headers) < 0:
+            return None
+        future._result = self.result
+        future._index = self.record_count
+        self.record_count += 1
+        return future
+
+    @property
+    def is_full(self):
+        """Whether no further record is taken."""
+        return self._builder is None or self._builder.is_full
+
+    @property
+    def size_in_bytes(self):
+        """Bytes of the sealed batch; before, of what its records take uncompressed."""
+        return self._builder.size_in_bytes if self.payload is None else len(self.payload)
+
+    @property
+    def done(self):
+        """Whether the outcome has been stated."""
+        return self.result.done
+
+    def seal(self):
+        """Compress, set the CRC (both without the GIL), and take no more records. The bytes to send."""
+        if self.payload is None:
+            self._size_unsealed = self._builder.size_in_bytes
+            self.payload = self._builder.close()
+            self._builder = None
+        return self.payload
+
+    def has_leader_changed(self, int leader_epoch):
+        """Whether this retry is the first to a new leader, which has no need to be spared by a back-off.
+
+        Source: KIP-951, Apache Kafka's ``ProducerBatch.maybeUpdateLeaderEpoch``.
+        """
+        if leader_epoch > self.leader_epoch >= 0:
+            self.attempts_at_leader_change = self.attempts
+        self.leader_epoch = max(self.leader_epoch, leader_epoch)
+        return self.attempts > 0 and self.attempts == self.attempts_at_leader_change
+
+    def complete(self, long long base_offset=-1, long long log_append_time_ms=-1):
+        """All records are acknowledged; futures and callbacks follow."""
+        self.result.complete(base_offset, log_append_time_ms)
+
+    def fail(self, error, record_errors=None):
+        """All records have failed: with ``error``, but those in ``record_errors`` (index → error) with
+        their own.
+        """
+        if self.payload is None:
+            self._builder = None
+        self.result.complete(error=error, record_errors=record_errors)
+
+    def split(self, make_builder):
+        """Two batches with the records of this one in order, each half of them; futures go with their
+        records.
+
+        Parameters
+        ----------
+        make_builder
+            ``(size in bytes) → RecordBatchBuilder``.
+        """
+        cdef ProducerBatch half = None
+        cdef list halves = []
+        cdef list parts = []
+        cdef int index = 0
+        cdef int first_of_second = (self.record_count + 1) // 2
+        for batch in read_batches(self.payload):
+            for record in batch:
+                if index == 0 or index == first_of_second:
+                    half = self._part(make_builder(self._size_unsealed))
+                    half.place = self.place + (self._width / 2 if index else 0)
+                    half._width = self._width / 2
+                    halves.append(half)
+                    parts.append((index, half.result))
+                future = half.append(record.timestamp, record.key, record.value, record.headers)
+                assert future is not None, "half of a batch fits where the whole did"
+                index += 1
+        assert index == self.record_count, "a batch that was sealed here reads as it was written"
+        self.result.divide(parts)
+        return halves
+
+    cdef ProducerBatch _part(self, builder):
+        cdef ProducerBatch part = ProducerBatch(
+            self.topic_partition, builder, self.result._clock, self.created_ms
+        )
+        part.possibly_persisted = self.possibly_persisted
+        part.attempts = self.attempts
+        part.last_attempt_ms = self.last_attempt_ms
+        part.backoff_ms = self.backoff_ms
+        part.leader_epoch = self.leader_epoch
+        part.attempts_at_leader_change = self.attempts_at_leader_change
+        return part
+
+    def __repr__(self):
+        return f"<ProducerBatch {self.topic_partition} records={self.record_count} attempts={self.attempts}>"

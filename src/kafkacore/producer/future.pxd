@@ -1,0 +1,33 @@
+cdef class ProduceResult:
+    cdef readonly object topic_partition
+    cdef readonly bint done
+    cdef readonly long long base_offset
+    cdef readonly long long log_append_time_ms
+    cdef readonly object error
+    cdef object _record_errors
+    # After a split: list of (first index, ProduceResult).
+    cdef list _parts
+    cdef list _watchers
+    cdef object _lock
+    cdef object _condition
+    cdef object _clock
+
+
+cdef class FutureRecordMetadata:
+    cdef ProduceResult _result
+    cdef int _index
+    cdef int _key_size
+    cdef int _value_size
+    cdef int _header_size
+    cdef long long _timestamp_ms
+    cdef list _callbacks
+    cdef object _value
+
+    cdef ProduceResult _current(self)
+    cdef object _error_of(self, ProduceResult result)
+    cdef object _add(self, object function, bint on_success, tuple args, dict kwargs)
+    cdef object _run_callbacks(self)
+
+
+# Not yet of a batch: the batch's append sets result and index.
+cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int value_size, int header_size)

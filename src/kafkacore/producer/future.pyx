@@ -1,0 +1,304 @@
+"""What became of a record. The fate of a batch in, a future per record out.
+
+A future is no more than (batch, index): completing a batch of ten thousand records touches one object, and
+only futures that carry a callback or have a waiter cost more. Does not know: the network, retries.
+"""
+
+import logging
+from functools import partial
+from threading import Condition, Lock
+
+cimport cython
+
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaTimeoutError, RetriableError
+from kafkacore.producer.record_metadata import RecordMetadata
+
+log = logging.getLogger("kafkacore.producer")
+
+
+@cython.final
+cdef class ProduceResult:
+    """The fate of one batch: done once, with a base offset or an error, or divided into the fates of its
+    parts.
+
+    Parameters
+    ----------
+    topic_partition
+        Where the batch goes.
+    clock
+        What waiting is measured by.
+    """
+
+    def __init__(self, topic_partition, clock=SYSTEM_CLOCK):
+        self.topic_partition = topic_partition
+        self.base_offset = -1
+        self.log_append_time_ms = -1
+        self._clock = clock
+        self._lock = Lock()
+
+    def complete(self, long long base_offset=-1, long long log_append_time_ms=-1, error=None,
+                 record_errors=None):
+        """State the outcome, wake who waits, then run callbacks in the order of the records.
+
+        Parameters
+        ----------
+        base_offset
+            Offset of the batch's first record, -1 where the broker was not asked (acks=0).
+        log_append_time_ms
+            The broker's timestamp of the records, -1 where theirs stands.
+        error
+            Why all of it failed; ``None`` for success.
+        record_errors
+            Index in the batch → its own error, where the broker blamed single records (KIP-467).
+        """
+        cdef list watchers
+        with self._lock:
+            assert not self.done and self._parts is None, "a batch has one outcome"
+            self.base_offset = base_offset
+            self.log_append_time_ms = log_append_time_ms
+            self.error = error
+            self._record_errors = record_errors
+            self.done = True
+            watchers = self._watchers
+            self._watchers = None
+            if self._condition is not None:
+                self._condition.notify_all()
+        if watchers is not None:
+            watchers.sort(key=_index_of)
+            for future in watchers:
+                (<FutureRecordMetadata>future)._run_callbacks()
+
+    def divide(self, list parts not None):
+        """Hand this fate over to ``parts``, a list of (index of the first record, result), after a split."""
+        cdef FutureRecordMetadata future
+        cdef ProduceResult part
+        with self._lock:
+            assert not self.done and self._parts is None, "a batch has one outcome"
+            self._parts = parts
+            for watcher in self._watchers or ():
+                future = watcher
+                part = future._current()
+                if part._watchers is None:
+                    part._watchers = []
+                part._watchers.append(future)
+            self._watchers = None
+            if self._condition is not None:
+                self._condition.notify_all()
+
+    def wait(self, timeout_ms=None):
+        """Wait until this and all that it was divided into is done; whether it is."""
+        cdef double started_ms = self._clock.monotonic_ms()
+        cdef object left_ms = timeout_ms
+        if not self._wait_here(timeout_ms):
+            return False
+        for _, part in self._parts or ():
+            if timeout_ms is not None:
+                left_ms = timeout_ms - (self._clock.monotonic_ms() - started_ms)
+            if not part.wait(left_ms):
+                return False
+        return True
+
+    def _is_over(self):
+        return self.done or self._parts is not None
+
+    def _wait_here(self, timeout_ms):
+        with self._lock:
+            if self.done or self._parts is not None:
+                return True
+            if self._condition is None:
+                self._condition = Condition(self._lock)
+            return self._clock.wait_for(self._condition, self._is_over, timeout_ms)
+
+
+def _index_of(FutureRecordMetadata future not None):
+    return future._index
+
+
+cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int value_size, int header_size):
+    cdef FutureRecordMetadata future = FutureRecordMetadata.__new__(FutureRecordMetadata)
+    future._timestamp_ms = timestamp_ms
+    future._key_size = key_size
+    future._value_size = value_size
+    future._header_size = header_size
+    return future
+
+
+@cython.final
+@cython.freelist(128)
+cdef class FutureRecordMetadata:
+    """The outcome of one :meth:`~kafkacore.KafkaProducer.send`, there once its batch has been answered.
+
+    Made by the producer. Methods and attributes are kafka-python's. The error of a failed send says by its
+    attribute ``possibly_persisted`` whether the record may nevertheless be in the log.
+    """
+
+    def __init__(self, ProduceResult result not None, int index=0, long long timestamp_ms=-1,
+                 int serialized_key_size=-1, int serialized_value_size=-1, int serialized_header_size=-1):
+        self._result = result
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+        self._key_size = serialized_key_size
+        self._value_size = serialized_value_size
+        self._header_size = serialized_header_size
+
+    cdef ProduceResult _current(self):
+        # Safe because of the GIL: nothing here lets another thread in between result and index.
+        cdef tuple part
+        while self._result._parts is not None:
+            for part in reversed(self._result._parts):
+                if self._index >= <int>part[0]:
+                    self._index -= <int>part[0]
+                    self._result = <ProduceResult>part[1]
+                    break
+        return self._result
+
+    cdef object _error_of(self, ProduceResult result):
+        if result._record_errors is not None:
+            return result._record_errors.get(self._index, result.error)
+        return result.error
+
+    @property
+    def is_done(self):
+        """Whether the outcome is known."""
+        return self._current().done
+
+    def done(self):
+        """Whether the outcome is known."""
+        return self._current().done
+
+    def succeeded(self):
+        """Whether the record has been acknowledged."""
+        cdef ProduceResult result = self._current()
+        return result.done and self._error_of(result) is None
+
+    def failed(self):
+        """Whether the record has failed."""
+        cdef ProduceResult result = self._current()
+        return result.done and self._error_of(result) is not None
+
+    def retriable(self):
+        """Whether the record has failed with an error for which sending it again may help."""
+        return isinstance(self.exception, RetriableError)
+
+    @property
+    def exception(self):
+        """Why the record failed; ``None`` while unknown and after success."""
+        cdef ProduceResult result = self._current()
+        return self._error_of(result) if result.done else None
+
+    @property
+    def value(self):
+        """The record's :class:`RecordMetadata`; ``None`` while unknown and after a failure."""
+        cdef ProduceResult result = self._current()
+        cdef long long offset
+        if not result.done or self._error_of(result) is not None:
+            return None
+        if self._value is None:
+            offset = result.base_offset + self._index if result.base_offset >= 0 else -1
+            topic_partition = result.topic_partition
+            self._value = RecordMetadata(
+                topic_partition[0], topic_partition[1], topic_partition, offset,
+                result.log_append_time_ms if result.log_append_time_ms >= 0 else self._timestamp_ms,
+                None, self._key_size, self._value_size, self._header_size,
+            )
+        return self._value
+
+    def get(self, timeout=None):
+        """Wait for the outcome.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait at most; ``None`` waits for as long as it takes (``delivery_timeout_ms`` ends it).
+
+        Returns
+        -------
+        RecordMetadata
+
+        Raises
+        ------
+        KafkaTimeoutError
+            The outcome is not known in time; the record is still on its way.
+        KafkaError
+            The record failed; ``error.possibly_persisted`` says whether it may be in the log all the same.
+        """
+        cdef ProduceResult result = self._current()
+        if not result.done:
+            self._wait(timeout)
+            result = self._current()
+        error = self._error_of(result)
+        if error is not None:
+            # One error stands for many records: without this, each raise would lengthen its traceback for
+            # ever.
+            raise error.with_traceback(None)
+        return self.value
+
+    def _wait(self, timeout):
+        clock = self._result._clock
+        deadline_ms = None if timeout is None else clock.monotonic_ms() + timeout * 1000.0
+        left_ms = None
+        while not self._current().done:
+            if deadline_ms is not None:
+                left_ms = deadline_ms - clock.monotonic_ms()
+            if left_ms is not None and left_ms < 0 or not self._result._wait_here(left_ms):
+                raise KafkaTimeoutError(f"the record has not been acknowledged within {timeout} seconds")
+
+    def add_callback(self, f, *args, **kwargs):
+        """Call ``f(*args, record_metadata, **kwargs)`` after success: on the producer's network thread, or
+        at once if the outcome is known. What it raises is logged. Returns the future.
+        """
+        return self._add(f, True, args, kwargs)
+
+    def add_errback(self, f, *args, **kwargs):
+        """Call ``f(*args, error, **kwargs)`` after a failure; see :meth:`add_callback`. Returns the future.
+        """
+        return self._add(f, False, args, kwargs)
+
+    def add_both(self, f, *args, **kwargs):
+        """Call ``f`` after either, see :meth:`add_callback` and :meth:`add_errback`. Returns the future."""
+        self._add(f, True, args, kwargs)
+        return self._add(f, False, args, kwargs)
+
+    cdef object _add(self, object function, bint on_success, tuple args, dict kwargs):
+        cdef ProduceResult result
+        if not callable(function):
+            raise TypeError(f"a callback is a function; {function!r} is not")
+        if args or kwargs:
+            function = partial(function, *args, **kwargs)
+        while True:
+            result = self._current()
+            with result._lock:
+                if result._parts is not None:
+                    continue
+                if not result.done:
+                    if self._callbacks is None:
+                        self._callbacks = []
+                        if result._watchers is None:
+                            result._watchers = []
+                        result._watchers.append(self)
+                    self._callbacks.append((function, on_success))
+                    return self
+            break
+        self._call(function, on_success, Exception)
+        return self
+
+    cdef object _run_callbacks(self):
+        callbacks = self._callbacks
+        self._callbacks = None
+        for function, on_success in callbacks:
+            # On the network thread, where not even SystemExit may take the other records' outcomes with it.
+            self._call(function, on_success, BaseException)
+
+    def _call(self, function, on_success, guarded):
+        error = self.exception
+        if on_success != (error is None):
+            return
+        try:
+            function(self.value if error is None else error)
+        except guarded:
+            log.exception("callback %r of a record of %s failed", function, self._result.topic_partition)
+
+    def __repr__(self):
+        state = "pending" if not self.is_done else repr(self.exception or self.value)
+        return f"<FutureRecordMetadata {self._result.topic_partition} {state}>"

@@ -1,0 +1,40 @@
+# cython: boundscheck=False, wraparound=False
+"""The hash that puts a key on its partition. Key bytes in, 32 bits out; equal to Java's, or keys would move.
+
+Source: Apache Kafka's ``org.apache.kafka.common.utils.Utils.murmur2``. Does not know: topics, partitions.
+"""
+
+from libc.stdint cimport uint8_t, uint32_t
+
+cdef uint32_t SEED = 0x9747B28C
+cdef uint32_t MULTIPLIER = 0x5BD1E995
+cdef int SHIFT = 24
+
+
+cdef uint32_t murmur2_of(const uint8_t* data, Py_ssize_t length) noexcept nogil:
+    cdef uint32_t h = SEED ^ <uint32_t>length
+    cdef uint32_t k
+    while length >= 4:
+        # Read byte by byte: the hash is defined little-endian, whatever this machine is.
+        k = data[0] | (<uint32_t>data[1] << 8) | (<uint32_t>data[2] << 16) | (<uint32_t>data[3] << 24)
+        k *= MULTIPLIER
+        k ^= k >> SHIFT
+        h = (h * MULTIPLIER) ^ (k * MULTIPLIER)
+        data += 4
+        length -= 4
+    if length == 3:
+        h ^= <uint32_t>data[2] << 16
+    if length >= 2:
+        h ^= <uint32_t>data[1] << 8
+    if length >= 1:
+        h = (h ^ data[0]) * MULTIPLIER
+    h = (h ^ (h >> 13)) * MULTIPLIER
+    return h ^ (h >> 15)
+
+
+def murmur2(const uint8_t[::1] data not None):
+    """Murmur2 of a buffer of bytes, as an unsigned 32-bit number (Java's is the same bits, signed).
+
+    The partition of a key is ``(murmur2(key) & 0x7fffffff) % partition_count``.
+    """
+    return murmur2_of(&data[0] if data.shape[0] else NULL, data.shape[0])

@@ -1,0 +1,22 @@
+from cpython.pythread cimport PyThread_type_lock
+
+from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
+from kafkacore.producer.future cimport FutureRecordMetadata
+
+
+cdef class PartitionQueue:
+    cdef readonly object topic_partition
+    # collections.deque of ProducerBatch, oldest first.
+    cdef object _batches
+    # The last of them while it takes records.
+    cdef ProducerBatch _open
+    # A batch of the partition is on its way and no other may be.
+    cdef public bint muted
+    cdef double _next_place
+    cdef PyThread_type_lock _lock
+
+    cdef int _acquire(self) except -1
+    cdef int _release(self) except -1
+    cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1
+    cdef bint append_new(self, ProducerBatch batch, FutureRecordMetadata future,
+                         const SerializedRecord* record) except -1

@@ -1,0 +1,128 @@
+"""The batches of one partition that wait to be sent. Records in at the back, batches out at the front,
+retries put back where they stood.
+
+Any thread may append, one thread (the sender's) takes. Does not know: when a batch is ready, the other
+partitions.
+"""
+
+cimport cython
+from cpython.pythread cimport (
+    NOWAIT_LOCK, WAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock,
+    PyThread_release_lock,
+)
+
+from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
+from kafkacore.producer.future cimport FutureRecordMetadata
+
+from collections import deque
+
+from kafkacore.errors import IllegalStateError
+
+
+@cython.final
+cdef class PartitionQueue:
+    """Queue of one partition.
+
+    Parameters
+    ----------
+    topic_partition
+        The partition.
+    """
+
+    def __cinit__(self, topic_partition):
+        self._lock = PyThread_allocate_lock()
+        if self._lock is NULL:
+            raise MemoryError()
+
+    def __init__(self, topic_partition):
+        self.topic_partition = topic_partition
+        self._batches = deque()
+
+    def __dealloc__(self):
+        if self._lock is not NULL:
+            PyThread_free_lock(self._lock)
+
+    # Nothing between these two may run Python code of anyone else's (see ProducerBatch.try_append), so the
+    # lock needs not be re-entrant, and a thread that finds it taken waits without the GIL for a record to
+    # be copied.
+    cdef int _acquire(self) except -1:
+        if not PyThread_acquire_lock(self._lock, NOWAIT_LOCK):
+            with nogil:
+                PyThread_acquire_lock(self._lock, WAIT_LOCK)
+        return 0
+
+    cdef int _release(self) except -1:
+        PyThread_release_lock(self._lock)
+        return 0
+
+    cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1:
+        cdef bint appended = False
+        self._acquire()
+        try:
+            if self._open is not None:
+                appended = self._open.try_append(future, record)
+                if not appended:
+                    self._open = None
+        finally:
+            self._release()
+        return appended
+
+    cdef bint append_new(self, ProducerBatch batch, FutureRecordMetadata future,
+                         const SerializedRecord* record) except -1:
+        """Append to the open batch if another thread has just made one, else to ``batch``: whether that was
+        used.
+        """
+        self._acquire()
+        try:
+            if self._open is not None and self._open.try_append(future, record):
+                return False
+            if not batch.try_append(future, record):
+                # The first record of a batch always fits; so it has been failed, by a close that did not
+                # wait.
+                raise IllegalStateError("KafkaProducer is closed")
+            batch.place = self._next_place
+            self._next_place += 1
+            self._batches.append(batch)
+            self._open = batch
+        finally:
+            self._release()
+        return True
+
+    @property
+    def head(self):
+        """The oldest batch, the next to be sent; ``None`` if there is none."""
+        # Safe because of the GIL: another thread only appends behind it.
+        return self._batches[0] if self._batches else None
+
+    @property
+    def is_head_full(self):
+        """Whether the oldest batch takes no more records."""
+        head = self.head
+        return head is not None and (head is not self._open or head.is_full)
+
+    def __len__(self):
+        return len(self._batches)
+
+    def pop(self):
+        """Take the oldest batch, which is closed for records by it."""
+        self._acquire()
+        try:
+            batch = self._batches.popleft()
+            if self._open is batch:
+                self._open = None
+        finally:
+            self._release()
+        return batch
+
+    def put_back(self, ProducerBatch batch not None):
+        """Put a batch that has been taken before in its old place: before all that were made after it."""
+        cdef int at = 0
+        self._acquire()
+        try:
+            for other in self._batches:
+                if (<ProducerBatch>other).place > batch.place:
+                    break
+                at += 1
+            self._batches.insert(at, batch)
+        finally:
+            self._release()

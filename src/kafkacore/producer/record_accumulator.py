@@ -1,0 +1,377 @@
+"""What waits to be sent, and when it is ready. Records in (RecordAppender), batches for the sender out.
+
+Batches of a partition leave in order; memory is bounded by the BufferPool and given back when a batch's
+last request has ended. Does no I/O and has no thread. Does not know: requests, responses, which errors are
+retriable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Protocol
+
+from kafkacore.clock import Clock
+from kafkacore.errors import KafkaError, KafkaTimeoutError
+from kafkacore.producer.appender import RecordAppender
+from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer.buffer_pool import BufferPool
+from kafkacore.producer.partition_queue import PartitionQueue
+from kafkacore.record.builder import RecordBatchBuilder
+from kafkacore.record.compression import Compression
+from kafkacore.structs import Node, TopicPartition
+
+#: How fast the expected compression ratio follows what is seen: up at once by so much, down by less.
+RATIO_STEP_UP = 0.05
+RATIO_STEP_DOWN = 0.005
+#: A batch takes at most this share's inverse of plain bytes for a byte on the wire, whatever its records
+#: compress to: all of it is memory.
+RATIO_FLOOR = 0.125
+#: Back-offs are spread by this share of themselves to both sides, so that producers do not come back in step.
+BACKOFF_JITTER = 0.2
+
+
+class ClusterView(Protocol):
+    """What the accumulator asks of ``kafkacore.client.Cluster``."""
+
+    def leader_for(self, partition: TopicPartition, /) -> Node | None: ...
+    def leader_epoch(self, partition: TopicPartition, /) -> int: ...
+    def partitions_for_topic(self, topic: str, /) -> tuple[int, ...] | None: ...
+    def available_partitions(self, topic: str, /) -> tuple[int, ...]: ...
+
+
+@dataclass
+class ReadyCheckResult:
+    """Which brokers there is something to send to."""
+
+    nodes: dict[int, Node] = field(default_factory=dict)
+    #: Milliseconds until something else becomes ready by itself; infinite if nothing does.
+    next_check_delay_ms: float = math.inf
+    unknown_leader_topics: set[str] = field(default_factory=set)
+
+
+class RecordAccumulator(RecordAppender):
+    """Apache Kafka's ``RecordAccumulator``.
+
+    Parameters
+    ----------
+    clock:
+        Time of batches, waits and jitter.
+    wakeup:
+        Wakes the sender; may be called from any thread.
+    batch_size:
+        Bytes on the wire at which a batch is full.
+    linger_ms:
+        How long a batch waits for more records.
+    buffer_memory:
+        Bytes that all batches together may hold.
+    compression, compression_level:
+        Of the batches.
+    retry_backoff_ms, retry_backoff_max_ms:
+        Wait before the first retry, doubled with each further one up to the maximum (KIP-580).
+    delivery_timeout_ms:
+        From a batch's first record to its failure at the latest (KIP-91).
+    max_request_size, max_block_ms:
+        Bytes of the largest record; milliseconds that ``append`` may wait for memory.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        wakeup: Callable[[], object],
+        *,
+        batch_size: int,
+        linger_ms: float,
+        buffer_memory: int,
+        compression: Compression,
+        compression_level: int | None,
+        retry_backoff_ms: float,
+        retry_backoff_max_ms: float,
+        delivery_timeout_ms: float,
+        max_request_size: int,
+        max_block_ms: float,
+    ) -> None:
+        super().__init__(
+            clock,
+            wakeup,
+            batch_size=batch_size,
+            linger_ms=linger_ms,
+            max_request_size=max_request_size,
+            buffer_memory=buffer_memory,
+            max_block_ms=max_block_ms,
+        )
+        self.pool = BufferPool(buffer_memory, clock)
+        self._clock = clock
+        self._linger_ms = linger_ms
+        self._compression = compression
+        self._compression_level = compression_level
+        self._retry_backoff_ms = retry_backoff_ms
+        self._retry_backoff_max_ms = retry_backoff_max_ms
+        self._delivery_timeout_ms = delivery_timeout_ms
+        self._buffer_memory = buffer_memory
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        #: Topic → compressed size through plain size, as far as seen.
+        self._ratios: dict[str, float] = {}
+        #: Node id → the partition that its last request began with.
+        self._drained_last: dict[int, TopicPartition] = {}
+        self._lock = Lock()
+        self._flushes = 0
+
+    # ---- Topics ------------------------------------------------------------------------------------------
+
+    def update_topic(self, topic: str, cluster: ClusterView) -> bool:
+        """Take over what ``cluster`` says of a topic; whether it says anything."""
+        partitions = cluster.partitions_for_topic(topic)
+        if not partitions:
+            self.forget_topic(topic)
+            return False
+        count = max(partitions) + 1
+        with self._lock:
+            queues = [self._queue(TopicPartition(topic, partition)) for partition in range(count)]
+            self._set_topic(topic, queues, tuple(cluster.available_partitions(topic)))
+        return True
+
+    def update_cluster(self, cluster: ClusterView) -> None:
+        """Take over new metadata for all topics that have been sent to."""
+        for topic in self.topic_names():
+            self.update_topic(topic, cluster)
+
+    def _queue(self, topic_partition: TopicPartition) -> PartitionQueue:
+        queue = self._queues.get(topic_partition)
+        if queue is None:
+            queue = self._queues[topic_partition] = PartitionQueue(topic_partition)
+        return queue
+
+    # ---- Of the appender ---------------------------------------------------------------------------------
+
+    def _new_batch(self, topic_partition: TopicPartition, size: int, max_block_ms: float) -> ProducerBatch:
+        ratio = self._ratios.get(topic_partition.topic, 1.0) if self._compression else 1.0
+        reserved = min(math.ceil(size / ratio), self._buffer_memory)
+        if self.pool.available_bytes < reserved:
+            # Somebody has to make room, and may be lingering.
+            self.wake_sender()
+        self.pool.allocate(reserved, max_block_ms)
+        try:
+            builder = RecordBatchBuilder(reserved, self._compression, self._compression_level)
+            return ProducerBatch(
+                topic_partition, builder, self._clock, self._clock.monotonic_ms(), reserved_bytes=reserved
+            )
+        except BaseException:
+            self.pool.deallocate(reserved)
+            raise
+
+    def _discard(self, batch: ProducerBatch) -> None:
+        self.incomplete.pop(batch, None)
+        self.release(batch)
+
+    # ---- Of the sender -----------------------------------------------------------------------------------
+
+    def ready(self, cluster: ClusterView, now_ms: float) -> ReadyCheckResult:
+        """Which nodes have data to be sent, and when to look again.
+
+        A partition's head batch is ready when it is full, has lingered, the pool is exhausted, a flush or
+        the close waits, or it has backed off after a failure; never while the partition is muted.
+        """
+        result = ReadyCheckResult()
+        hurry = self.closed or self._flushes > 0 or self.pool.queued > 0
+        for queue in list(self.active):
+            head = queue.head
+            if head is None:
+                self.forget_if_empty(queue)
+                continue
+            leader = cluster.leader_for(queue.topic_partition)
+            if leader is None:
+                result.unknown_leader_topics.add(queue.topic_partition.topic)
+            elif not queue.muted:
+                wait_ms = self._wait_of(queue, head, cluster, now_ms, hurry)
+                if wait_ms <= 0:
+                    result.nodes[leader.node_id] = leader
+                else:
+                    result.next_check_delay_ms = min(result.next_check_delay_ms, wait_ms)
+        return result
+
+    def _wait_of(
+        self, queue: PartitionQueue, head: ProducerBatch, cluster: ClusterView, now_ms: float, hurry: bool
+    ) -> float:
+        backing_off_ms = self._backing_off_ms(head, cluster, now_ms)
+        if backing_off_ms > 0:
+            return backing_off_ms
+        if hurry or head.attempts > 0 or queue.is_head_full:
+            return 0.0
+        return head.created_ms + self._linger_ms - now_ms
+
+    def _backing_off_ms(self, head: ProducerBatch, cluster: ClusterView, now_ms: float) -> float:
+        changed = head.has_leader_changed(cluster.leader_epoch(head.topic_partition))
+        if head.attempts == 0 or changed:
+            return 0.0
+        return head.last_attempt_ms + head.backoff_ms - now_ms
+
+    def drain(
+        self, cluster: ClusterView, nodes: Iterable[Node], max_size: int, now_ms: float
+    ) -> dict[int, list[ProducerBatch]]:
+        """Take sealed batches for ``nodes``: of each partition the first, up to ``max_size`` bytes per node.
+
+        A first batch that is larger goes alone. Where a node's partitions do not all fit, the next call
+        goes on behind the last one, so that none starves.
+        """
+        by_leader: dict[int, list[PartitionQueue]] = {}
+        for queue in list(self.active):
+            leader = cluster.leader_for(queue.topic_partition)
+            if leader is not None and not queue.muted and queue.head is not None:
+                by_leader.setdefault(leader.node_id, []).append(queue)
+        return {
+            node.node_id: self._drain_node(node.node_id, by_leader[node.node_id], cluster, max_size, now_ms)
+            for node in nodes
+            if node.node_id in by_leader
+        }
+
+    def _drain_node(
+        self, node_id: int, queues: list[PartitionQueue], cluster: ClusterView, max_size: int, now_ms: float
+    ) -> list[ProducerBatch]:
+        queues.sort(key=lambda queue: queue.topic_partition)
+        last = self._drained_last.get(node_id)
+        start = next(
+            (at for at, queue in enumerate(queues) if last is None or queue.topic_partition > last), 0
+        )
+        drained: list[ProducerBatch] = []
+        size = 0
+        for queue in queues[start:] + queues[:start]:
+            head = queue.head
+            if head is None or self._backing_off_ms(head, cluster, now_ms) > 0:
+                continue
+            if drained and size + head.size_in_bytes > max_size:
+                break
+            batch = queue.pop()
+            self.forget_if_empty(queue)
+            size += self._seal(batch)
+            drained.append(batch)
+            self._drained_last[node_id] = queue.topic_partition
+        return drained
+
+    def _seal(self, batch: ProducerBatch) -> int:
+        sealed_before = batch.payload is not None
+        plain_size = batch.size_in_bytes
+        size = len(batch.seal())
+        if self._compression and not sealed_before:
+            self._learn_ratio(batch.topic_partition.topic, size / plain_size)
+        return size
+
+    def _learn_ratio(self, topic: str, observed: float) -> None:
+        # Slowly down, quickly up: a batch that turns out too large costs a split.
+        expected = self._ratios.get(topic, 1.0)
+        if observed > expected:
+            expected = max(expected + RATIO_STEP_UP, observed)
+        else:
+            expected = max(expected - RATIO_STEP_DOWN, observed)
+        self._ratios[topic] = min(max(expected, RATIO_FLOOR), 1.0)
+
+    def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
+        """Put a batch back for another attempt, in the place that it had."""
+        batch.attempts += 1
+        batch.last_attempt_ms = now_ms
+        backoff_ms = min(
+            self._retry_backoff_ms * 2 ** min(batch.attempts - 1, 30), self._retry_backoff_max_ms
+        )
+        batch.backoff_ms = backoff_ms * self._clock.random.uniform(1 - BACKOFF_JITTER, 1 + BACKOFF_JITTER)
+        self._put_back(batch)
+
+    def split_and_reenqueue(self, batch: ProducerBatch) -> None:
+        """Put the two halves of a batch that the broker finds too large in its place; its memory is free."""
+        # The next batches shall not be as large.
+        self._ratios[batch.topic_partition.topic] = 1.0
+        halves = batch.split(
+            lambda size: RecordBatchBuilder(size, self._compression, self._compression_level)
+        )
+        for half in halves:
+            self.incomplete[half] = None
+        self._discard(batch)
+        for half in halves:
+            self._put_back(half)
+
+    def _put_back(self, batch: ProducerBatch) -> None:
+        queue = self._queues[batch.topic_partition]
+        queue.put_back(batch)
+        self.active[queue] = None
+
+    def expired_batches(self, now_ms: float) -> list[ProducerBatch]:
+        """Take the waiting batches whose delivery time-out has passed, muted partitions' too."""
+        expired = []
+        for queue in list(self.active):
+            while (head := queue.head) is not None and self.deadline_ms(head) <= now_ms:
+                expired.append(queue.pop())
+            self.forget_if_empty(queue)
+        return expired
+
+    def next_expiry_ms(self) -> float:
+        """When the first of the waiting batches expires."""
+        heads = (queue.head for queue in list(self.active))
+        return min((self.deadline_ms(head) for head in heads if head is not None), default=math.inf)
+
+    def deadline_ms(self, batch: ProducerBatch) -> float:
+        """When the batch expires."""
+        return batch.created_ms + self._delivery_timeout_ms
+
+    def mute(self, topic_partition: TopicPartition, muted: bool) -> None:
+        """Hold the partition's batches back while one of them is on its way, or let them go again."""
+        self._queues[topic_partition].muted = muted
+
+    def release(self, batch: ProducerBatch) -> None:
+        """Give the batch's memory back: its last request has ended. Once, however often it is called."""
+        reserved, batch.reserved_bytes = batch.reserved_bytes, 0
+        if reserved:
+            self.pool.deallocate(reserved)
+
+    # ---- Flush and close ---------------------------------------------------------------------------------
+
+    @property
+    def flush_in_progress(self) -> bool:
+        return self._flushes > 0
+
+    def begin_flush(self) -> None:
+        """Everything is ready from now on, until :meth:`await_flush_completion` returns."""
+        with self._lock:
+            self._flushes += 1
+        self.wake_sender()
+
+    def await_flush_completion(self, timeout_ms: float | None) -> None:
+        """Wait for all batches that there are now.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            Some are still open after ``timeout_ms``.
+        """
+        deadline_ms = math.inf if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
+        try:
+            for batch in list(self.incomplete):
+                left_ms = None if timeout_ms is None else max(deadline_ms - self._clock.monotonic_ms(), 0.0)
+                if not batch.result.wait(left_ms):
+                    raise KafkaTimeoutError(
+                        f"records are still on their way after {timeout_ms:.0f} ms of flush"
+                    )
+        finally:
+            with self._lock:
+                self._flushes -= 1
+
+    def abort(self, error_of: Callable[[ProducerBatch], KafkaError], *, unsent_only: bool = False) -> None:
+        """Fail what is incomplete, or of it what is not on its way, and give back the memory of what was
+        waiting.
+
+        Memory of a batch on its way stays taken until its request has ended.
+        """
+        for queue in list(self.active):
+            while queue.head is not None:
+                self._fail(queue.pop(), error_of)
+            self.forget_if_empty(queue)
+        for batch in list(self.incomplete):
+            if not batch.in_flight or not unsent_only:
+                self._fail(batch, error_of)
+
+    def _fail(self, batch: ProducerBatch, error_of: Callable[[ProducerBatch], KafkaError]) -> None:
+        self.incomplete.pop(batch, None)
+        if not batch.done:
+            batch.fail(error_of(batch))
+        if not batch.in_flight:
+            self.release(batch)

@@ -1,0 +1,288 @@
+"""What becomes of a batch: to the broker, and again if need be, until it is acknowledged or has failed for
+good.
+
+Batches of the accumulator in, produce requests to the NetworkClient out, answers to the batches. One
+``run_once`` is one turn of the network thread; it reads no clock that is not handed in. Does not know:
+records, threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+
+from kafkacore.client import ClientRequest, ClientResponse, Cluster, Metadata, NetworkClient
+from kafkacore.clock import Clock
+from kafkacore.errors import (
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    NetworkExceptionError,
+    RecordListTooLargeError,
+    RequestTimedOutError,
+    UnknownError,
+    UnsupportedVersionError,
+)
+from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer.produce_outcome import may_be_written, produce_error
+from kafkacore.producer.produce_request import PartitionAnswer, answers_of, produce_request
+from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.protocol.generated.produce import ProduceRequest
+
+log = logging.getLogger("kafkacore.producer")
+
+
+@dataclass
+class SenderFigures:
+    """What ``KafkaProducer.metrics()`` gives, counted from the start."""
+
+    records_acknowledged: int = 0
+    records_failed: int = 0
+    batches_retried: int = 0
+    requests_sent: int = 0
+    bytes_sent: int = 0
+
+
+class Sender:
+    """Apache Kafka's ``Sender``, without idempotence.
+
+    Parameters
+    ----------
+    client, metadata, accumulator, clock:
+        What it works with. The client's callbacks run inside its ``poll``, on the thread of ``run_once``.
+    acks:
+        0, 1, or -1 for all in-sync replicas.
+    retries:
+        How often a batch is sent again at most.
+    request_timeout_ms:
+        Also how long the leader waits for its replicas.
+    max_request_size:
+        Bytes of the batches of one request.
+    guarantee_message_order:
+        Hold a partition back while a batch of it is on its way.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        metadata: Metadata,
+        accumulator: RecordAccumulator,
+        clock: Clock,
+        *,
+        acks: int,
+        retries: float,
+        request_timeout_ms: int,
+        max_request_size: int,
+        guarantee_message_order: bool,
+    ) -> None:
+        self._client = client
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._clock = clock
+        self._acks = acks
+        self._retries = retries
+        self._request_timeout_ms = request_timeout_ms
+        self._max_request_size = max_request_size
+        self._guarantee_message_order = guarantee_message_order
+        #: Batches on their way; in the order in which they were sent.
+        self._in_flight: dict[ProducerBatch, None] = {}
+        self._cluster: Cluster | None = None
+        self.figures = SenderFigures()
+
+    # ---- One turn ----------------------------------------------------------------------------------------
+
+    def run_once(self, now_ms: float) -> None:
+        """Send what is ready, fail what has expired, and wait in ``poll`` for the next thing to happen."""
+        self._accumulator.sender_looks()
+        timeout_ms = self._send_producer_data(now_ms)
+        self._accumulator.sender_sleeps(now_ms + timeout_ms)
+        self._client.poll(timeout_ms, now_ms)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a batch is waiting or on its way."""
+        return bool(self._accumulator.incomplete or self._in_flight)
+
+    def abort(self, *, unsent_only: bool = False) -> None:
+        """Fail what is incomplete, because the close does not wait for it."""
+
+        def error_of(batch: ProducerBatch) -> KafkaError:
+            written = batch.possibly_persisted or batch.in_flight
+            self.figures.records_failed += batch.record_count
+            error = KafkaError("the producer was closed before this record was acknowledged")
+            return produce_error(error, written)
+
+        self._accumulator.abort(error_of, unsent_only=unsent_only)
+
+    def _send_producer_data(self, now_ms: float) -> float:
+        """Milliseconds for which there is nothing to do but wait for the network."""
+        cluster = self._current_cluster()
+        ready = self._accumulator.ready(cluster, now_ms)
+        self._ask_for_leaders(ready.unknown_leader_topics)
+        not_ready_ms = math.inf
+        for node in list(ready.nodes.values()):
+            if not self._client.ready(node, now_ms):
+                del ready.nodes[node.node_id]
+                not_ready_ms = min(not_ready_ms, self._client.connection_delay(node, now_ms))
+        drained = self._accumulator.drain(cluster, ready.nodes.values(), self._max_request_size, now_ms)
+        for batches in drained.values():
+            for batch in batches:
+                batch.in_flight = True
+                self._in_flight[batch] = None
+                if self._guarantee_message_order:
+                    self._accumulator.mute(batch.topic_partition, True)
+        self._expire(now_ms)
+        for node_id, batches in drained.items():
+            self._send_produce_request(node_id, batches, cluster, now_ms)
+        if ready.nodes:
+            # There may be more for them, or room in their connections, at once.
+            return 0.0
+        return max(min(ready.next_check_delay_ms, not_ready_ms, self._next_expiry_ms() - now_ms), 0.0)
+
+    def _current_cluster(self) -> Cluster:
+        cluster = self._metadata.fetch()
+        if cluster is not self._cluster:
+            self._cluster = cluster
+            self._accumulator.update_cluster(cluster)
+        return cluster
+
+    def _ask_for_leaders(self, topics: set[str]) -> None:
+        for topic in topics:
+            self._metadata.add_topic(topic)
+        if topics:
+            self._metadata.request_update()
+
+    # ---- Expiry ------------------------------------------------------------------------------------------
+
+    def _expire(self, now_ms: float) -> None:
+        for batch in self._accumulator.expired_batches(now_ms):
+            self._fail(batch, self._expired(batch, now_ms))
+        for batch in list(self._in_flight):
+            if not batch.done and self._accumulator.deadline_ms(batch) <= now_ms:
+                # Its memory stays taken until the request has ended: the socket may hold half of it.
+                batch.possibly_persisted = True
+                self._fail(batch, self._expired(batch, now_ms))
+
+    def _expired(self, batch: ProducerBatch, now_ms: float) -> KafkaTimeoutError:
+        return KafkaTimeoutError(
+            f"{batch.record_count} record(s) for {batch.topic_partition} expired: not acknowledged "
+            f"{now_ms - batch.created_ms:.0f} ms (delivery_timeout_ms) after the first of them, "
+            f"and {batch.attempts} retries"
+        )
+
+    def _next_expiry_ms(self) -> float:
+        in_flight = (self._accumulator.deadline_ms(batch) for batch in self._in_flight if not batch.done)
+        return min(min(in_flight, default=math.inf), self._accumulator.next_expiry_ms())
+
+    # ---- Requests ----------------------------------------------------------------------------------------
+
+    def _send_produce_request(
+        self, node_id: int, batches: list[ProducerBatch], cluster: Cluster, now_ms: float
+    ) -> None:
+        batches = [batch for batch in batches if not self._ended_before_request(batch)]
+        if not batches:
+            return
+        request, max_version = produce_request(batches, cluster, self._acks, self._request_timeout_ms)
+
+        def on_response(response: ClientResponse) -> None:
+            self._handle_produce_response(batches, request, response)
+
+        client_request: ClientRequest = self._client.new_client_request(
+            node_id,
+            request,
+            now_ms,
+            expect_response=self._acks != 0,
+            request_timeout_ms=self._request_timeout_ms,
+            callback=on_response,
+            max_version=max_version,
+        )
+        self.figures.requests_sent += 1
+        self.figures.bytes_sent += sum(batch.size_in_bytes for batch in batches)
+        self._client.send(client_request, now_ms)
+
+    def _ended_before_request(self, batch: ProducerBatch) -> bool:
+        if batch.done:
+            self._request_ended(batch)
+        return batch.done
+
+    def _handle_produce_response(
+        self, batches: list[ProducerBatch], request: ProduceRequest, response: ClientResponse
+    ) -> None:
+        """The request of ``batches`` has ended: answered, or never to be."""
+        now_ms = self._clock.monotonic_ms()
+        answers: dict[tuple[str, int], PartitionAnswer] = {}
+        missing: KafkaError | None = None
+        if response.version_mismatch is not None:
+            missing = UnsupportedVersionError(str(response.version_mismatch))
+        elif response.disconnected:
+            missing = (
+                RequestTimedOutError(f"no answer within {self._request_timeout_ms} ms, connection closed")
+                if response.timed_out
+                else NetworkExceptionError("the connection was closed before the answer came")
+            )
+        elif response.message is not None:
+            answers = answers_of(response.message, request)
+        for batch in batches:
+            if missing is None and self._acks == 0:
+                answer = PartitionAnswer()
+            elif missing is None:
+                answer = answers.get(batch.topic_partition) or PartitionAnswer(
+                    error=UnknownError("the broker's answer leaves the partition out")
+                )
+            else:
+                answer = PartitionAnswer(error=missing)
+            self._complete_batch(batch, answer, now_ms)
+
+    def _complete_batch(self, batch: ProducerBatch, answer: PartitionAnswer, now_ms: float) -> None:
+        error = answer.error
+        if batch.done:
+            # Expired or aborted meanwhile: the answer comes too late, but the memory is free now.
+            self._request_ended(batch)
+            return
+        if error is None:
+            self._request_ended(batch, release=False)
+            self.figures.records_acknowledged += batch.record_count
+            self._accumulator.incomplete.pop(batch, None)
+            self._accumulator.release(batch)
+            batch.complete(answer.base_offset, answer.log_append_time_ms)
+            return
+        batch.possibly_persisted |= may_be_written(error, self._acks)
+        if error.invalid_metadata:
+            self._metadata.request_update()
+        self._request_ended(batch, release=False)
+        if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
+            log.warning("%s is too large for its broker (%s) and is sent in halves", batch, error)
+            self._accumulator.split_and_reenqueue(batch)
+        elif self._can_retry(batch, error, now_ms):
+            log.debug("%s is sent again: %s", batch, error)
+            self.figures.batches_retried += 1
+            self._accumulator.reenqueue(batch, now_ms)
+        else:
+            self._fail(batch, error, answer.record_errors)
+
+    def _can_retry(self, batch: ProducerBatch, error: KafkaError, now_ms: float) -> bool:
+        return (
+            error.retriable
+            and batch.attempts < self._retries
+            and self._accumulator.deadline_ms(batch) > now_ms
+        )
+
+    def _request_ended(self, batch: ProducerBatch, *, release: bool = True) -> None:
+        self._in_flight.pop(batch, None)
+        batch.in_flight = False
+        if self._guarantee_message_order:
+            self._accumulator.mute(batch.topic_partition, False)
+        if release:
+            self._accumulator.release(batch)
+
+    def _fail(
+        self, batch: ProducerBatch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
+    ) -> None:
+        self.figures.records_failed += batch.record_count
+        self._accumulator.incomplete.pop(batch, None)
+        if not batch.in_flight:
+            self._accumulator.release(batch)
+        for record_error in (record_errors or {}).values():
+            produce_error(record_error, batch.possibly_persisted)
+        batch.fail(produce_error(error, batch.possibly_persisted), record_errors or None)

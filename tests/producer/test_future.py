@@ -1,0 +1,201 @@
+"""FutureRecordMetadata: one outcome per record, seen through its batch."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from kafkacore.clock import Clock
+from kafkacore.errors import KafkaTimeoutError, NotLeaderForPartitionError, RecordListTooLargeError
+from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
+from kafkacore.structs import TopicPartition
+from kafkacore.testing import VirtualClock
+
+TP = TopicPartition("t", 3)
+
+
+def test_future_of_an_open_batch_knows_nothing() -> None:
+    future = FutureRecordMetadata(ProduceResult(TP))
+    assert not future.is_done
+    assert not future.succeeded()
+    assert not future.failed()
+    assert future.value is None
+    assert future.exception is None
+    assert not future.retriable()
+
+
+def test_value_has_the_offset_of_the_record_and_its_sizes() -> None:
+    result = ProduceResult(TP)
+    future = FutureRecordMetadata(result, 2, 1234, 5, 6, 7)
+    result.complete(base_offset=40)
+    assert future.succeeded()
+    assert future.get() == ("t", 3, TP, 42, 1234, None, 5, 6, 7)
+    assert future.get() is future.value
+
+
+def test_timestamp_is_the_brokers_where_the_broker_set_it() -> None:
+    result = ProduceResult(TP)
+    result.complete(base_offset=0, log_append_time_ms=999)
+    assert FutureRecordMetadata(result, 0, 1234).get().timestamp == 999
+
+
+def test_offset_is_unknown_where_the_broker_was_not_asked() -> None:
+    result = ProduceResult(TP)
+    result.complete()
+    assert FutureRecordMetadata(result, 5).get().offset == -1
+
+
+def test_failed_future_raises_its_error_every_time_with_a_fresh_traceback() -> None:
+    result = ProduceResult(TP)
+    future = FutureRecordMetadata(result)
+    error = NotLeaderForPartitionError()
+    result.complete(error=error)
+    assert future.failed()
+    assert future.retriable()
+    lengths = []
+    for _ in range(3):
+        with pytest.raises(NotLeaderForPartitionError) as raised:
+            future.get(timeout=0)
+        lengths.append(len(raised.traceback))
+    assert future.exception is error
+    assert len(set(lengths)) == 1
+
+
+def test_a_records_own_error_reaches_its_own_future() -> None:
+    result = ProduceResult(TP)
+    futures = [FutureRecordMetadata(result, index) for index in range(3)]
+    others, own = RecordListTooLargeError("others"), RecordListTooLargeError("own")
+    result.complete(error=others, record_errors={1: own})
+    assert [future.exception for future in futures] == [others, own, others]
+
+
+def test_get_gives_up_after_its_timeout() -> None:
+    clock = VirtualClock()
+    started_ms = clock.monotonic_ms()
+    with pytest.raises(KafkaTimeoutError, match=r"1\.5 seconds"):
+        FutureRecordMetadata(ProduceResult(TP, clock)).get(timeout=1.5)
+    assert clock.monotonic_ms() == started_ms + 1500
+
+
+def test_get_returns_when_another_thread_completes_the_batch() -> None:
+    result = ProduceResult(TP, Clock())
+    future = FutureRecordMetadata(result, 1)
+    got: list[int] = []
+    waiter = threading.Thread(target=lambda: got.append(future.get(timeout=10).offset))
+    waiter.start()
+    result.complete(base_offset=10)
+    waiter.join(10)
+    assert got == [11]
+
+
+def test_callbacks_run_in_the_order_of_the_records() -> None:
+    result = ProduceResult(TP)
+    futures = [FutureRecordMetadata(result, index) for index in range(4)]
+    seen: list[int] = []
+    for future in reversed(futures):
+        future.add_callback(lambda metadata: seen.append(metadata.offset))
+    result.complete(base_offset=100)
+    assert seen == [100, 101, 102, 103]
+
+
+def test_callbacks_of_one_record_run_in_the_order_in_which_they_were_added_with_their_arguments() -> None:
+    result = ProduceResult(TP)
+    future = FutureRecordMetadata(result)
+    seen: list[object] = []
+    returned = future.add_callback(
+        lambda word, metadata, extra: seen.append((word, metadata.offset, extra)), "a", extra=1
+    )
+    future.add_callback(lambda metadata: seen.append("b"))
+    future.add_errback(lambda error: seen.append(error))
+    result.complete(base_offset=7)
+    assert returned is future
+    assert seen == [("a", 7, 1), "b"]
+
+
+def test_errback_gets_the_error_and_the_callback_nothing() -> None:
+    result = ProduceResult(TP)
+    future = FutureRecordMetadata(result)
+    seen: list[object] = []
+    future.add_callback(lambda metadata: seen.append("callback"))
+    future.add_both(seen.append)
+    error = NotLeaderForPartitionError()
+    result.complete(error=error)
+    assert seen == [error]
+
+
+def test_callback_added_after_the_outcome_runs_at_once() -> None:
+    result = ProduceResult(TP)
+    result.complete(base_offset=1)
+    seen: list[int] = []
+    FutureRecordMetadata(result).add_callback(lambda metadata: seen.append(metadata.offset))
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("raised", [ValueError("mine"), SystemExit(3)])
+def test_raising_callback_is_logged_and_hurts_no_other(
+    raised: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = ProduceResult(TP)
+    seen: list[int] = []
+
+    def broken(metadata: object) -> None:
+        raise raised
+
+    FutureRecordMetadata(result, 0).add_callback(broken)
+    FutureRecordMetadata(result, 1).add_callback(lambda metadata: seen.append(metadata.offset))
+    with caplog.at_level(logging.ERROR, "kafkacore.producer"):
+        result.complete(base_offset=0)
+    assert seen == [1]
+    assert "broken" in caplog.text
+
+
+def test_callback_must_be_callable() -> None:
+    with pytest.raises(TypeError):
+        FutureRecordMetadata(ProduceResult(TP)).add_callback("f")  # type: ignore[arg-type]  # the point
+
+
+def test_a_batch_has_one_outcome() -> None:
+    result = ProduceResult(TP)
+    result.complete(base_offset=1)
+    with pytest.raises(AssertionError):
+        result.complete(base_offset=2)
+
+
+def test_futures_of_a_divided_batch_follow_their_records() -> None:
+    result, first, second, third = (ProduceResult(TP) for _ in range(4))
+    futures = [FutureRecordMetadata(result, index) for index in range(5)]
+    seen: list[int] = []
+    for future in futures:
+        future.add_callback(lambda metadata: seen.append(metadata.offset))
+    result.divide([(0, first), (3, second)])
+    assert not any(future.is_done for future in futures)
+    second.divide([(0, third), (1, ProduceResult(TP))])
+    first.complete(base_offset=50)
+    third.complete(base_offset=90)
+    assert [future.value.offset if future.value else None for future in futures] == [50, 51, 52, 90, None]
+    assert seen == [50, 51, 52, 90]
+
+
+def test_waiting_for_a_divided_batch_waits_for_all_its_parts() -> None:
+    result = ProduceResult(TP, VirtualClock())
+    parts = [ProduceResult(TP, VirtualClock()) for _ in range(2)]
+    result.divide([(0, parts[0]), (1, parts[1])])
+    parts[0].complete()
+    assert not result.wait(100)
+    parts[1].complete()
+    assert result.wait(0)
+
+
+def test_thread_that_waits_while_its_batch_is_divided_gets_its_own_outcome() -> None:
+    result, first, second = (ProduceResult(TP, Clock()) for _ in range(3))
+    futures = [FutureRecordMetadata(result, index) for index in range(2)]
+    got: list[int] = []
+    waiter = threading.Thread(target=lambda: got.append(futures[1].get(timeout=10).offset))
+    waiter.start()
+    result.divide([(0, first), (1, second)])
+    first.complete(base_offset=1)
+    second.complete(base_offset=70)
+    waiter.join(10)
+    assert got == [70]

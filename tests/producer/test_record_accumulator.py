@@ -1,0 +1,585 @@
+"""RecordAccumulator, sentence by sentence, on a virtual clock."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model.producer_cluster import NODES, TableCluster
+
+from kafkacore.errors import IllegalStateError, KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
+from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.record import read_batches
+from kafkacore.record.compression import Compression
+from kafkacore.structs import TopicPartition
+from kafkacore.testing import VirtualClock
+
+TP0, TP1, TP2 = (TopicPartition("t", partition) for partition in range(3))
+#: Partitions 0 and 1 lie on broker 1, partition 2 on broker 2.
+CLUSTER = TableCluster({"t": [1, 1, 2]})
+VALUE = b"v" * 100
+
+
+class Harness:
+    """An accumulator for topic ``t``, with a count of wake-ups and short names for what tests do."""
+
+    def __init__(self, cluster: TableCluster = CLUSTER, **changes: Any) -> None:
+        self.clock = VirtualClock()
+        self.cluster = cluster
+        self.wakeups = 0
+        config: dict[str, Any] = {
+            "batch_size": 1024,
+            "linger_ms": 10.0,
+            "buffer_memory": 64 * 1024,
+            "compression": Compression.NONE,
+            "compression_level": None,
+            "retry_backoff_ms": 100.0,
+            "retry_backoff_max_ms": 1000.0,
+            "delivery_timeout_ms": 120_000.0,
+            "max_request_size": 1 << 20,
+            "max_block_ms": 1000.0,
+        }
+        self.accumulator = RecordAccumulator(self.clock, self.wakeup, **(config | changes))
+        for topic in cluster.topics():
+            self.accumulator.update_topic(topic, cluster)
+
+    def wakeup(self) -> None:
+        self.wakeups += 1
+
+    def append(self, partition: int | None = 0, value: bytes = VALUE, **more: Any) -> FutureRecordMetadata:
+        fields = {"topic": "t", "key": None, "headers": None, "timestamp_ms": None} | more
+        future = self.accumulator.append(value=value, partition=partition, **fields)
+        assert future is not None
+        return future
+
+    def fill(self, partition: int = 0) -> int:
+        """Records until the head batch is closed because one more does not fit; how many it took."""
+        count = 0
+        queue = self.accumulator._queue(TopicPartition("t", partition))
+        while not queue.is_head_full:
+            self.append(partition)
+            count += 1
+        return count
+
+    def ready(self) -> set[int]:
+        return set(self.accumulator.ready(self.cluster, self.now).nodes)
+
+    def drain(self, *nodes: int, max_size: int = 1 << 20) -> list[ProducerBatch]:
+        drained = self.accumulator.drain(
+            self.cluster, [NODES[node] for node in nodes or (1, 2)], max_size, self.now
+        )
+        return [batch for batches in drained.values() for batch in batches]
+
+    @property
+    def now(self) -> float:
+        return self.clock.monotonic_ms()
+
+    def finish(self, batch: ProducerBatch) -> None:
+        """As the sender does after success."""
+        self.accumulator.incomplete.pop(batch, None)
+        self.accumulator.release(batch)
+        batch.complete(base_offset=0)
+
+
+def values(batch: ProducerBatch) -> list[bytes | None]:
+    return [record.value for sealed in read_batches(batch.seal()) for record in sealed]
+
+
+# ---- Readiness -------------------------------------------------------------------------------------------
+
+
+def test_full_batch_is_ready_at_once() -> None:
+    harness = Harness()
+    harness.append()
+    assert harness.ready() == set()
+    harness.fill()
+    assert harness.ready() == {1}
+
+
+def test_batch_that_is_not_full_is_ready_after_linger() -> None:
+    harness = Harness()
+    harness.append()
+    harness.clock.advance(9.9)
+    assert harness.ready() == set()
+    harness.clock.advance(0.1)
+    assert harness.ready() == {1}
+
+
+def test_batch_is_ready_at_once_without_linger() -> None:
+    harness = Harness(linger_ms=0.0)
+    harness.append()
+    assert harness.ready() == {1}
+
+
+def test_next_check_delay_is_the_least_of_the_waits() -> None:
+    harness = Harness()
+    harness.append(0)
+    harness.clock.advance(4)
+    harness.append(2)
+    assert harness.accumulator.ready(CLUSTER, harness.now).next_check_delay_ms == 6
+    harness.clock.advance(6)
+    ready = harness.accumulator.ready(CLUSTER, harness.now)
+    assert set(ready.nodes) == {1}
+    assert ready.next_check_delay_ms == 4
+
+
+def test_nothing_waiting_needs_no_next_check() -> None:
+    ready = Harness().accumulator.ready(CLUSTER, 0)
+    assert not ready.nodes
+    assert ready.next_check_delay_ms == math.inf
+
+
+def test_partition_without_leader_is_reported_by_topic() -> None:
+    harness = Harness(TableCluster({"t": [1, None]}))
+    harness.append(1)
+    harness.clock.advance(10)
+    ready = harness.accumulator.ready(harness.cluster, harness.now)
+    assert not ready.nodes
+    assert ready.unknown_leader_topics == {"t"}
+    assert harness.drain() == []
+
+
+def test_everything_is_ready_while_a_thread_waits_for_memory() -> None:
+    harness = Harness(buffer_memory=1100)
+    harness.append()
+    done = threading.Event()
+    seen: list[set[int]] = []
+
+    class Waits(VirtualClock):
+        def wait_for(self, condition: Any, predicate: Any, timeout_ms: float | None) -> bool:
+            seen.append(harness.ready())
+            done.set()
+            return False
+
+    harness.accumulator.pool._clock = Waits()
+    with pytest.raises(KafkaTimeoutError):
+        harness.append(1)
+    assert done.is_set()
+    assert seen == [{1}]
+
+
+def test_muted_partition_is_neither_ready_nor_drained() -> None:
+    harness = Harness(linger_ms=0.0)
+    harness.append(0)
+    harness.accumulator.mute(TP0, True)
+    assert harness.ready() == set()
+    assert harness.drain() == []
+    harness.accumulator.mute(TP0, False)
+    assert harness.ready() == {1}
+    assert [batch.topic_partition for batch in harness.drain()] == [TP0]
+
+
+# ---- Draining --------------------------------------------------------------------------------------------
+
+
+def test_drained_batch_holds_the_records_in_order_and_takes_no_more() -> None:
+    harness = Harness()
+    for number in range(3):
+        harness.append(value=b"%d" % number)
+    (batch,) = harness.drain()
+    later = harness.append(value=b"later")
+    assert values(batch) == [b"0", b"1", b"2"]
+    harness.finish(batch)
+    assert not later.is_done
+
+
+def test_drain_gives_each_node_the_batches_of_its_partitions() -> None:
+    harness = Harness()
+    for partition in (0, 1, 2):
+        harness.append(partition)
+    drained = harness.accumulator.drain(CLUSTER, [NODES[1], NODES[2]], 1 << 20, harness.now)
+    assert {node: [batch.topic_partition for batch in batches] for node, batches in drained.items()} == {
+        1: [TP0, TP1],
+        2: [TP2],
+    }
+
+
+def test_node_that_hosts_nothing_drains_empty() -> None:
+    harness = Harness()
+    harness.append()
+    assert harness.drain(3) == []
+
+
+def test_drain_takes_one_batch_of_a_partition_at_a_time() -> None:
+    harness = Harness()
+    harness.fill()
+    harness.fill()
+    assert len(harness.drain()) == 1
+
+
+def test_drain_honours_the_maximum_size_and_rotates_where_it_starts() -> None:
+    harness = Harness()
+    for partition in (0, 1, 0, 1):
+        harness.append(partition)
+    assert [batch.topic_partition for batch in harness.drain(1, max_size=300)] == [TP0]
+    harness.append(0)
+    assert [batch.topic_partition for batch in harness.drain(1, max_size=300)] == [TP1]
+    assert [batch.topic_partition for batch in harness.drain(1, max_size=300)] == [TP0]
+
+
+def test_first_batch_is_drained_even_if_it_is_too_big() -> None:
+    harness = Harness()
+    harness.append(0)
+    harness.append(1)
+    assert [batch.topic_partition for batch in harness.drain(1, max_size=10)] == [TP0]
+
+
+def test_oversize_record_gets_a_batch_of_its_own() -> None:
+    harness = Harness()
+    harness.append(value=b"small")
+    harness.append(value=b"L" * 5000)
+    harness.append()
+    batches = [harness.drain(1)[0] for _ in range(3)]
+    assert [values(batch) for batch in batches] == [[b"small"], [b"L" * 5000], [VALUE]]
+
+
+# ---- Memory ----------------------------------------------------------------------------------------------
+
+
+def test_memory_is_taken_per_batch_and_given_back_once() -> None:
+    harness = Harness()
+    harness.append(0)
+    harness.append(0)
+    assert harness.accumulator.pool.available_bytes == 63 * 1024
+    (batch,) = harness.drain()
+    harness.accumulator.release(batch)
+    harness.accumulator.release(batch)
+    assert harness.accumulator.pool.available_bytes == 64 * 1024
+
+
+def test_append_waits_for_memory_at_most_max_block_ms() -> None:
+    harness = Harness(buffer_memory=2048)
+    harness.append(0)
+    harness.append(1)
+    started_ms = harness.now
+    with pytest.raises(KafkaTimeoutError):
+        harness.append(2)
+    assert harness.now - started_ms == 1000
+    # The records that are in stay in, and room makes it work again.
+    harness.finish(harness.drain(1)[0])
+    harness.append(2)
+
+
+def test_record_larger_than_max_request_size_is_refused_and_nothing_is_taken() -> None:
+    harness = Harness(max_request_size=1000)
+    with pytest.raises(MessageSizeTooLargeError, match="max_request_size"):
+        harness.append(value=b"v" * 1000)
+    harness.append(value=b"v" * 800)
+    assert harness.accumulator.pool.available_bytes == 63 * 1024
+
+
+def test_record_larger_than_the_buffer_is_refused() -> None:
+    harness = Harness(buffer_memory=1000, batch_size=100)
+    with pytest.raises(MessageSizeTooLargeError, match="buffer_memory"):
+        harness.append(value=b"v" * 1000)
+
+
+# ---- Waking the sender -----------------------------------------------------------------------------------
+
+
+def test_sender_is_woken_for_a_new_batch_that_is_due_before_it_wakes_by_itself() -> None:
+    harness = Harness()
+    harness.accumulator.sender_looks()
+    harness.accumulator.sender_sleeps(harness.now + 100)
+    harness.append()
+    assert harness.wakeups == 1
+
+
+def test_sender_that_wakes_in_time_by_itself_is_left_alone() -> None:
+    harness = Harness()
+    harness.accumulator.sender_looks()
+    harness.accumulator.sender_sleeps(harness.now + 5)
+    harness.append()
+    harness.append()
+    assert harness.wakeups == 0
+
+
+def test_sender_is_woken_when_a_batch_becomes_full() -> None:
+    harness = Harness()
+    harness.accumulator.sender_sleeps(0)
+    harness.fill()
+    assert harness.wakeups == 1
+
+
+def test_sender_is_woken_once_until_it_looks() -> None:
+    harness = Harness()
+    for partition in (0, 1, 2):
+        harness.append(partition)
+    assert harness.wakeups == 1
+    harness.accumulator.sender_looks()
+    harness.fill()
+    assert harness.wakeups == 2
+
+
+# ---- Retries ---------------------------------------------------------------------------------------------
+
+
+def test_first_attempt_does_not_back_off() -> None:
+    harness = Harness(linger_ms=0.0)
+    harness.append()
+    assert len(harness.drain()) == 1
+
+
+def test_retried_batch_backs_off_exponentially_with_jitter_up_to_the_cap() -> None:
+    harness = Harness(linger_ms=0.0)
+    harness.append()
+    for expected_ms in (100, 200, 400, 800, 1000, 1000):
+        (batch,) = harness.drain()
+        harness.accumulator.reenqueue(batch, harness.now)
+        assert harness.ready() == set()
+        assert harness.drain() == []
+        wait_ms = harness.accumulator.ready(CLUSTER, harness.now).next_check_delay_ms
+        assert 0.8 * expected_ms <= wait_ms <= 1.2 * expected_ms
+        harness.clock.advance(wait_ms)
+        assert harness.ready() == {1}
+
+
+def test_retried_batch_comes_before_what_was_appended_later() -> None:
+    harness = Harness(linger_ms=0.0, retry_backoff_ms=0.0)
+    harness.append(value=b"first")
+    (batch,) = harness.drain()
+    harness.append(value=b"second")
+    harness.accumulator.reenqueue(batch, harness.now)
+    assert [values(harness.drain()[0]) for _ in range(2)] == [[b"first"], [b"second"]]
+
+
+def test_batches_that_are_put_back_in_any_order_stand_in_the_order_of_their_records() -> None:
+    harness = Harness(linger_ms=0.0, retry_backoff_ms=0.0)
+    batches = []
+    for number in range(4):
+        harness.append(value=b"%d" % number)
+        batches += harness.drain()
+    for number in (2, 0, 3, 1):
+        harness.accumulator.reenqueue(batches[number], harness.now)
+    assert [values(harness.drain()[0]) for _ in range(4)] == [[b"0"], [b"1"], [b"2"], [b"3"]]
+
+
+def test_new_leader_is_not_spared_but_only_once() -> None:
+    harness = Harness(TableCluster({"t": [1]}), linger_ms=0.0)
+    harness.append()
+    (batch,) = harness.drain()
+    harness.accumulator.reenqueue(batch, harness.now)
+    assert harness.drain() == []
+    harness.cluster.epoch = 1
+    (batch,) = harness.drain()
+    harness.accumulator.reenqueue(batch, harness.now)
+    assert harness.drain() == []
+
+
+# ---- Expiry ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("muted", [False, True])
+def test_waiting_batch_expires_by_the_delivery_timeout_and_never_before(muted: bool) -> None:
+    harness = Harness()
+    harness.append(0)
+    harness.clock.advance(5)
+    harness.append(1)
+    harness.accumulator.mute(TP0, muted)
+    harness.clock.advance(119_994)
+    assert harness.accumulator.expired_batches(harness.now) == []
+    assert harness.accumulator.next_expiry_ms() == harness.now + 1
+    harness.clock.advance(1)
+    assert [batch.topic_partition for batch in harness.accumulator.expired_batches(harness.now)] == [TP0]
+    assert harness.accumulator.next_expiry_ms() == harness.now + 5
+
+
+def test_retried_batch_expires_by_its_first_record() -> None:
+    harness = Harness()
+    harness.append()
+    (batch,) = harness.drain()
+    harness.clock.advance(119_999)
+    harness.accumulator.reenqueue(batch, harness.now)
+    harness.clock.advance(1)
+    assert harness.accumulator.expired_batches(harness.now) == [batch]
+
+
+# ---- Flush, close, abort ---------------------------------------------------------------------------------
+
+
+def test_flush_makes_everything_ready_and_waits_for_what_is_on_its_way() -> None:
+    harness = Harness()
+    harness.append(0)
+    (on_its_way,) = harness.drain()
+    harness.append(2)
+    harness.accumulator.begin_flush()
+    assert harness.ready() == {2}
+    (waiting,) = harness.drain()
+    harness.finish(waiting)
+    with pytest.raises(KafkaTimeoutError):
+        harness.accumulator.await_flush_completion(50)
+    assert not harness.accumulator.flush_in_progress
+    harness.accumulator.begin_flush()
+    harness.finish(on_its_way)
+    harness.accumulator.await_flush_completion(50)
+    assert not harness.accumulator.flush_in_progress
+
+
+def test_flush_of_nothing_returns_at_once() -> None:
+    harness = Harness()
+    harness.accumulator.begin_flush()
+    harness.accumulator.await_flush_completion(None)
+    assert not harness.accumulator.flush_in_progress
+
+
+def test_closed_accumulator_refuses_records_and_has_all_of_them_ready() -> None:
+    harness = Harness()
+    harness.append()
+    harness.accumulator.close_for_appends()
+    with pytest.raises(IllegalStateError):
+        harness.append()
+    assert harness.ready() == {1}
+
+
+def test_abort_fails_everything_and_frees_what_is_not_on_its_way() -> None:
+    harness = Harness()
+    futures = [harness.append(0)]
+    (on_its_way,) = harness.drain()
+    on_its_way.in_flight = True
+    futures += [harness.append(0), harness.append(2)]
+    error = KafkaError("aborted")
+    harness.accumulator.abort(lambda batch: error)
+    assert [future.exception for future in futures] == [error] * 3
+    assert not harness.accumulator.incomplete
+    assert harness.accumulator.pool.available_bytes == 63 * 1024
+    harness.accumulator.release(on_its_way)
+    assert harness.accumulator.pool.available_bytes == 64 * 1024
+
+
+def test_abort_of_the_unsent_leaves_what_is_on_its_way() -> None:
+    harness = Harness()
+    sent = harness.append(0)
+    (on_its_way,) = harness.drain()
+    on_its_way.in_flight = True
+    unsent = harness.append(0)
+    harness.accumulator.abort(lambda batch: KafkaError("aborted"), unsent_only=True)
+    assert unsent.failed()
+    assert not sent.is_done
+    assert list(harness.accumulator.incomplete) == [on_its_way]
+
+
+# ---- Splitting -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
+def test_split_halves_stand_in_front_in_order_with_their_futures(compression: Compression) -> None:
+    harness = Harness(linger_ms=0.0, compression=compression)
+    futures = [
+        harness.append(
+            value=b"%d" % number, key=b"k", headers=[("h", b"x"), ("n", None)], timestamp_ms=1000 + number
+        )
+        for number in range(5)
+    ]
+    (batch,) = harness.drain()
+    last = harness.append(value=b"last")
+    harness.accumulator.split_and_reenqueue(batch)
+    halves = [harness.drain()[0] for _ in range(3)]
+    assert [values(half) for half in halves] == [[b"0", b"1", b"2"], [b"3", b"4"], [b"last"]]
+    records = [record for half in halves[:2] for sealed in read_batches(half.seal()) for record in sealed]
+    assert [(record.key, record.timestamp, record.headers) for record in records] == [
+        (b"k", 1000 + number, [("h", b"x"), ("n", None)]) for number in range(5)
+    ]
+    for half, base in zip(halves, (100, 200, 300), strict=True):
+        half.complete(base_offset=base)
+    assert [future.get(0).offset for future in [*futures, last]] == [100, 101, 102, 200, 201, 300]
+
+
+def test_splits_end_at_single_records_whatever_order_they_are_retried_in() -> None:
+    harness = Harness(linger_ms=0.0, retry_backoff_ms=0.0)
+    futures = [harness.append(value=b"%d" % number) for number in range(9)]
+    done: list[bytes | None] = []
+    while batches := harness.drain():
+        (batch,) = batches
+        if batch.record_count > 1:
+            harness.accumulator.split_and_reenqueue(batch)
+        elif batch.attempts == 0:
+            harness.accumulator.reenqueue(batch, harness.now)
+        else:
+            done += values(batch)
+            harness.finish(batch)
+    assert done == [b"%d" % number for number in range(9)]
+    assert all(future.succeeded() for future in futures)
+    assert not harness.accumulator.incomplete
+    assert harness.accumulator.pool.available_bytes == 64 * 1024
+
+
+def test_flush_waits_for_the_halves_of_a_split() -> None:
+    harness = Harness(linger_ms=0.0)
+    harness.append()
+    harness.append()
+    (batch,) = harness.drain()
+    harness.accumulator.begin_flush()
+    harness.accumulator.split_and_reenqueue(batch)
+    with pytest.raises(KafkaTimeoutError):
+        harness.accumulator.await_flush_completion(10)
+    harness.accumulator.begin_flush()
+    for _ in range(2):
+        harness.finish(harness.drain()[0])
+    harness.accumulator.await_flush_completion(10)
+
+
+def test_compressible_topic_gets_batches_that_are_full_on_the_wire_as_the_ratio_is_learnt() -> None:
+    harness = Harness(compression=Compression.GZIP, buffer_memory=1 << 20)
+    counts = []
+    for _ in range(400):
+        counts.append(harness.fill())
+        for batch in harness.drain():
+            harness.finish(batch)
+    assert counts[-1] > 4 * counts[0]
+
+
+# ---- Threads ---------------------------------------------------------------------------------------------
+
+
+def test_ten_threads_lose_no_record_and_keep_their_own_order() -> None:
+    harness = Harness(buffer_memory=16 << 20)
+    per_thread = 300
+
+    def run(number: int) -> None:
+        for count in range(per_thread):
+            harness.append(0, value=b"%d:%d" % (number, count))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    seen: dict[bytes, list[int]] = {}
+    while batches := harness.drain():
+        for value in values(batches[0]):
+            number, count = (value or b"").split(b":")
+            seen.setdefault(number, []).append(int(count))
+        harness.finish(batches[0])
+    assert seen == {b"%d" % number: list(range(per_thread)) for number in range(10)}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=300), st.booleans()), max_size=60))
+def test_what_goes_in_comes_out_per_partition_in_order(steps: list[tuple[int, bytes, bool]]) -> None:
+    harness = Harness(batch_size=256, retry_backoff_ms=0.0)
+    model: dict[int, list[bytes]] = {0: [], 1: [], 2: []}
+    out: dict[int, list[bytes | None]] = {0: [], 1: [], 2: []}
+
+    def take(fail_first: bool) -> None:
+        batches = harness.drain()
+        if fail_first and batches:
+            harness.accumulator.reenqueue(batches.pop(0), harness.now)
+        for batch in batches:
+            out[batch.topic_partition.partition] += values(batch)
+            harness.finish(batch)
+
+    for partition, value, drain in steps:
+        harness.append(partition, value)
+        model[partition].append(value)
+        if drain:
+            take(fail_first=len(value) % 2 == 0)
+    while harness.accumulator.incomplete:
+        take(fail_first=False)
+    assert out == model
+    assert harness.accumulator.pool.available_bytes == 64 * 1024
