@@ -1,0 +1,142 @@
+"""Requests cut short and with bytes changed: answered, refused or hung up on, and nothing else."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from model.broker_harness import BrokerHarness, batch
+
+from kafkacore.broker.kafka_apis import HANDLERS
+from kafkacore.broker.request import CloseConnectionError
+from kafkacore.errors import KafkaProtocolError
+from kafkacore.protocol import encode_request
+from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
+from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
+from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest
+from kafkacore.protocol.generated.fetch import FetchRequest
+from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
+from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.protocol.generated.produce import ProduceRequest
+
+#: What a hostile frame may make the broker allocate: some of Python's own, nothing by a count in the frame.
+LARGEST_ALLOCATION = 512 * 1024
+
+
+def samples(broker: BrokerHarness) -> list[Any]:
+    """One request of each API; those with lists have something in them."""
+    topic_id = broker.log_manager.topic_states["t"].topic_id
+    filled = [
+        ProduceRequest(
+            acks=-1,
+            timeout_ms=100,
+            topic_data=[
+                ProduceRequest.TopicProduceData(
+                    topic_id=topic_id,
+                    partition_data=[ProduceRequest.PartitionProduceData(index=0, records=batch(b"value"))],
+                )
+            ],
+        ),
+        FetchRequest(
+            max_wait_ms=100,
+            min_bytes=1,
+            topics=[
+                FetchRequest.FetchTopic(
+                    topic_id=topic_id,
+                    partitions=[FetchRequest.FetchPartition(partition=0, partition_max_bytes=1000)],
+                )
+            ],
+        ),
+        ListOffsetsRequest(
+            topics=[
+                ListOffsetsRequest.ListOffsetsTopic(
+                    name="t", partitions=[ListOffsetsRequest.ListOffsetsPartition(timestamp=-1)]
+                )
+            ]
+        ),
+        MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t")]),
+        CreateTopicsRequest(
+            topics=[CreateTopicsRequest.CreatableTopic(name="u", num_partitions=1, replication_factor=1)],
+            validate_only=True,
+        ),
+        DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name="missing")]),
+        CreatePartitionsRequest(
+            topics=[CreatePartitionsRequest.CreatePartitionsTopic(name="t", count=2)], validate_only=True
+        ),
+        DescribeConfigsRequest(
+            resources=[DescribeConfigsRequest.DescribeConfigsResource(resource_type=2, resource_name="t")]
+        ),
+    ]
+    seen = {type(message) for message in filled}
+    return filled + [h.request_class() for h in HANDLERS if h.request_class not in seen]
+
+
+@pytest.fixture
+def hostile(tmp_path: Any) -> BrokerHarness:
+    # Bytes changed into "make a million partitions" are a wish, not an attack on the parser.
+    broker = BrokerHarness(tmp_path, max_partitions=100)
+    broker.topics.create("t", 1, {})
+    return broker
+
+
+def encoded(message: Any) -> bytes:
+    version = next(h.max_version for h in HANDLERS if h.request_class is type(message))
+    return b"".join(bytes(piece) for piece in encode_request(message, version, 7, "client"))
+
+
+def handle(broker: BrokerHarness, payload: bytes) -> None:
+    """Whatever is not an answer and not one of the two ways to hang up fails the test."""
+    try:
+        broker.apis.handle("c", memoryview(payload), lambda *_: None)
+    except (KafkaProtocolError, CloseConnectionError):
+        return
+
+
+def test_every_sample_is_a_request_that_is_answered(hostile: BrokerHarness) -> None:
+    for message in samples(hostile):
+        answers: list[Any] = []
+        hostile.apis.handle("c", memoryview(encoded(message)), lambda _, pieces, a=answers: a.append(pieces))
+        hostile.clock.advance(1000)
+        hostile.settle()
+        assert len(answers) == 1, type(message)
+
+
+def test_request_cut_anywhere_is_refused_and_nothing_else(hostile: BrokerHarness) -> None:
+    for message in samples(hostile):
+        payload = encoded(message)
+        for size in range(len(payload)):
+            handle(hostile, payload[:size])
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_request_with_changed_bytes_is_answered_or_refused(
+    hostile: BrokerHarness, data: st.DataObject
+) -> None:
+    message = data.draw(st.sampled_from(samples(hostile)))
+    payload = bytearray(encoded(message))
+    changes = st.lists(
+        st.tuples(st.integers(8, len(payload) - 1), st.integers(0, 255)), min_size=1, max_size=4
+    )
+    for place, value in data.draw(changes):
+        payload[place] = value
+    handle(hostile, bytes(payload))
+    hostile.clock.advance(1e9)
+    hostile.settle()
+
+
+@pytest.mark.parametrize("count", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xfe", b"\x00\xff\xff\xff"])
+def test_count_that_the_bytes_cannot_hold_allocates_nothing(hostile: BrokerHarness, count: bytes) -> None:
+    # Metadata version 8: not flexible, so the array's count is a plain int32 after the header.
+    payload = b"\x00\x03\x00\x08\x00\x00\x00\x01\xff\xff" + count + b"\x00" * 8
+    tracemalloc.start()
+    try:
+        handle(hostile, payload)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < LARGEST_ALLOCATION
