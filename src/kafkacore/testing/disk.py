@@ -10,10 +10,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-
 
 from kafkacore.broker.disk import Buffer, Disk
 from kafkacore.clock import Clock
@@ -140,6 +140,10 @@ class SimulatedDisk(Disk):
         """The disk as it may be found after the power went now; ``clock.random`` decides."""
         self._has_power = False
         return SimulatedDisk(self._root.after_power_loss(clock))
+
+    def copy(self) -> SimulatedDisk:
+        """A disk with the same content, what is durable and what is not, and nothing open."""
+        return SimulatedDisk(deepcopy(self._root).after_kill())
 
     def kill_process(self) -> SimulatedDisk:
         """The disk as it is found after the process was killed now."""

@@ -1,0 +1,210 @@
+"""Power loss and kills at every call of a workload: reliability goal G2, in small.
+
+A workload of topics made and deleted, appends, rolls, flushes, retention and restarts runs on a
+simulated disk until the power goes at call k. What was acknowledged before, and nothing else, has to be
+there after the next start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+from model.log_oracle import NOW_MS, LogRecord, batch, clock, open_manager, read_all
+
+from kafkacore.broker.log import LogManager, UnifiedLog
+from kafkacore.structs import TopicPartition
+from kafkacore.testing.clock import VirtualClock
+from kafkacore.testing.disk import PowerLossError, SimulatedDisk
+
+CONFIG = {"segment_bytes": 700, "index_interval_bytes": 150}
+KEPT = TopicPartition("kept", 0)
+TRIMMED = TopicPartition("trimmed", 0)
+
+
+@dataclass
+class Acknowledged:
+    """What a client has been told, and so may rely on."""
+
+    topics: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
+    #: Topics of which it was not said whether the call had its effect.
+    open: set[str] = field(default_factory=set)
+    #: High watermark of each partition as far as it was told.
+    end: dict[TopicPartition, int] = field(default_factory=dict)
+    #: Log start that was asked for, and acknowledged.
+    asked_start: int = 0
+    start: int = 0
+    sent: dict[TopicPartition, list[bytes]] = field(default_factory=dict)
+
+
+class Workload:
+    def __init__(self, disk: SimulatedDisk, known: Acknowledged) -> None:
+        self.disk = disk
+        self.known = known
+
+    def run(self) -> None:
+        manager = self.start()
+        for name in ("kept", "trimmed", "gone"):
+            self.create(manager, name)
+        for turn in range(12):
+            self.append(manager, KEPT, turn)
+            self.append(manager, TRIMMED, turn)
+            self.append(manager, TopicPartition("gone", 0), turn)
+            if turn % 2:
+                self.flush(manager)
+            if turn == 4:
+                manager.checkpoint()
+            if turn == 6:
+                self.delete_records(manager, 6)
+            if turn == 8:
+                self.delete(manager, "gone")
+                self.flush(manager)
+                manager.close()
+                manager = self.start()
+                self.create(manager, "gone")
+        self.delete_records(manager, 9)
+        manager.flush_dirty()
+
+    def start(self) -> LogManager:
+        return open_manager(self.disk, **CONFIG)
+
+    def create(self, manager: LogManager, name: str) -> None:
+        self.known.open.add(name)
+        self.known.deleted.discard(name)
+        manager.create_topic(name, 1, UUID(int=len(self.known.topics) + 1), {})
+        self.known.open.discard(name)
+        self.known.topics.add(name)
+        self.known.sent[TopicPartition(name, 0)] = []
+        self.known.end[TopicPartition(name, 0)] = 0
+
+    def append(self, manager: LogManager, tp: TopicPartition, turn: int) -> None:
+        values = [b"%d of %s" % (index, tp.topic.encode()) for index in (2 * turn, 2 * turn + 1)]
+        sent = self.known.sent[tp]
+        log = manager.log(tp)
+        assert log is not None
+        sent += values
+        producer = (3, 0, len(sent) - 2)
+        assert log.append(batch(values, NOW_MS + turn, producer=producer), now_ms=NOW_MS).first_offset == len(
+            sent
+        ) - len(values)
+
+    def flush(self, manager: LogManager) -> None:
+        manager.flush_dirty()
+        for tp in self.known.sent:
+            log = manager.log(tp)
+            if log is not None:
+                self.known.end[tp] = log.high_watermark
+
+    def delete_records(self, manager: LogManager, before: int) -> None:
+        self.known.asked_start = before
+        manager.delete_records(TRIMMED, before)
+        self.known.start = before
+
+    def delete(self, manager: LogManager, name: str) -> None:
+        self.known.open.add(name)
+        manager.delete_topic(name)
+        self.known.open.discard(name)
+        self.known.topics.discard(name)
+        self.known.deleted.add(name)
+        del self.known.sent[TopicPartition(name, 0)], self.known.end[TopicPartition(name, 0)]
+
+
+def call_count() -> int:
+    disk = SimulatedDisk()
+    Workload(disk, Acknowledged()).run()
+    return disk.call_count
+
+
+CALLS = call_count()
+
+
+def interrupted(call: int) -> tuple[SimulatedDisk, Acknowledged]:
+    disk, known = SimulatedDisk(), Acknowledged()
+    disk.fault = lambda number, verb, path: PowerLossError(verb) if number == call else None
+    with pytest.raises(PowerLossError):
+        Workload(disk, known).run()
+    return disk, known
+
+
+def check(manager: LogManager, known: Acknowledged, *, keeps_all: bool) -> None:
+    topics = set(manager.topics())
+    assert known.topics - known.open <= topics
+    assert not (known.deleted - known.open) & topics
+    for tp, sent in known.sent.items():
+        if tp.topic not in known.topics or tp.topic in known.open:
+            continue
+        log = manager.log(tp)
+        assert log is not None
+        end = len(sent) - 2 if keeps_all else known.end[tp]
+        assert end <= log.log_end_offset <= len(sent)
+        assert log.high_watermark == log.log_end_offset
+        check_records(log, tp, sent, known)
+
+
+def check_records(log: UnifiedLog, tp: TopicPartition, sent: list[bytes], known: Acknowledged) -> None:
+    records: list[LogRecord] = read_all(log)
+    assert [record.offset for record in records] == list(range(log.log_start_offset, log.log_end_offset))
+    assert [record.value for record in records] == sent[log.log_start_offset : log.log_end_offset]
+    if tp == TRIMMED:
+        assert known.start <= log.log_start_offset <= known.asked_start
+    else:
+        assert log.log_start_offset == 0
+    # The batch that was in flight is sent again: it must be in the log once, whether it had come through
+    # or not.
+    if log.log_end_offset:
+        end, last = log.log_end_offset, log.log_end_offset - 2
+        again = log.append(batch(sent[last:end], NOW_MS, producer=(3, 0, last)), now_ms=NOW_MS)
+        assert (again.duplicate, again.first_offset, log.log_end_offset) == (True, last, end)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_acknowledged_is_lost_with_the_power(seed: int) -> None:
+    decide: VirtualClock = clock(seed)
+    for call in range(seed, CALLS, 3):
+        disk, known = interrupted(call)
+        found = disk.lose_power(decide)
+        manager = open_manager(found, **CONFIG)
+        check(manager, known, keeps_all=False)
+        manager.close()
+        check(open_manager(found, **CONFIG), known, keeps_all=False)
+
+
+def test_nothing_appended_is_lost_with_the_process() -> None:
+    for call in range(0, CALLS, 2):
+        disk, known = interrupted(call)
+        check(open_manager(disk.kill_process(), **CONFIG), known, keeps_all=True)
+
+
+def test_power_loss_during_recovery_loses_nothing_either() -> None:
+    decide = clock(7)
+    for call in range(0, CALLS, 11):
+        disk, known = interrupted(call)
+        for recovery_call in range(0, 40, 3):
+            found = disk.copy().lose_power(decide)
+            found.fault = lambda number, verb, path, k=recovery_call: (
+                PowerLossError(verb) if number == k else None
+            )
+            try:
+                open_manager(found, **CONFIG)
+            except PowerLossError:
+                found = found.lose_power(decide)
+            else:
+                found = found.kill_process()
+            check(open_manager(found, **CONFIG), known, keeps_all=False)
+
+
+def test_simulated_power_loss_takes_what_was_not_synced() -> None:
+    """The tests above are worth nothing on a disk that keeps everything."""
+    lost = 0
+    for seed in range(20):
+        disk = SimulatedDisk()
+        manager = open_manager(disk, flush="os")
+        manager.create_topic("kept", 1, UUID(int=1), {})
+        log = manager.log(KEPT)
+        assert log is not None
+        log.append(batch([b"value"]), now_ms=NOW_MS)
+        after = open_manager(disk.lose_power(clock(seed))).log(KEPT)
+        lost += after is not None and after.log_end_offset == 0
+    assert 5 <= lost <= 19
