@@ -47,10 +47,15 @@ def _sized(data: bytes | None) -> bytes:
     return encode_varint(-1) if data is None else encode_varint(len(data)) + data
 
 
+def _wrapped(value: int) -> int:
+    """As 64 bits hold it."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
 def encode_record(record: ModelRecord, base_offset: int, base_timestamp: int) -> bytes:
     body = (
         b"\x00"
-        + encode_varint(record.timestamp - base_timestamp)
+        + encode_varint(_wrapped(record.timestamp - base_timestamp))
         + encode_varint(record.offset - base_offset)
     )
     body += _sized(record.key) + _sized(record.value) + encode_varint(len(record.headers))
@@ -115,7 +120,7 @@ def decode_records(content: bytes, count: int, base_offset: int, base_timestamp:
     for _ in range(count):
         record = _Reader(reader.take(reader.varint()))
         record.take(1)
-        timestamp = base_timestamp + record.varint(64)
+        timestamp = _wrapped(base_timestamp + record.varint(64))
         offset = base_offset + record.varint()
         key, value = record.sized(), record.sized()
         headers: list[Header] = []

@@ -355,8 +355,10 @@ cdef class ColumnBuilder:
 
 
 cdef inline int64_t _scaled(int64_t timestamp_ms, int64_t factor) noexcept nogil:
+    if factor == 1:
+        return timestamp_ms
     if timestamp_ms > MAX_INT64 // factor:
         return MAX_INT64
     if timestamp_ms < -(MAX_INT64 // factor):
-        return -MAX_INT64
+        return -MAX_INT64 - 1
     return timestamp_ms * factor
