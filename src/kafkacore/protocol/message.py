@@ -176,12 +176,18 @@ def write_nullable_pieces(writer: Writer, value: Records, compact: bool) -> None
     """Write the length of a buffer, or of a list of buffers, and then these, large ones by reference."""
     if value is None:
         writer.write_length(-1, compact)
-        return
-    buffers = value if isinstance(value, list | tuple) else (value,)
-    sizes = [memoryview(buffer).nbytes for buffer in buffers]
-    writer.write_length(sum(sizes), compact)
-    for buffer, size in zip(buffers, sizes, strict=True):
-        if size < MIN_PIECE_SIZE_BYTES:
-            writer.write_buffer(buffer)
-        else:
-            writer.write_piece(buffer)
+    elif isinstance(value, list | tuple):
+        writer.write_length(sum(memoryview(buffer).nbytes for buffer in value), compact)
+        for buffer in value:
+            _write_piece(writer, buffer, memoryview(buffer).nbytes)
+    else:
+        size = memoryview(value).nbytes
+        writer.write_length(size, compact)
+        _write_piece(writer, value, size)
+
+
+def _write_piece(writer: Writer, buffer: Buffer, size: int) -> None:
+    if size < MIN_PIECE_SIZE_BYTES:
+        writer.write_buffer(buffer)
+    else:
+        writer.write_piece(buffer)
