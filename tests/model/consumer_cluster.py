@@ -20,7 +20,9 @@ from kafkacore.protocol.generated.offset_for_leader_epoch import (
 from kafkacore.structs import Node, TopicPartition
 
 FETCH_VERSION = 17
-OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC = 1, 3
+OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC, FENCED_LEADER_EPOCH = 1, 3, 74
+#: How finely a wait is cut.
+STEP_MS = 10
 
 
 class ModelCluster:
@@ -106,6 +108,8 @@ class ModelCluster:
             data.error_code = self.errors["fetch", tp].popleft()
         elif log is None:
             data.error_code = UNKNOWN_TOPIC
+        elif asked.current_leader_epoch < self.leader_epochs[tp]:
+            data.error_code = FENCED_LEADER_EPOCH
         elif not log.start_offset <= asked.fetch_offset <= log.end_offset:
             data.error_code = OFFSET_OUT_OF_RANGE
         elif tp in self.preferred and self.preferred[tp] != node_id:
@@ -280,10 +284,14 @@ class ModelNetwork:
     def poll(self, timeout_ms, now_ms):
         self.polls.append(timeout_ms)
         if self.metadata.is_update_due():
+            before = self.metadata.update_version
             self.metadata.update()
-        found = self._answers()
-        if not found and timeout_ms > 0:
-            self.clock.advance(timeout_ms)
+            if self.metadata.update_version > before:
+                return self._answers()
+        found, left_ms = self._answers(), timeout_ms
+        while not found and left_ms > 0:
+            self.clock.advance(min(left_ms, STEP_MS))
+            left_ms -= STEP_MS
             found = self._answers()
         return found
 
@@ -353,6 +361,7 @@ class ModelMetadata:
 
     def set_need_all_topics(self, needed):
         self.all_topics = needed
+        self.update_requests += needed
 
     def maybe_raise_any_error(self):
         error, self.error = self.error, None
@@ -377,7 +386,7 @@ class ModelMetadata:
 
     def is_update_due(self):
         missing = self.wanted_topics - {tp.topic for tp in self._known}
-        return bool(self.update_requests or missing or self.all_topics)
+        return bool(self.update_requests or missing)
 
     # Cluster
     @property

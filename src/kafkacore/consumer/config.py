@@ -1,4 +1,4 @@
-"""The consumer's settings: keyword arguments in, a checked dictionary out, and the client made of it.
+"""The consumer's settings: keyword arguments in, a checked dictionary out.
 
 Names and defaults are kafka-python's. What all clients share is in ``client.config``; here is what only a
 consumer has.
@@ -10,66 +10,69 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from kafkacore.client.config import (
+    CLIENT_SETTINGS,
+    Setting,
+    at_least,
+    boolean,
+    no_effect,
+    one_of,
+    text_or_none,
+)
+from kafkacore.client.config import resolve as resolve_settings
 from kafkacore.errors import KafkaConfigurationError
 
-# fmt: off
-#: Name → default; times in milliseconds, sizes in bytes.
-CONSUMER_DEFAULTS: dict[str, Any] = {
-    "group_id": None,
-    "group_instance_id": None,
-    "key_deserializer": None,
-    "value_deserializer": None,
-    "enable_incremental_fetch_sessions": True,
-    "fetch_max_wait_ms": 500,
-    "fetch_min_bytes": 1,
-    "fetch_max_bytes": 52_428_800,
-    "max_partition_fetch_bytes": 1_048_576,
-    "auto_offset_reset": "latest",
-    "enable_auto_commit": True,
-    "auto_commit_interval_ms": 5000,
-    "check_crcs": True,
-    "isolation_level": "read_uncommitted",
-    "allow_auto_create_topics": True,
-    "max_poll_records": 500,
-    "max_poll_interval_ms": 300_000,
-    "session_timeout_ms": 45_000,
-    "heartbeat_interval_ms": 3000,
-    "consumer_timeout_ms": math.inf,
-    "exclude_internal_topics": True,
-    "client_rack": "",
-}
-# fmt: on
-
-_CHOICES = {
-    "auto_offset_reset": ("earliest", "latest", "none"),
-    "isolation_level": ("read_uncommitted", "read_committed"),
-}
-_AT_LEAST = {
-    "fetch_max_wait_ms": 0,
-    "fetch_min_bytes": 0,
-    "fetch_max_bytes": 1,
-    "max_partition_fetch_bytes": 1,
-    "max_poll_records": 1,
-    "consumer_timeout_ms": 0,
-}
 _OLD_RESETS = {"smallest": "earliest", "largest": "latest"}
 
 
-def check(config: dict[str, Any]) -> dict[str, Any]:
-    """Check the values together, and put right what one asks of another.
+def _offset_reset(name: str, value: Any) -> Any:
+    return one_of("earliest", "latest", "none")(name, _OLD_RESETS.get(value, value))
+
+
+# fmt: off
+#: Name → setting; times in milliseconds, sizes in bytes.
+CONSUMER_SETTINGS: dict[str, Setting] = {
+    "group_id":                          Setting(None, text_or_none),
+    "group_instance_id":                 Setting(None, text_or_none),
+    "key_deserializer":                  Setting(None),
+    "value_deserializer":                Setting(None),
+    "auto_offset_reset":                 Setting("latest", _offset_reset),
+    "isolation_level":                   Setting("read_uncommitted", one_of("read_uncommitted", "read_committed")),
+    "fetch_min_bytes":                   Setting(1, at_least(0)),
+    "fetch_max_bytes":                   Setting(52_428_800, at_least(1)),
+    "fetch_max_wait_ms":                 Setting(500, at_least(0)),
+    "max_partition_fetch_bytes":         Setting(1_048_576, at_least(1)),
+    "max_poll_records":                  Setting(500, at_least(1)),
+    "consumer_timeout_ms":               Setting(math.inf, at_least(0)),
+    "check_crcs":                        Setting(True, boolean),
+    "enable_incremental_fetch_sessions": Setting(True, boolean),
+    "exclude_internal_topics":           Setting(True, boolean),
+    "allow_auto_create_topics":          Setting(True, boolean),
+    "client_rack":                       Setting("", text_or_none),
+    # Of a group's members; accepted, and without meaning before there are groups.
+    "enable_auto_commit":                Setting(True, no_effect),
+    "auto_commit_interval_ms":           Setting(5000, no_effect),
+    "default_offset_commit_callback":    Setting(None, no_effect),
+    "partition_assignment_strategy":     Setting(None, no_effect),
+    "max_poll_interval_ms":              Setting(300_000, no_effect),
+    "session_timeout_ms":                Setting(45_000, no_effect),
+    "heartbeat_interval_ms":             Setting(3000, no_effect),
+}
+# fmt: on
+DEFAULTS: dict[str, Any] = {
+    name: setting.default for name, setting in (CLIENT_SETTINGS | CONSUMER_SETTINGS).items()
+}
+
+
+def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a consumer, each checked, and put right where one asks it of another.
 
     Raises
     ------
     KafkaConfigurationError
         With the name, the value and what it may be.
     """
-    config["auto_offset_reset"] = _OLD_RESETS.get(config["auto_offset_reset"], config["auto_offset_reset"])
-    for name, choices in _CHOICES.items():
-        if config[name] not in choices:
-            raise KafkaConfigurationError(f"{name}={config[name]!r}: it must be one of {', '.join(choices)}")
-    for name, least in _AT_LEAST.items():
-        if config[name] < least:
-            raise KafkaConfigurationError(f"{name}={config[name]!r}: it must be at least {least}")
+    config = resolve_settings(CONSUMER_SETTINGS, given)
     if not config["fetch_max_wait_ms"] < config["request_timeout_ms"]:
         raise KafkaConfigurationError(
             f"request_timeout_ms={config['request_timeout_ms']} must be larger than "

@@ -164,7 +164,7 @@ class ConsumerEngine:
         if not self.subscriptions.has_all_fetch_positions() or not self.client.has_pending_requests():
             timeout_ms = min(timeout_ms, self.config["retry_backoff_ms"])
         self.client.poll(
-            Timer(self._clock, timeout_ms), lambda: not self.fetcher.has_available_fetches(end_offsets)
+            Timer(self.clock, timeout_ms), lambda: not self.fetcher.has_available_fetches(end_offsets)
         )
 
     def _find_positions(self) -> bool:
