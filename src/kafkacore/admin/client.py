@@ -1,0 +1,225 @@
+"""``KafkaAdminClient``: topics listed, described, created and deleted. Method and argument names are
+kafka-python's.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from kafkacore.admin.new_topic import NewTopic
+from kafkacore.admin.requester import Requester
+from kafkacore.client import bootstrap_client
+from kafkacore.client.config import resolve
+from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.errors import IllegalStateError, for_code
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
+from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
+from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
+
+
+class KafkaAdminClient:
+    """Asks and changes a cluster. One thread at a time; connects on first use.
+
+    Parameters
+    ----------
+    **configs:
+        The settings that all clients share: ``bootstrap_servers``, ``client_id``, ``request_timeout_ms`` …
+
+    Raises
+    ------
+    KafkaConfigurationError
+        For an unknown name (with the nearest one), or a value that cannot be.
+    """
+
+    def __init__(self, **configs: Any) -> None:
+        self._closed = True
+        clock: Clock = configs.pop("clock", SYSTEM_CLOCK)
+        self.config = resolve({}, configs)
+        servers = self.config["bootstrap_servers"]
+        text = servers if isinstance(servers, str) else ",".join(map(str, servers))
+        self._client, self._metadata = bootstrap_client(self.config, clock)
+        self._requester = Requester(self._client, clock, text)
+        self._closed = False
+
+    def __enter__(self) -> KafkaAdminClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            warnings.warn(
+                f"unclosed {type(self).__name__}: call close()", ResourceWarning, source=self, stacklevel=2
+            )
+            self.close()
+
+    def close(self) -> None:
+        """Close the connections. A second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._client.close()
+
+    def _ask(self, request: Any, timeout_ms: float | None = None) -> Any:
+        if self._closed:
+            raise IllegalStateError("this KafkaAdminClient is closed: make another")
+        return self._requester.ask(
+            request, self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
+        )
+
+    # ---- Topics ------------------------------------------------------------------------------------------
+
+    def list_topics(self) -> list[str]:
+        """The names of all topics."""
+        answer: MetadataResponse = self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        return sorted(topic.name for topic in answer.topics if topic.name is not None)
+
+    def describe_topics(self, topics: Iterable[str] | None = None) -> list[dict[str, Any]]:
+        """Each topic with its id and partitions (leader, replicas, in-sync replicas); all of them by
+        default.
+
+        Raises
+        ------
+        BrokerResponseError
+            The error of a topic that was asked for, such as
+            :class:`~kafkacore.errors.UnknownTopicOrPartitionError`.
+        """
+        wanted = (
+            None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        )
+        answer: MetadataResponse = self._ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        described = []
+        for topic in answer.topics:
+            if topic.error_code:
+                raise for_code(topic.error_code)(f"topic {topic.name!r}")
+            partitions = [
+                {
+                    "partition_index": partition.partition_index,
+                    "leader_id": partition.leader_id,
+                    "leader_epoch": partition.leader_epoch,
+                    "replica_nodes": list(partition.replica_nodes),
+                    "isr_nodes": list(partition.isr_nodes),
+                    "offline_replicas": list(partition.offline_replicas),
+                    "error_code": partition.error_code,
+                }
+                for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
+            ]
+            described.append(
+                {
+                    "name": topic.name,
+                    "topic_id": str(topic.topic_id),
+                    "is_internal": topic.is_internal,
+                    "partitions": partitions,
+                }
+            )
+        return described
+
+    def create_topics(
+        self,
+        new_topics: Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]],
+        timeout_ms: int | None = None,
+        validate_only: bool = False,
+        raise_errors: bool = True,
+    ) -> dict[str, Any]:
+        """Create topics.
+
+        Parameters
+        ----------
+        new_topics:
+            :class:`NewTopic` objects or names; or a mapping of names to ``num_partitions``,
+            ``replication_factor``, ``assignments`` and ``configs``.
+        timeout_ms:
+            How long the broker may take.
+        validate_only:
+            Check and change nothing.
+        raise_errors:
+            Raise the first topic's error; otherwise it is in the result as ``error_code``.
+
+        Returns
+        -------
+        dict
+            ``{"topics": [{"name", "topic_id", "error_code", "error_message", "num_partitions", …}]}``
+        """
+        limit_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
+        request = CreateTopicsRequest(
+            topics=[_creatable(topic) for topic in _as_new_topics(new_topics)],
+            timeout_ms=limit_ms,
+            validate_only=validate_only,
+        )
+        results = []
+        for topic in self._ask(request, limit_ms).topics:
+            if topic.error_code and raise_errors:
+                raise for_code(topic.error_code)(topic.error_message or f"topic {topic.name!r}")
+            results.append(
+                {
+                    "name": topic.name,
+                    "topic_id": str(topic.topic_id),
+                    "error_code": topic.error_code,
+                    "error_message": topic.error_message,
+                    "num_partitions": topic.num_partitions,
+                    "replication_factor": topic.replication_factor,
+                }
+            )
+        return {"topics": results}
+
+    def delete_topics(
+        self, topics: Iterable[str], timeout_ms: int | None = None, raise_errors: bool = True
+    ) -> dict[str, Any]:
+        """Delete topics and all their records, by name.
+
+        Returns
+        -------
+        dict
+            ``{"responses": [{"name", "error_code", "error_message"}]}``
+        """
+        names = list(topics)
+        limit_ms = self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in names],
+            topic_names=names,
+            timeout_ms=limit_ms,
+        )
+        results = []
+        for topic in self._ask(request, limit_ms).responses:
+            if topic.error_code and raise_errors:
+                raise for_code(topic.error_code)(topic.error_message or f"topic {topic.name!r}")
+            results.append(
+                {"name": topic.name, "error_code": topic.error_code, "error_message": topic.error_message}
+            )
+        return {"responses": results}
+
+
+def _as_new_topics(topics: Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]) -> list[NewTopic]:
+    if not isinstance(topics, Mapping):
+        return [topic if isinstance(topic, NewTopic) else NewTopic(topic) for topic in topics]
+    return [
+        NewTopic(
+            name,
+            num_partitions=options.get("num_partitions", -1),
+            replication_factor=options.get("replication_factor", -1),
+            replica_assignments=options.get("assignments", {}),
+            topic_configs=options.get("configs", {}),
+        )
+        for name, options in topics.items()
+    ]
+
+
+def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
+    shape = CreateTopicsRequest
+    return shape.CreatableTopic(
+        name=topic.name,
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[
+            shape.CreatableReplicaAssignment(partition_index=partition, broker_ids=list(brokers))
+            for partition, brokers in topic.replica_assignments.items()
+        ],
+        configs=[
+            shape.CreatableTopicConfig(name=name, value=value) for name, value in topic.topic_configs.items()
+        ],
+    )

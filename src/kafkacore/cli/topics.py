@@ -1,0 +1,106 @@
+"""``kafkacore topics``: list, describe, create, delete."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from kafkacore.cli.common import Commands, add_bootstrap, add_command, assignment, natural
+
+EXAMPLES = """  kafkacore topics list
+  kafkacore topics create orders --partitions 6 --config retention.ms=86400000
+  kafkacore topics describe orders --json
+  kafkacore topics delete orders
+"""
+
+
+def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add ``topics`` with its actions to the command line."""
+    parser = add_command(commands, "topics", "list, describe, create or delete topics", EXAMPLES, _list)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for name, summary, run in (
+        ("list", "the name of each topic", _list),
+        ("describe", "partitions, leaders and ids", _describe),
+        ("create", "make a topic", _create),
+        ("delete", "remove topics and all their records", _delete),
+    ):
+        action = add_command(actions, name, summary, EXAMPLES, run)
+        add_bootstrap(action)
+        if name == "create":
+            action.add_argument("topic")
+            action.add_argument("--partitions", type=natural, default=-1, help="default: the broker's")
+            action.add_argument(
+                "--replication-factor", type=natural, default=-1, help="default: the broker's"
+            )
+            action.add_argument(
+                "--config", action="append", type=assignment, default=[], metavar="NAME=VALUE"
+            )
+        elif name in ("describe", "delete"):
+            action.add_argument("topic", nargs="*" if name == "describe" else "+")
+        if name in ("list", "describe"):
+            action.add_argument("--json", action="store_true", help="print JSON")
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    """Create ``topic`` on the brokers at ``bootstrap``."""
+    from kafkacore.admin import KafkaAdminClient, NewTopic
+
+    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, num_partitions=partitions)])
+
+
+def _admin(arguments: argparse.Namespace) -> Any:
+    from kafkacore.admin import KafkaAdminClient
+
+    return KafkaAdminClient(bootstrap_servers=arguments.bootstrap)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    with _admin(arguments) as admin:
+        names = admin.list_topics()
+    if arguments.json:
+        print(json.dumps(names))
+    else:
+        for name in names:
+            print(name)
+    return 0
+
+
+def _describe(arguments: argparse.Namespace) -> int:
+    with _admin(arguments) as admin:
+        topics = admin.describe_topics(arguments.topic or None)
+    if arguments.json:
+        print(json.dumps(topics))
+        return 0
+    for topic in topics:
+        print(f"{topic['name']}  id {topic['topic_id']}  {len(topic['partitions'])} partitions")
+        for partition in topic["partitions"]:
+            replicas = ",".join(map(str, partition["replica_nodes"]))
+            print(
+                f"  {partition['partition_index']:>5}  leader {partition['leader_id']}  replicas {replicas}"
+            )
+    return 0
+
+
+def _create(arguments: argparse.Namespace) -> int:
+    from kafkacore.admin import NewTopic
+
+    topic = NewTopic(
+        arguments.topic,
+        num_partitions=arguments.partitions,
+        replication_factor=arguments.replication_factor,
+        topic_configs=dict(arguments.config),
+    )
+    with _admin(arguments) as admin:
+        created = admin.create_topics([topic])["topics"][0]
+    print(f"created {created['name']} with {created['num_partitions']} partitions")
+    return 0
+
+
+def _delete(arguments: argparse.Namespace) -> int:
+    with _admin(arguments) as admin:
+        admin.delete_topics(arguments.topic)
+    for name in arguments.topic:
+        print(f"deleted {name}")
+    return 0
