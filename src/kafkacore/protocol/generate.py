@@ -1,8 +1,8 @@
 """Write the modules of :mod:`kafkacore.protocol.generated` from the declarations.
 
 ``python -m kafkacore.protocol.generate`` writes what is stale and removes what is no more; ``--check`` writes
-nothing and ends with status 1 and the names of the stale files. The package imports some of what it generates,
-which is why that is committed: without it, restore it before generating.
+nothing and ends with status 1 and the names of the stale files. The package imports some of what is
+generated: if that is missing, restore it before generating.
 """
 
 from __future__ import annotations
