@@ -25,7 +25,14 @@ def test_defaults_are_kafkas(tmp_path: Path) -> None:
 def test_address_that_others_can_reach_is_refused_unless_forced(tmp_path: Path, host: str) -> None:
     with pytest.raises(KafkaConfigurationError, match=r"allow\.remote"):
         BrokerConfig(data_dir=tmp_path, host=host)
-    assert BrokerConfig(data_dir=tmp_path, host=host, allow_remote=True).host == host
+    forced = BrokerConfig(data_dir=tmp_path, host=host, allow_remote=True, advertised_host="broker.example")
+    assert (forced.host, forced.client_host) == (host, "broker.example")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_clients_are_never_told_to_connect_to_every_address(tmp_path: Path, host: str) -> None:
+    with pytest.raises(KafkaConfigurationError, match=r"advertised\.host"):
+        BrokerConfig(data_dir=tmp_path, host=host, allow_remote=True)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])

@@ -31,7 +31,7 @@ class BrokerConfig:
         Where to listen. Port 0 takes a free one. A host that other machines can reach is refused unless
         ``allow_remote`` is set, because nothing here asks who a client is.
     advertised_host:
-        What clients are told to connect to; ``host`` if not given.
+        What clients are told to connect to; ``host`` if not given, and needed where that is every address.
     flush:
         ``"ack"``: with acks=all, acknowledged means that ``fdatasync`` has returned. ``"os"``: acknowledged
         means written to the operating system; survives the death of the process, not the loss of power.
@@ -87,6 +87,11 @@ class BrokerConfig:
             raise KafkaConfigurationError(
                 f"listening on {self.host} lets other machines in and no authentication is configured; "
                 "listen on 127.0.0.1, or say allow.remote=true if that is meant"
+            )
+        if self.client_host in ("0.0.0.0", "::"):
+            raise KafkaConfigurationError(
+                f"clients cannot connect to {self.client_host}; say which of this machine's names "
+                "or addresses they are to be told with advertised.host"
             )
         self._check_log_defaults()
 

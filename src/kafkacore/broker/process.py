@@ -63,8 +63,7 @@ class BrokerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._ready: dict[str, Any] = {}
 
-    # ---- Where it is
-    # --------------------------------------------------------------------------------------------
+    # ---- Where it is ----------------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
@@ -100,8 +99,7 @@ class BrokerProcess:
             raise BrokerProcessError("the broker has not been started")
         return self._ready[name]
 
-    # ---- Its life
-    # -----------------------------------------------------------------------------------------------
+    # ---- Its life -------------------------------------------------------------------------------------
 
     def start(self: Self) -> Self:
         """Start, and return once clients can connect.

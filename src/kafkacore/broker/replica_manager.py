@@ -70,8 +70,7 @@ class ReplicaManager:
         # atomic.
         self._changed: deque[TopicPartition] = deque()
 
-    # ---- Events
-    # -------------------------------------------------------------------------------------------------
+    # ---- Events ---------------------------------------------------------------------------------------
 
     def on_high_watermark(self, topic_partition: TopicPartition, high_watermark: int) -> None:
         """The log's flusher has moved a high watermark. Any thread; completes nothing itself."""
@@ -108,8 +107,7 @@ class ReplicaManager:
         )
         return min((wait for wait in waits if wait is not None), default=None)
 
-    # ---- Produce
-    # ------------------------------------------------------------------------------------------------
+    # ---- Produce --------------------------------------------------------------------------------------
 
     def append(
         self, topic_partition: TopicPartition, records: memoryview
@@ -127,8 +125,7 @@ class ReplicaManager:
             self._changed.append(topic_partition)
         return log, info
 
-    # ---- Fetch
-    # --------------------------------------------------------------------------------------------------
+    # ---- Fetch ----------------------------------------------------------------------------------------
 
     def read(
         self, partitions: Sequence[FetchPartition], max_bytes: int, read_committed: bool

@@ -131,8 +131,7 @@ class SocketServer:
         self._selector.close_all()
         self._listener.close()
 
-    # ---- Events
-    # -------------------------------------------------------------------------------------------------
+    # ---- Events ---------------------------------------------------------------------------------------
 
     def _on_accepted(self, accepted: socket.socket, address: Any) -> None:
         if len(self._connections) >= self._max_connections:
@@ -142,10 +141,14 @@ class SocketServer:
         self._accepted_count += 1
         host, port = address[:2] if isinstance(address, tuple) else (address, 0)
         connection_id = f"{host}:{port}-{self._accepted_count}"
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._connections[connection_id] = _Connection(connection_id)
+        try:
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            logger.debug("%s is gone before it was served: %s", connection_id, error)
+            accepted.close()
+            return
         self._selector.register(connection_id, accepted)
+        self._connections[connection_id] = _Connection(connection_id)
 
     def _on_receive(self, receive: Any) -> None:
         connection = self._connections.get(receive.source_id)
@@ -170,8 +173,7 @@ class SocketServer:
             logger.debug("%s is gone: %s", connection_id, state.reason)
         self._forget(connection)
 
-    # ---- Requests
-    # -----------------------------------------------------------------------------------------------
+    # ---- Requests -------------------------------------------------------------------------------------
 
     def _pump(self, connection: _Connection) -> None:
         """Handle what is pending, one after the other, for as long as each is done with at once."""
