@@ -257,6 +257,34 @@ def test_kafka_python_administers_topics_and_finds_offsets(server: EmbeddedBroke
         admin.close()
 
 
+def test_record_ends_the_wait_of_a_fetch(server: EmbeddedBroker) -> None:
+    async def run() -> bytes:
+        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=server.bootstrap_servers)
+        consumer = aiokafka.AIOKafkaConsumer(
+            "awaited",
+            bootstrap_servers=server.bootstrap_servers,
+            group_id=None,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=25_000,
+        )
+        await producer.start()
+        await consumer.start()
+        try:
+            await producer.send_and_wait("awaited", b"first")
+            assert (await asyncio.wait_for(consumer.getone(), 10)).value == b"first"
+            # The next fetch is out, and waits for this.
+            waiting = asyncio.ensure_future(consumer.getone())
+            await asyncio.wait([waiting], timeout=0.3)
+            assert not waiting.done()
+            await producer.send_and_wait("awaited", b"second")
+            return bytes((await asyncio.wait_for(waiting, 10)).value or b"")
+        finally:
+            await consumer.stop()
+            await producer.stop()
+
+    assert asyncio.run(run()) == b"second"
+
+
 def test_acknowledged_records_survive_a_kill() -> None:
     with EmbeddedBroker() as broker:
         offsets = confluent_writes(broker.bootstrap_servers, "t", "lz4")

@@ -54,6 +54,31 @@ def test_broker_serves_when_start_returns_and_ends_with_its_block(tmp_path: Path
     assert broker.log_path.exists()
 
 
+def test_bytes_that_are_no_request_cost_their_sender_the_connection_and_a_line_of_the_log(
+    tmp_path: Path,
+) -> None:
+    junk = [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+        struct.pack(">i", -1),
+        struct.pack(">i", 2**31 - 1) + b"x" * 1000,
+        struct.pack(">i", 0),
+        struct.pack(">ihhih", 10, 3, 9, 1, 100),
+        struct.pack(">ihhih", 10, 999, 0, 1, -1),
+    ]
+    with BrokerProcess(tmp_path) as broker:
+        for sent in junk:
+            with socket.create_connection(("127.0.0.1", broker.port), timeout=LIMIT_SECONDS) as client:
+                client.sendall(sent)
+                try:
+                    assert client.recv(1) == b""
+                except ConnectionResetError:
+                    continue
+        assert api_versions_error(broker.port, 0) == 0
+        warnings = [line for line in broker.log_tail(100).splitlines() if " WARNING " in line]
+        assert len(warnings) == len(junk)
+
+
 def test_restart_keeps_folder_port_and_cluster(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker:
         before = (broker.port, broker.cluster_id, broker.pid)
