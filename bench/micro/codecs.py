@@ -1,0 +1,100 @@
+"""The libraries of each codec against each other, on one batch of JSON records; MB/s is of plain bytes.
+
+    python -m pytest bench/micro/codecs.py --benchmark-enable --benchmark-group-by=param:codec,param:size
+
+`kafkacore` is what `kafkacore.record.compression` makes of them, framing, limits and checks included.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import cramjam
+import lz4.frame
+import pytest
+import zstandard
+
+from kafkacore.record.compression import compress, decompress
+
+Function = Callable[[bytes], Any]
+SIZES = [16_000, 250_000, 1_000_000]
+
+_zstd_compressor = zstandard.ZstdCompressor(level=3)
+_zstd_decompressor = zstandard.ZstdDecompressor()
+
+COMPRESS: dict[str, dict[str, Function]] = {
+    "gzip": {
+        "zlib": lambda data: zlib.compress(data, 6, 31),
+        "cramjam": lambda data: cramjam.gzip.compress(data, level=6),
+        "kafkacore": lambda data: compress(1, data),
+    },
+    "snappy": {"cramjam": cramjam.snappy.compress_raw, "kafkacore": lambda data: compress(2, data)},
+    "lz4": {
+        "lz4": lambda data: lz4.frame.compress(data, block_linked=False, store_size=False),
+        "cramjam": cramjam.lz4.compress,
+        "kafkacore": lambda data: compress(3, data),
+    },
+    "zstd": {
+        "zstandard": _zstd_compressor.compress,
+        "cramjam": lambda data: cramjam.zstd.compress(data, level=3),
+        "kafkacore": lambda data: compress(4, data),
+    },
+}
+DECOMPRESS: dict[str, dict[str, Function]] = {
+    "gzip": {
+        "zlib": lambda data: zlib.decompress(data, 31),
+        "cramjam": cramjam.gzip.decompress,
+        "kafkacore": lambda data: decompress(1, data),
+    },
+    "snappy": {"cramjam": cramjam.snappy.decompress_raw, "kafkacore": lambda data: decompress(2, data)},
+    "lz4": {
+        "lz4": lz4.frame.decompress,
+        "cramjam": cramjam.lz4.decompress,
+        "kafkacore": lambda data: decompress(3, data),
+    },
+    "zstd": {
+        "zstandard": _zstd_decompressor.decompress,
+        "cramjam": cramjam.zstd.decompress,
+        "kafkacore": lambda data: decompress(4, data),
+    },
+}
+CASES = [(codec, library) for codec, libraries in COMPRESS.items() for library in libraries]
+
+
+def sample(size: int) -> bytes:
+    """JSON records, much like each other."""
+    chance = random.Random(3)
+    records = []
+    while sum(map(len, records)) < size:
+        record = {
+            "id": len(records),
+            "carrier": chance.choice(["UA", "AA", "DL"]),
+            "dep_delay": chance.randint(-20, 200),
+            "dest": chance.choice(["LAX", "SFO", "ORD"]),
+        }
+        records.append(json.dumps(record).encode())
+    return b"".join(records)[:size]
+
+
+def measure(benchmark: Any, function: Function, data: bytes, plain_size: int) -> None:
+    benchmark(function, data)
+    if benchmark.stats is not None:
+        benchmark.extra_info["MB/s"] = round(plain_size / benchmark.stats.stats.min / 1e6)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("codec", "library"), CASES)
+def test_compress(benchmark: Any, codec: str, library: str, size: int) -> None:
+    measure(benchmark, COMPRESS[codec][library], sample(size), size)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("codec", "library"), CASES)
+def test_decompress(benchmark: Any, codec: str, library: str, size: int) -> None:
+    # As most producers write it; for snappy each function gets the framing that it knows.
+    writer = {"gzip": "zlib", "snappy": library, "lz4": "lz4", "zstd": "zstandard"}[codec]
+    measure(benchmark, DECOMPRESS[codec][library], bytes(COMPRESS[codec][writer](sample(size))), size)
