@@ -8,3 +8,44 @@ Layers, lowest first; a module imports only lower ones (``tests/test_layers.py``
     0 errors, structs, clock   1 wire   2 protocol, record   3 network   4 client
     5 producer, consumer, broker   6 spark   7 cli, testing
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkacore.consumer import ConsumerRebalanceListener as ConsumerRebalanceListener
+    from kafkacore.consumer import ConsumerRecord as ConsumerRecord
+    from kafkacore.consumer import KafkaConsumer as KafkaConsumer
+    from kafkacore.structs import ConsumerGroupMetadata as ConsumerGroupMetadata
+    from kafkacore.structs import IsolationLevel as IsolationLevel
+    from kafkacore.structs import OffsetAndMetadata as OffsetAndMetadata
+    from kafkacore.structs import OffsetAndTimestamp as OffsetAndTimestamp
+    from kafkacore.structs import OffsetSpec as OffsetSpec
+    from kafkacore.structs import TopicPartition as TopicPartition
+    from kafkacore.structs import TopicPartitionReplica as TopicPartitionReplica
+
+# Public name → where it lives. Imported when it is used: a part of the package does not load all of it.
+_HOME = {
+    "ConsumerGroupMetadata": "kafkacore.structs",
+    "ConsumerRebalanceListener": "kafkacore.consumer",
+    "ConsumerRecord": "kafkacore.consumer",
+    "IsolationLevel": "kafkacore.structs",
+    "KafkaConsumer": "kafkacore.consumer",
+    "OffsetAndMetadata": "kafkacore.structs",
+    "OffsetAndTimestamp": "kafkacore.structs",
+    "OffsetSpec": "kafkacore.structs",
+    "TopicPartition": "kafkacore.structs",
+    "TopicPartitionReplica": "kafkacore.structs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

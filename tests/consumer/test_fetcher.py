@@ -269,6 +269,19 @@ def test_stale_leader_refreshes_metadata_and_backs_off(make_fetcher, error):
     assert collect(parts) == {A0: [0]}
 
 
+def test_leader_that_the_broker_hints_at_is_asked_at_once(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))}, node_count=2)
+    parts.cluster.errors["fetch", A0].append(NotLeaderForPartitionError.errno)
+    parts.cluster.hints[A0] = (1, 5)
+    parts.metadata.cluster.held_metadata = True
+    fetch(parts)
+    assert collect(parts) == {}
+    assert fetch(parts) == 1
+    node, request = parts.cluster.requests[-1]
+    assert (node, request.topics[0].partitions[0].current_leader_epoch) == (1, 5)
+    assert collect(parts) == {A0: [0]}
+
+
 def test_unknown_leader_epoch_is_retried(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     parts.cluster.errors["fetch", A0].append(UnknownLeaderEpochError.errno)

@@ -41,6 +41,7 @@ class ModelCluster:
         self.held_metadata = False
         self.errors = defaultdict(deque)
         self.preferred = {}
+        self.hints = {}
         self.sessions = {}
         self.requests = []
 
@@ -106,6 +107,11 @@ class ModelCluster:
         data = FetchResponse.PartitionData(partition_index=tp.partition, records=None)
         if self.errors["fetch", tp]:
             data.error_code = self.errors["fetch", tp].popleft()
+            if tp in self.hints:
+                leader_id, leader_epoch = self.hints[tp]
+                data.current_leader = FetchResponse.LeaderIdAndEpoch(
+                    leader_id=leader_id, leader_epoch=leader_epoch
+                )
         elif log is None:
             data.error_code = UNKNOWN_TOPIC
         elif asked.current_leader_epoch < self.leader_epochs[tp]:
@@ -371,6 +377,10 @@ class ModelMetadata:
     def fetch(self):
         return self
 
+    def update_partition_leadership(self, leaders, nodes):
+        for tp, (leader_id, leader_epoch) in leaders.items():
+            self._leaders[tp], self._epochs[tp] = leader_id, leader_epoch
+
     def update(self):
         """What the network does with a wanted update."""
         if self.cluster.held_metadata or self.cluster.down.issuperset(
@@ -389,6 +399,10 @@ class ModelMetadata:
         return bool(self.update_requests or missing)
 
     # Cluster
+    @property
+    def is_bootstrap(self):
+        return not self.update_version
+
     @property
     def nodes(self):
         return self.cluster.nodes if self.update_version else []

@@ -1,1 +1,11 @@
-"""consumer."""
+"""Reading records: topics or partitions in, records or Arrow columns out.
+
+Does not know: producing, the broker's insides.
+"""
+
+from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.consumer.deserializers import RecordDeserializationError
+from kafkacore.consumer.kafka_consumer import KafkaConsumer
+from kafkacore.consumer.listener import ConsumerRebalanceListener
+
+__all__ = ["ConsumerRebalanceListener", "ConsumerRecord", "KafkaConsumer", "RecordDeserializationError"]

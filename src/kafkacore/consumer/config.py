@@ -22,11 +22,17 @@ from kafkacore.client.config import (
 from kafkacore.client.config import resolve as resolve_settings
 from kafkacore.errors import KafkaConfigurationError
 
+_ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _OLD_RESETS = {"smallest": "earliest", "largest": "latest"}
 
 
 def _offset_reset(name: str, value: Any) -> Any:
     return one_of("earliest", "latest", "none")(name, _OLD_RESETS.get(value, value))
+
+
+def _timeout(name: str, value: Any) -> Any:
+    # -1 is how kafka-python says "for ever".
+    return at_least(0)(name, math.inf if value == -1 else value)
 
 
 # fmt: off
@@ -37,13 +43,13 @@ CONSUMER_SETTINGS: dict[str, Setting] = {
     "key_deserializer":                  Setting(None),
     "value_deserializer":                Setting(None),
     "auto_offset_reset":                 Setting("latest", _offset_reset),
-    "isolation_level":                   Setting("read_uncommitted", one_of("read_uncommitted", "read_committed")),
+    "isolation_level":                   Setting("read_uncommitted", one_of(*_ISOLATION_LEVELS)),
     "fetch_min_bytes":                   Setting(1, at_least(0)),
     "fetch_max_bytes":                   Setting(52_428_800, at_least(1)),
     "fetch_max_wait_ms":                 Setting(500, at_least(0)),
     "max_partition_fetch_bytes":         Setting(1_048_576, at_least(1)),
     "max_poll_records":                  Setting(500, at_least(1)),
-    "consumer_timeout_ms":               Setting(math.inf, at_least(0)),
+    "consumer_timeout_ms":               Setting(math.inf, _timeout),
     "check_crcs":                        Setting(True, boolean),
     "enable_incremental_fetch_sessions": Setting(True, boolean),
     "exclude_internal_topics":           Setting(True, boolean),

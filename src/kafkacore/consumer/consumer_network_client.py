@@ -146,6 +146,11 @@ class ConsumerNetworkClient:
     def has_pending_requests(self) -> bool:
         return self.pending_request_count() > 0
 
+    def is_connected(self) -> bool:
+        """Whether a broker has told about the cluster, and a connection to one is there."""
+        cluster, now_ms = self.metadata.fetch(), self.clock.monotonic_ms()
+        return not cluster.is_bootstrap and any(self.client.is_ready(node, now_ms) for node in cluster.nodes)
+
     def is_unavailable(self, node: Node) -> bool:
         """Whether the connection failed and it is too early to try again."""
         return self.client.connection_failed(node) and self._backs_off(node)

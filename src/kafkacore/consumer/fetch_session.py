@@ -170,7 +170,7 @@ class FetchSessionHandler:
 
     def _verify(self, response: FetchResponse, version: int) -> str:
         """What is wrong with the set of partitions in an answer; empty if nothing."""
-        answered = set()
+        answered: set[TopicPartition] = set()
         for topic in response.responses:
             name = topic.topic if version < FIRST_VERSION_BY_ID else self._names.get(topic.topic_id)
             if name is None:

@@ -38,7 +38,7 @@ from kafkacore.errors import (
     UnknownLeaderEpochError,
     for_code,
 )
-from kafkacore.protocol.generated.fetch import FetchRequest
+from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.record import ColumnBuilder, RecordColumns
 from kafkacore.structs import Node, TopicPartition
 
@@ -221,6 +221,7 @@ class Fetcher:
             if message.error_code == FetchSessionTopicIdError.errno:
                 self._metadata.request_update()
             return
+        hints: dict[TopicPartition, tuple[int, int]] = {}
         for topic in message.responses:
             name = topic.topic if version < FIRST_VERSION_BY_ID else session.topic_name(topic.topic_id)
             for partition in topic.partitions:
@@ -230,6 +231,13 @@ class Fetcher:
                 self._buffer.add(
                     CompletedFetch(tp, partition, asked.fetch_offset, version, self._config.read)
                 )
+                if _names_leader(partition):
+                    leader = partition.current_leader
+                    hints[tp] = (leader.leader_id, leader.leader_epoch)
+        if hints:
+            self._metadata.update_partition_leadership(
+                hints, [Node(end.node_id, end.host, end.port, end.rack) for end in message.node_endpoints]
+            )
 
     def _on_error(
         self, node: Node, session: FetchSessionHandler, data: FetchRequestData, error: BaseException
@@ -277,7 +285,8 @@ class Fetcher:
             )
         elif error.invalid_metadata:
             self._metadata.request_update()
-            self._back_off(tp)
+            if not _names_leader(completed.data):
+                self._back_off(tp)
         elif error.retriable or error in (UnknownLeaderEpochError, UnknownError):
             self._back_off(tp)
         else:
@@ -405,6 +414,12 @@ class Columns:
 
     columns: dict[TopicPartition, RecordColumns]
     moved: dict[TopicPartition, int]
+
+
+def _names_leader(data: FetchResponse.PartitionData) -> bool:
+    """Whether a broker that is not the leader says who is (KIP-951)."""
+    leader = data.current_leader
+    return bool(data.error_code) and leader.leader_id >= 0 and leader.leader_epoch >= 0
 
 
 def _fetch_topics(partitions: Mapping[TopicPartition, FetchPartition]) -> list[FetchRequest.FetchTopic]:

@@ -21,7 +21,7 @@ class RecordIteration:
     __slots__ = ("_current", "_remaining", "_taken")
 
     def __init__(self, records: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
-        self._remaining = list(reversed(records.items()))
+        self._remaining = list(records.items())[::-1]
         self._current: tuple[TopicPartition, list[ConsumerRecord]] | None = None
         self._taken = 0
 

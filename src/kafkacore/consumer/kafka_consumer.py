@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from kafkacore.client import Metadata, NetworkClient, bootstrap_client
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -186,7 +186,7 @@ class KafkaConsumer:
         timeout_ms: float = 0,
         max_records: int | None = None,
         columns: Sequence[str] | None = None,
-        timestamp_unit: str = "ms",
+        timestamp_unit: Literal["ms", "us"] = "ms",
         end_offsets: Mapping[TopicPartition, int] | None = None,
         timezone: str | None = None,
     ) -> dict[TopicPartition, RecordColumns]:
@@ -419,7 +419,7 @@ class KafkaConsumer:
         """
         with self._guard:
             self._check_open()
-            if self._engine.metadata.fetch().nodes and self.bootstrap_connected() and not refresh:
+            if not refresh and self.bootstrap_connected():
                 return
             timer = self._timer(timeout_ms)
             if not self._engine.client.await_metadata_update(timer):
