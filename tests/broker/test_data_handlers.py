@@ -392,8 +392,9 @@ def test_fetch_gives_the_first_batch_however_large_and_no_second_over_the_limit(
 ) -> None:
     produce(broker, batch(b"x" * 1000), partition=0)
     produce(broker, batch(b"y" * 1000), partition=1)
-    first, second = fetched(fetch(broker, (0, 0), (1, 0), max_bytes=10))
-    assert (len(values(first)), len(values(second))) == (1, 0)
+    for max_bytes in (10, 0, -1):
+        first, second = fetched(fetch(broker, (0, 0), (1, 0), max_bytes=max_bytes))
+        assert (len(values(first)), len(values(second))) == (1, 0)
     first, second = fetched(fetch(broker, (0, 1), (1, 0), partition_max_bytes=10))
     assert (len(values(first)), len(values(second))) == (0, 1)
     first, second = fetched(fetch(broker, (0, 0), (1, 0), partition_max_bytes=0, max_bytes=5000))

@@ -136,10 +136,10 @@ class ReplicaManager:
         consumer whose limits are too small still gets on (KIP-74).
         """
         results = []
-        remaining = max_bytes
+        gathered = 0
         for partition in partitions:
-            result = self._read_one(partition, remaining, remaining == max_bytes, read_committed)
-            remaining = max(remaining - len(result.records), 0)
+            result = self._read_one(partition, max(max_bytes - gathered, 0), not gathered, read_committed)
+            gathered += len(result.records)
             results.append(result)
         return results
 
