@@ -86,9 +86,9 @@ class Workload:
         assert log is not None
         sent += values
         producer = (3, 0, len(sent) - 2)
-        assert log.append(batch(values, NOW_MS + turn, producer=producer), now_ms=NOW_MS).first_offset == len(
-            sent
-        ) - len(values)
+        info = log.append(batch(values, NOW_MS + turn, producer=producer), now_ms=NOW_MS)
+        assert info.first_offset == len(sent) - len(values)
+        self.known.end[tp] = log.high_watermark
 
     def flush(self, manager: LogManager) -> None:
         manager.flush_dirty()

@@ -1,0 +1,178 @@
+"""Full disks, failing writes and failing syncs: what a client is told, and what is in the log afterwards."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from model.log_oracle import NOW_MS, TP, batch, make_log, open_manager, read_all, the_log
+
+from kafkacore.errors import KafkaStorageError
+from kafkacore.testing.disk import SimulatedDisk
+
+CONFIG = {"segment_bytes": 600, "index_interval_bytes": 100}
+
+
+def fail_once(disk: SimulatedDisk, verb: str, code: int, after: int = 0, suffix: str = "") -> None:
+    """Let the call of that verb fail that comes after ``after`` others of it."""
+    left = [after]
+
+    def fault(call: int, called: str, path: Path) -> OSError | None:
+        if called != verb or not path.name.endswith(suffix):
+            return None
+        left[0] -= 1
+        return OSError(code, "planted") if left[0] == -1 else None
+
+    disk.fault = fault
+
+
+@pytest.mark.parametrize("after", range(30))
+def test_full_disk_at_any_write_leaves_no_half_batch_and_goes_on_later(after: int) -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk, flush="os", **CONFIG)
+    log = make_log(manager)
+    fail_once(disk, "pwritev", errno.ENOSPC, after)
+    values: list[bytes] = []
+    refused = 0
+    for index in range(20):
+        value = b"value %d" % index
+        try:
+            log.append(batch([value], NOW_MS + index, producer=(1, 0, len(values))), now_ms=NOW_MS)
+            values.append(value)
+        except KafkaStorageError:
+            refused += 1
+    assert refused == 1
+    assert [record.value for record in read_all(log)] == values
+    log = the_log(open_manager(disk.kill_process(), **CONFIG))
+    assert [record.value for record in read_all(log)] == values
+
+
+def test_disk_without_space_refuses_until_there_is_some() -> None:
+    disk = SimulatedDisk()
+    log = make_log(open_manager(disk, flush="os"))
+    log.append(batch([b"first"]), now_ms=NOW_MS)
+    disk.capacity = disk.used_bytes() + 30
+    for _ in range(3):
+        with pytest.raises(KafkaStorageError):
+            log.append(batch([b"too much"]), now_ms=NOW_MS)
+    disk.capacity = None
+    assert log.append(batch([b"second"]), now_ms=NOW_MS).first_offset == 1
+    assert [record.value for record in read_all(log)] == [b"first", b"second"]
+
+
+def test_failed_sync_acknowledges_nothing_ever() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    log = make_log(manager)
+    told: list[tuple[object, int]] = []
+    manager.on_high_watermark = lambda tp, offset: told.append((tp, offset))
+    log.append(batch([b"synced"]), now_ms=NOW_MS)
+    manager.flush_dirty()
+    log.append(batch([b"not synced"]), now_ms=NOW_MS)
+    fail_once(disk, "fdatasync", errno.EIO)
+    manager.flush_dirty()
+    assert told == [(TP, 1), (TP, 1)], "whoever waits is told to look again"
+    assert log.failure is not None
+    manager.flush_dirty()
+    assert log.high_watermark == 1
+    with pytest.raises(KafkaStorageError, match="flush failed"):
+        log.append(batch([b"next"]), now_ms=NOW_MS)
+    with pytest.raises(KafkaStorageError):
+        log.read(0, 1000)
+    with pytest.raises(KafkaStorageError, match="offline"):
+        manager.log(TP)
+
+
+def test_failure_of_one_partition_leaves_the_others_alone() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    log = make_log(manager)
+    manager.create_partitions("flights", 2)
+    other = manager.log(TP._replace(partition=1))
+    assert other is not None
+    log.append(batch([b"a"]), now_ms=NOW_MS)
+    other.append(batch([b"b"]), now_ms=NOW_MS)
+    fail_once(disk, "fdatasync", errno.EIO)
+    manager.flush_dirty()
+    assert log.failure is not None
+    assert other.high_watermark == 1
+    manager.close()
+    assert not disk.exists(Path("/data/.kafka_cleanshutdown"))
+    manager = open_manager(disk)
+    assert the_log(manager).log_end_offset == 1
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_append_that_cannot_be_undone_puts_the_partition_offline(code: int) -> None:
+    disk = SimulatedDisk()
+    log = make_log(open_manager(disk, flush="os"))
+    disk.fault = lambda call, verb, path: (
+        OSError(code, "planted") if verb in ("pwritev", "truncate") and path.suffix == ".log" else None
+    )
+    with pytest.raises(KafkaStorageError, match="offline"):
+        log.append(batch([b"a"]), now_ms=NOW_MS)
+    disk.fault = lambda call, verb, path: None
+    with pytest.raises(KafkaStorageError, match="offline"):
+        log.append(batch([b"a"]), now_ms=NOW_MS)
+
+
+def test_failed_read_puts_the_partition_offline() -> None:
+    disk = SimulatedDisk()
+    log = make_log(open_manager(disk, flush="os"))
+    log.append(batch([b"a"]), now_ms=NOW_MS)
+    disk.fault = lambda call, verb, path: OSError(errno.EIO, "planted") if verb == "pread" else None
+    with pytest.raises(KafkaStorageError, match="read failed"):
+        log.read(0, 100)
+
+
+def test_topic_that_cannot_be_made_leaves_nothing_behind() -> None:
+    for after in range(12):
+        disk = SimulatedDisk()
+        manager = open_manager(disk)
+        before = disk.listdir(manager.data_dir)
+        calls = [after]
+
+        def fault(call: int, verb: str, path: Path, calls: list[int] = calls) -> OSError | None:
+            calls[0] -= 1
+            return OSError(errno.ENOSPC, "planted") if calls[0] == -1 else None
+
+        disk.fault = fault
+        with pytest.raises(OSError, match="planted"):
+            make_log(manager)
+        assert dict(manager.topics()) == {}
+        assert [n for n in disk.listdir(manager.data_dir) if not n.endswith(".tmp")] == before
+        make_log(manager)
+
+
+def test_failed_snapshot_leaves_the_segment_as_it_is() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk, **CONFIG)
+    log = make_log(manager)
+    fail_once(disk, "pwritev", errno.ENOSPC, suffix=".snapshot.tmp")
+    refused = 0
+    for index in range(12):
+        try:
+            log.append(batch([b"value"], producer=(1, 0, index - refused)), now_ms=NOW_MS)
+        except KafkaStorageError:
+            refused += 1
+    assert refused == 1
+    assert log.log_end_offset == 11
+    manager.flush_dirty()
+    assert log.high_watermark == 11
+
+
+def test_no_descriptor_is_left_open_after_close() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk, **CONFIG)
+    log = make_log(manager)
+    for _ in range(20):
+        log.append(batch([b"value"]), now_ms=NOW_MS)
+    assert log.flush()
+    assert manager.delete_records(TP, 10) == 10
+    manager.flush_dirty()
+    manager.create_topic("other", 3, UUID(int=9), {})
+    manager.delete_topic("other")
+    manager.close()
+    assert disk.open_count == 0
