@@ -1,10 +1,12 @@
-# cython: boundscheck=False, wraparound=False
+# cython: auto_pickle=False, autotestdict=False
 """One record for the user, made when it is read. A batch's lazy records in, ``ConsumerRecord`` objects out.
 
 Key, value and headers stay bytes of the fetch response until they are asked for; with a deserializer they
 are made at once, so that its error comes out of ``poll``. Does not know: batches' format, positions, the
 network.
 """
+
+cimport cython
 
 from kafkacore.record.batch cimport Record
 
@@ -16,6 +18,7 @@ _FIELDS = (
 cdef object _UNREAD = object()
 
 
+@cython.final
 cdef class ConsumerRecord:
     """A record as kafka-python names it; compares, unpacks and pickles like its named tuple.
 
@@ -154,6 +157,7 @@ cdef object _header_size(object headers):
     return sum(len(key.encode()) + (0 if value is None else len(value)) for key, value in headers)
 
 
+@cython.final
 cdef class RecordReader:
     """Hands out the records of one batch a few at a time.
 
