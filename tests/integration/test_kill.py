@@ -38,6 +38,7 @@ class Ledger:
         self.sent = 0
         self.acknowledged: dict[int, tuple[int, int]] = {}
         self.failed: dict[int, BaseException] = {}
+        self.crash: BaseException | None = None
         self.stop = threading.Event()
 
     def settled(self) -> int:
@@ -119,6 +120,14 @@ def write_with_librdkafka(servers: str, topic: str, ledger: Ledger) -> None:
     producer.flush(LIMIT_MS / 1000)
 
 
+def keep_crash(write: Callable[[str, str, Ledger], None], servers: str, topic: str, ledger: Ledger) -> None:
+    """Run ``write``; what it raises goes to the ledger, for the thread that waits for acknowledgements."""
+    try:
+        write(servers, topic, ledger)
+    except Exception as error:  # noqa: BLE001 - handed to the thread that waits
+        ledger.crash = error
+
+
 def wait_until(condition: Callable[[], bool], what: str) -> None:
     deadline = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
     while not condition():
@@ -133,6 +142,9 @@ def kill_and_start(broker: EmbeddedBroker, ledgers: list[Ledger]) -> None:
         goals = [len(ledger.acknowledged) + chance.randint(1, ACKS_PER_LIFE) for ledger in ledgers]
 
         def reached(goals: list[int] = goals) -> bool:
+            for ledger in ledgers:
+                if ledger.crash is not None:
+                    raise ledger.crash
             return all(len(one.acknowledged) >= goal for one, goal in zip(ledgers, goals, strict=True))
 
         wait_until(reached, f"acknowledgements in life {life} of the broker\n{broker.log_tail()}")
@@ -155,7 +167,7 @@ class Run:
         writers = {"kafkacore": write_with_kafkacore, "librdkafka": write_with_librdkafka}
         threads = [
             threading.Thread(
-                target=write, args=(broker.bootstrap_servers, name, self.ledgers[name]), name=name
+                target=keep_crash, args=(write, broker.bootstrap_servers, name, self.ledgers[name])
             )
             for name, write in writers.items()
         ]
