@@ -211,3 +211,21 @@ def test_closing_fails_what_is_queued(parts, node):
     parts.client.close()
     assert isinstance(future.exception(), KafkaConnectionError)
     assert parts.network.closed
+
+
+def test_failed_authentication_is_the_error_of_what_was_on_its_way(parts, node, monkeypatch):
+    error = SaslAuthenticationFailedError("expired")
+    deliver = parts.network._deliver
+
+    def with_error(request, message, disconnected):
+        monkeypatch.setattr(parts.network, "_deliver", deliver)
+        sent, request.callback = request.callback, None
+        response = deliver(request, None, True)
+        response.authentication_error = error
+        sent(response)
+        return response
+
+    monkeypatch.setattr(parts.network, "_deliver", with_error)
+    future = parts.client.send(node, MetadataRequest())
+    parts.client.poll_until(future, timer(parts))
+    assert future.exception() is error

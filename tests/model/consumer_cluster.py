@@ -326,6 +326,7 @@ class ModelNetwork:
             disconnected=disconnected,
             timed_out=False,
             version_mismatch=None,
+            authentication_error=None,
             latency_ms=1.0,
             version=version,
         )

@@ -130,7 +130,9 @@ class ConsumerNetworkClient:
     @staticmethod
     def _completed(future: RequestFuture[ClientResponse], response: ClientResponse) -> _Pending:
         error: BaseException | None = None
-        if response.disconnected:
+        if response.authentication_error is not None:
+            error = response.authentication_error
+        elif response.disconnected:
             reason = "timed out" if response.timed_out else "was lost"
             error = KafkaConnectionError(f"the request to node {response.request.node_id} {reason}")
         elif response.version_mismatch is not None:
