@@ -222,10 +222,7 @@ class LogManager:
             if topic_id is not None:
                 ids[topic] = topic_id
         return [
-            TopicState(
-                name, ids.get(name) or UUID(int=self._clock.random.getrandbits(128), version=4), count, {}
-            )
-            for name, count in counts.items()
+            TopicState(name, ids.get(name) or self._random_id(), count, {}) for name, count in counts.items()
         ]
 
     def _remove_strays(self) -> None:
@@ -242,7 +239,7 @@ class LogManager:
             if topic_id in self._deleting or self._is_empty(folder):
                 self._disk.remove_tree(folder)
                 continue
-            stray = self._aside(name, topic_id or UUID(int=self._clock.random.getrandbits(128)), STRAY_SUFFIX)
+            stray = self._aside(TopicPartition(topic_name, partition), self._random_id(), STRAY_SUFFIX)
             logger.warning("%s belongs to no topic; renamed to %s", folder, stray.name)
             self._disk.rename(folder, stray)
 
@@ -257,9 +254,13 @@ class LogManager:
                     self._disk.close(fd)
         return True
 
-    def _aside(self, name: str, topic_id: UUID, suffix: str) -> Path:
-        end = f".{topic_id.hex}{suffix}"
-        return self.data_dir / (name[: _MAX_FILE_NAME - len(end)] + end)
+    def _aside(self, topic_partition: TopicPartition, unique_id: UUID, suffix: str) -> Path:
+        """Where a partition's folder goes that is no longer one."""
+        end = f"-{topic_partition.partition}.{unique_id.hex}{suffix}"
+        return self.data_dir / (topic_partition.topic[: _MAX_FILE_NAME - len(end)] + end)
+
+    def _random_id(self) -> UUID:
+        return UUID(int=self._clock.random.getrandbits(128), version=4)
 
     # ---- Topics ---------------------------------------------------------------------------------------
 
@@ -320,8 +321,10 @@ class LogManager:
         made: list[TopicPartition] = []
         try:
             for partition in partitions:
-                made.append(TopicPartition(topic.name, partition))
-                self._open_log(topic, made[-1])
+                topic_partition = TopicPartition(topic.name, partition)
+                self._put_aside(topic_partition)
+                made.append(topic_partition)
+                self._open_log(topic, topic_partition)
             # The folders' names first: from the moment that the topic is listed they must be there.
             self._disk.fsync_dir(self.data_dir)
             self._replace_topics({**self._topics, topic.name: topic})
@@ -331,6 +334,12 @@ class LogManager:
                 if self._disk.exists(self._folder(topic_partition)):
                     self._disk.remove_tree(self._folder(topic_partition))
             raise
+
+    def _put_aside(self, topic_partition: TopicPartition) -> None:
+        """Make room for a new partition: what has its name is of a topic that could not be removed."""
+        folder = self._folder(topic_partition)
+        if self._disk.exists(folder):
+            self._disk.rename(folder, self._aside(topic_partition, self._random_id(), STRAY_SUFFIX))
 
     def _replace_topics(self, topics: Mapping[str, TopicState]) -> None:
         write_topics(self._disk, self.data_dir, topics.values(), self._deleting)
@@ -357,15 +366,26 @@ class LogManager:
             except OSError:
                 self._deleting.discard(topic.topic_id)
                 raise
-            folders = []
             for topic_partition in _partitions(topic):
                 self._drop_log(topic_partition)
                 self._offline.pop(topic_partition, None)
-                folder = self._folder(topic_partition)
-                aside = self._aside(folder.name, topic.topic_id, DELETE_SUFFIX)
+            try:
+                folders = self._rename_deleted(topic)
+            except OSError as error:
+                # It is deleted all the same; the next start removes its folders.
+                logger.warning("the folders of %s cannot be removed: %s", name, error)
+                return
+        self._flusher.schedule(lambda: self._remove_folders(topic.topic_id, folders))
+
+    def _rename_deleted(self, topic: TopicState) -> list[Path]:
+        folders = []
+        for topic_partition in _partitions(topic):
+            folder = self._folder(topic_partition)
+            if self._disk.exists(folder):
+                aside = self._aside(topic_partition, topic.topic_id, DELETE_SUFFIX)
                 self._disk.rename(folder, aside)
                 folders.append(aside)
-        self._flusher.schedule(lambda: self._remove_folders(topic.topic_id, folders))
+        return folders
 
     def _remove_folders(self, topic_id: UUID, folders: Iterable[Path]) -> None:
         for folder in folders:

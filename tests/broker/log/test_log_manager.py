@@ -1,0 +1,321 @@
+"""The data folder: topics that outlive the broker, its lock, its files, and what a start finds there."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+import threading
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from model.log_oracle import NOW_MS, TOPIC_ID, TP, batch, make_log, open_manager, read_all, the_log
+
+from kafkacore.broker.disk import Disk
+from kafkacore.broker.log import LogConfig, LogManager, TopicState
+from kafkacore.clock import Clock
+from kafkacore.errors import (
+    InvalidConfigurationError,
+    InvalidTopicError,
+    KafkaConfigurationError,
+    KafkaStorageError,
+)
+from kafkacore.structs import TimestampType, TopicPartition
+from kafkacore.testing.disk import SimulatedDisk
+
+DATA = Path("/data")
+
+
+def names(disk: SimulatedDisk) -> list[str]:
+    return [name for name in disk.listdir(DATA) if disk.is_dir(DATA / name)]
+
+
+def test_topics_outlive_the_broker() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    manager.create_topic("a.b_c-1", 3, TOPIC_ID, {"retention.ms": "-1"})
+    assert manager.topics() == {"a.b_c-1": TopicState("a.b_c-1", TOPIC_ID, 3, {"retention.ms": "-1"})}
+    topics = open_manager(disk.kill_process()).topics()
+    assert topics == {"a.b_c-1": TopicState("a.b_c-1", TOPIC_ID, 3, {"retention.ms": "-1"})}
+
+
+def test_config_of_a_topic_goes_over_the_default() -> None:
+    manager = open_manager(SimulatedDisk(), retention_ms=5, segment_bytes=99)
+    manager.create_topic("flights", 1, TOPIC_ID, {"segment.bytes": "77", "compression.type": "lz4"})
+    config = the_log(manager).config
+    assert (config.segment_bytes, config.retention_ms, config.index_interval_bytes) == (77, 5, 4096)
+
+
+def test_default_config_may_be_given_as_numbers(tmp_path: Path) -> None:
+    manager = LogManager(
+        tmp_path / "data", clock=Clock(), default_config=LogConfig(retention_ms=5), background=False
+    )
+    manager.create_topic("flights", 1, TOPIC_ID, {"message.timestamp.type": "LogAppendTime"})
+    config = the_log(manager).config
+    assert config == LogConfig(retention_ms=5, message_timestamp_type=TimestampType.LOG_APPEND_TIME)
+    manager.close()
+
+
+def test_config_that_is_no_number_is_refused_before_anything_is_made() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    with pytest.raises(
+        InvalidConfigurationError, match=r"Invalid value many for configuration segment\.bytes"
+    ):
+        manager.create_topic("flights", 1, TOPIC_ID, {"segment.bytes": "many"})
+    assert names(disk) == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../x", "a\0", "ä", "x" * 250, "a b"])
+def test_name_that_is_no_topics_becomes_no_folder(name: str) -> None:
+    disk = SimulatedDisk()
+    with pytest.raises(InvalidTopicError):
+        open_manager(disk).create_topic(name, 1, TOPIC_ID, {})
+    assert names(disk) == []
+
+
+def test_partition_that_is_not_there_is_none() -> None:
+    manager = open_manager(SimulatedDisk())
+    make_log(manager)
+    assert manager.log(TopicPartition("flights", 1)) is None
+    assert manager.log(TopicPartition("other", 0)) is None
+
+
+def test_partitions_can_be_added() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    make_log(manager)
+    manager.create_partitions("flights", 3)
+    assert open_manager(disk.kill_process()).topics()["flights"].partition_count == 3
+
+
+def test_files_of_a_partition_are_kafkas() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    make_log(manager).append(batch([b"value"]), now_ms=NOW_MS)
+    manager.close()
+    folder = DATA / "flights-0"
+    assert disk.listdir(folder) == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "00000000000000000001.snapshot",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
+    metadata = disk.read_file(folder / "partition.metadata")
+    assert metadata == b"version: 0\ntopic_id: D2tKPm0MS9WfYB1MTYpsEQ\n"
+    assert disk.read_file(folder / "leader-epoch-checkpoint") == b"0\n1\n0 0\n"
+    assert disk.read_file(DATA / "recovery-point-offset-checkpoint") == b"0\n1\nflights 0 1\n"
+    assert json.loads(disk.read_file(DATA / ".kafka_cleanshutdown")) == {"version": "0", "broker_epoch": "-1"}
+
+
+def test_deleted_topic_is_gone_at_once_and_its_files_soon() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    log = make_log(manager)
+    log.append(batch([b"value"]), now_ms=NOW_MS)
+    manager.delete_topic("flights")
+    assert manager.log(TP) is None
+    assert dict(manager.topics()) == {}
+    assert names(disk) == [f"flights-0.{TOPIC_ID.hex}-delete"]
+    with pytest.raises(KafkaStorageError, match="closed"):
+        log.append(batch([b"value"]), now_ms=NOW_MS)
+    manager.flush_dirty()
+    assert names(disk) == []
+
+
+def test_topic_of_the_same_name_begins_empty() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    make_log(manager).append(batch([b"value"]), now_ms=NOW_MS)
+    manager.delete_topic("flights")
+    manager.create_topic("flights", 1, UUID(int=5), {})
+    assert the_log(manager).log_end_offset == 0
+    assert the_log(open_manager(disk.kill_process())).log_end_offset == 0
+
+
+def test_deletion_of_a_topic_with_the_longest_name_fits_a_file_name() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    manager.create_topic("x" * 249, 2, TOPIC_ID, {})
+    manager.delete_topic("x" * 249)
+    assert [len(name) for name in names(disk)] == [255, 255]
+
+
+def test_start_finishes_a_deletion() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    make_log(manager).append(batch([b"value"]), now_ms=NOW_MS)
+    manager.delete_topic("flights")
+    disk = disk.kill_process()
+    assert names(disk) != []
+    open_manager(disk)
+    assert names(disk) == []
+
+
+def test_topic_whose_folders_could_not_be_removed_is_deleted_all_the_same() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    make_log(manager).append(batch([b"value"]), now_ms=NOW_MS)
+    disk.fault = lambda call, verb, path: (
+        OSError(errno.EIO, "planted") if verb == "rename" and path.name == "flights-0" else None
+    )
+    manager.delete_topic("flights")
+    disk.fault = lambda call, verb, path: None
+    assert names(disk) == ["flights-0"]
+    after = disk.copy()
+    open_manager(after)
+    assert names(after) == []
+    manager.create_topic("flights", 1, UUID(int=5), {})
+    assert the_log(manager).log_end_offset == 0
+
+
+def test_folder_with_records_that_no_topic_claims_is_put_aside() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    make_log(manager).append(batch([b"value"]), now_ms=NOW_MS)
+    manager.close()
+    disk.write_file(DATA / "topics.json", b'{"version": 1, "topics": [], "deleting": []}')
+    assert dict(open_manager(disk).topics()) == {}
+    (name,) = names(disk)
+    assert re.fullmatch(r"flights-0\.[0-9a-f]{32}-stray", name)
+    assert disk.read_file(DATA / name / f"{0:020d}.log")
+
+
+def test_folders_without_a_list_of_topics_are_taken_over() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    make_log(manager).append(batch([b"value"]), now_ms=NOW_MS)
+    manager.close()
+    disk.unlink(DATA / "topics.json")
+    manager = open_manager(disk)
+    assert manager.topics()["flights"] == TopicState("flights", TOPIC_ID, 1, {})
+    assert len(read_all(the_log(manager))) == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b'{"version": 2, "topics": [], "deleting": []}',
+        b'{"version": 1, "topics": [{"name": "../x", "partition_count": 1, "configs": {}, "topic_id": "0"}]}',
+        b'{"version": 1, "topics": [{"name": "x", "partition_count": 0, "configs": {}, "topic_id": "0"}]}',
+        b'{"version": 1, "topics": [{"name": "x", "partition_count": 1, "configs": 3, "topic_id": "0"}]}',
+        b'{"version": 1, "topics": [{"name": "x", "partition_count": 1, "configs": {}, "topic_id": "0"}]}',
+    ],
+)
+def test_unreadable_list_of_topics_stops_the_start_and_is_left_alone(data: bytes) -> None:
+    disk = SimulatedDisk()
+    open_manager(disk).close()
+    disk.write_file(DATA / "topics.json", data)
+    with pytest.raises(KafkaStorageError, match=r"topics\.json cannot be read"):
+        open_manager(disk)
+    assert disk.read_file(DATA / "topics.json") == data
+    assert disk.open_count == 0
+
+
+def test_second_broker_on_the_folder_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    first = LogManager(tmp_path / "data", clock=Clock(), background=False)
+    with pytest.raises(KafkaConfigurationError, match=r"another broker is using .*data; stop it, or give"):
+        LogManager(tmp_path / "data", clock=Clock(), background=False)
+    first.close()
+    LogManager(tmp_path / "data", clock=Clock(), background=False).close()
+
+
+def test_folders_and_files_are_the_owners_alone(tmp_path: Path) -> None:
+    manager = LogManager(tmp_path / "deep" / "data", clock=Clock(), background=False)
+    make_log(manager).append(batch([b"value"]), now_ms=NOW_MS)
+    manager.close()
+    seen = 0
+    for folder, _, file_names in os.walk(tmp_path / "deep"):
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+        for name in file_names:
+            assert stat.S_IMODE((Path(folder) / name).stat().st_mode) == 0o600
+            seen += 1
+    assert seen == 11
+
+
+def test_deletion_does_not_follow_links(tmp_path: Path) -> None:
+    manager = LogManager(tmp_path / "data", clock=Clock(), background=False)
+    make_log(manager)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_bytes(b"mine")
+    (tmp_path / "data" / "flights-0" / "link").symlink_to(outside)
+    manager.delete_topic("flights")
+    manager.close()
+    assert (outside / "precious").exists()
+    assert not (tmp_path / "data" / "flights-0").exists()
+
+
+def test_flusher_thread_syncs_tells_and_ends(tmp_path: Path) -> None:
+    told = threading.Event()
+    manager = LogManager(tmp_path / "data", clock=Clock())
+    threads: list[str] = []
+
+    def on_high_watermark(topic_partition: TopicPartition, high_watermark: int) -> None:
+        threads.append(threading.current_thread().name)
+        if high_watermark == 2:
+            told.set()
+
+    manager.on_high_watermark = on_high_watermark
+    log = make_log(manager)
+    log.append(batch([b"a"]), now_ms=NOW_MS)
+    log.append(batch([b"b"]), now_ms=NOW_MS)
+    assert told.wait(20)
+    assert log.high_watermark == 2
+    assert set(threads) == {"kafka-log-flusher"}
+    manager.close()
+    manager.close()
+    assert "kafka-log-flusher" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_listener_that_raises_does_not_end_the_flusher(tmp_path: Path) -> None:
+    told = threading.Event()
+    manager = LogManager(tmp_path / "data", clock=Clock())
+    log = make_log(manager)
+
+    def fail(topic_partition: TopicPartition, high_watermark: int) -> None:
+        manager.on_high_watermark = lambda tp, offset: told.set()
+        raise ValueError("planted")
+
+    manager.on_high_watermark = fail
+    log.append(batch([b"a"]), now_ms=NOW_MS)
+    while manager.on_high_watermark is fail:
+        assert not told.wait(0.001)
+    log.append(batch([b"b"]), now_ms=NOW_MS)
+    assert told.wait(20)
+    manager.close()
+
+
+def test_checkpoint_is_written_after_much_has_been_synced() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk, max_message_bytes=2**30)
+    log = make_log(manager)
+    path = DATA / "recovery-point-offset-checkpoint"
+    written = []
+    for _ in range(5):
+        log.append(batch([bytes(20 * 2**20)]), now_ms=NOW_MS)
+        manager.flush_dirty()
+        manager._on_idle()
+        written.append(disk.read_file(path))
+    assert written == [b"0\n0\n"] * 3 + [b"0\n1\nflights 0 4\n"] * 2
+
+
+def test_unknown_flush_mode_is_refused() -> None:
+    with pytest.raises(KafkaConfigurationError, match="flush=never must be ack or os"):
+        open_manager(SimulatedDisk(), flush="never")
+
+
+def test_real_disk_writes_more_buffers_than_one_call_takes(tmp_path: Path) -> None:
+    disk = Disk()
+    fd = disk.open(tmp_path / "file", create=True)
+    buffers = [b"%05d" % number for number in range(3000)]
+    disk.pwritev(fd, buffers, 10)
+    assert disk.pread(fd, 20_000, 0) == bytes(10) + b"".join(buffers)
+    disk.close(fd)
