@@ -31,7 +31,7 @@ def test_defaults_are_kafka_pythons() -> None:
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(KafkaConfigurationError, match="'bootstrap_server'; did you mean 'bootstrap_servers'"):
         resolve({}, {"bootstrap_server": "localhost"})
-    with pytest.raises(KafkaConfigurationError, match="no setting 'xyzzy'$"):
+    with pytest.raises(KafkaConfigurationError, match=r"no setting 'xyzzy'$"):
         resolve({}, {"xyzzy": 1})
 
 

@@ -1,1 +1,24 @@
-"""client."""
+"""Requests: to which node, in which version, when again. Protocol messages in, answers and a cluster's
+picture out.
+
+Does not know: records, groups, what a request is for. Kafka's ``org.apache.kafka.clients``.
+"""
+
+from kafkacore.client.api_versions import ApiVersions, NodeApiVersions
+from kafkacore.client.bootstrap import bootstrap_client
+from kafkacore.client.cluster import Cluster, PartitionMetadata
+from kafkacore.client.metadata import Metadata
+from kafkacore.client.network_client import NetworkClient
+from kafkacore.client.requests import ClientRequest, ClientResponse
+
+__all__ = [
+    "ApiVersions",
+    "ClientRequest",
+    "ClientResponse",
+    "Cluster",
+    "Metadata",
+    "NetworkClient",
+    "NodeApiVersions",
+    "PartitionMetadata",
+    "bootstrap_client",
+]

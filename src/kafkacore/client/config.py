@@ -52,6 +52,18 @@ def at_least(least: float) -> Check:
     return check
 
 
+def finite(least: float) -> Check:
+    """As :func:`at_least`, and a wait must end some time."""
+    bounded = at_least(least)
+
+    def check(name: str, value: Any) -> Any:
+        if bounded(name, value) == math.inf:
+            raise refuse(name, value, "a finite number")
+        return value
+
+    return check
+
+
 def one_of(*choices: Any) -> Check:
     def check(name: str, value: Any) -> Any:
         if value not in choices:
@@ -91,30 +103,33 @@ def not_yet(default: Any) -> Setting:
     def check(name: str, value: Any) -> Any:
         if value != default:
             raise KafkaConfigurationError(
-                f"{name}={value!r}: kafkacore does not support this yet; leave {name} out"
+                f"{name}={value!r}: kafkacore does not support this yet; leave it out"
             )
         return value
 
     return Setting(default, check)
 
 
+_LOOKUPS = one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
+_RECOVERIES = one_of("rebootstrap", "none")
+
 # fmt: off
 #: What every client has. Times in milliseconds, sizes in bytes.
 CLIENT_SETTINGS: dict[str, Setting] = {
     "bootstrap_servers":                        Setting("localhost"),
     "client_id":                                Setting("kafkacore", text_or_none),
-    "client_dns_lookup":                        Setting("use_all_dns_ips", one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),  # noqa: E501
-    "request_timeout_ms":                       Setting(30_000, at_least(1)),
-    "retry_backoff_ms":                         Setting(100, at_least(0)),
-    "retry_backoff_max_ms":                     Setting(1000, at_least(0)),  # KIP-580
-    "reconnect_backoff_ms":                     Setting(50, at_least(0)),
-    "reconnect_backoff_max_ms":                 Setting(30_000, at_least(0)),
-    "socket_connection_setup_timeout_ms":       Setting(10_000, at_least(1)),  # KIP-601
-    "socket_connection_setup_timeout_max_ms":   Setting(30_000, at_least(1)),
+    "client_dns_lookup":                        Setting("use_all_dns_ips", _LOOKUPS),
+    "request_timeout_ms":                       Setting(30_000, finite(1)),
+    "retry_backoff_ms":                         Setting(100, finite(0)),
+    "retry_backoff_max_ms":                     Setting(1000, finite(0)),  # KIP-580
+    "reconnect_backoff_ms":                     Setting(50, finite(0)),
+    "reconnect_backoff_max_ms":                 Setting(30_000, finite(0)),
+    "socket_connection_setup_timeout_ms":       Setting(10_000, finite(1)),  # KIP-601
+    "socket_connection_setup_timeout_max_ms":   Setting(30_000, finite(1)),
     "connections_max_idle_ms":                  Setting(540_000, at_least(0)),
     "max_in_flight_requests_per_connection":    Setting(5, at_least(1)),
-    "metadata_max_age_ms":                      Setting(300_000, at_least(0)),
-    "metadata_recovery_strategy":               Setting("rebootstrap", one_of("rebootstrap", "none")),  # KIP-899
+    "metadata_max_age_ms":                      Setting(300_000, finite(0)),
+    "metadata_recovery_strategy":               Setting("rebootstrap", _RECOVERIES),  # KIP-899
     "metadata_recovery_rebootstrap_trigger_ms": Setting(300_000, at_least(0)),
     "bootstrap_timeout_ms":                     Setting(30_000, at_least(0)),
     "receive_message_max_bytes":                Setting(100_000_000, at_least(1)),
@@ -182,7 +197,6 @@ def resolve(own: Mapping[str, Setting | Any], given: Mapping[str, Any]) -> dict[
     for name, value in given.items():
         check = table[name].check
         config[name] = value if check is None else _checked(name, value, check)
-    _check_together(config)
     return config
 
 
@@ -201,16 +215,6 @@ def _unknown(names: list[str], table: Mapping[str, Setting]) -> str:
         near = difflib.get_close_matches(name, table, n=1)
         sentences.append(f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     return ". ".join(sentences)
-
-
-def _check_together(config: Mapping[str, Any]) -> None:
-    for base, ceiling in [
-        ("retry_backoff_ms", "retry_backoff_max_ms"),
-        ("reconnect_backoff_ms", "reconnect_backoff_max_ms"),
-        ("socket_connection_setup_timeout_ms", "socket_connection_setup_timeout_max_ms"),
-    ]:
-        if config[ceiling] == math.inf:
-            raise refuse(ceiling, config[ceiling], "a finite number")
 
 
 def redacted(config: Mapping[str, Any]) -> dict[str, Any]:

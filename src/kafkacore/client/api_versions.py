@@ -1,0 +1,110 @@
+"""Which version of a request a broker understands. (Kafka's ``NodeApiVersions`` and ``ApiVersions``.)"""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from kafkacore.errors import UnsupportedVersionError
+from kafkacore.protocol import ApiKey, RequestMessage
+from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+#: Since when a broker answers a client over its quota at once and leaves the waiting to the client (KIP-219);
+# older : versions have waited themselves. From Kafka's ``shouldClientThrottle``; absent: never.
+# fmt: off
+THROTTLED_FROM_VERSION: dict[ApiKey, int] = {
+    ApiKey.PRODUCE: 6, ApiKey.FETCH: 8, ApiKey.LIST_OFFSETS: 3, ApiKey.METADATA: 6, ApiKey.OFFSET_COMMIT: 4,
+    ApiKey.OFFSET_FETCH: 4, ApiKey.FIND_COORDINATOR: 2, ApiKey.JOIN_GROUP: 3, ApiKey.HEARTBEAT: 2,
+    ApiKey.LEAVE_GROUP: 2, ApiKey.SYNC_GROUP: 2, ApiKey.DESCRIBE_GROUPS: 2, ApiKey.LIST_GROUPS: 2,
+    ApiKey.API_VERSIONS: 2, ApiKey.CREATE_TOPICS: 3, ApiKey.DELETE_TOPICS: 2, ApiKey.DELETE_RECORDS: 1,
+    ApiKey.INIT_PRODUCER_ID: 1, ApiKey.ADD_PARTITIONS_TO_TXN: 1, ApiKey.ADD_OFFSETS_TO_TXN: 1,
+    ApiKey.END_TXN: 1, ApiKey.TXN_OFFSET_COMMIT: 1,
+    ApiKey.DESCRIBE_ACLS: 1, ApiKey.CREATE_ACLS: 1, ApiKey.DELETE_ACLS: 1,
+    ApiKey.DESCRIBE_CONFIGS: 2, ApiKey.ALTER_CONFIGS: 1, ApiKey.ALTER_REPLICA_LOG_DIRS: 1,
+    ApiKey.DESCRIBE_LOG_DIRS: 1, ApiKey.CREATE_PARTITIONS: 1, ApiKey.CREATE_DELEGATION_TOKEN: 1,
+    ApiKey.RENEW_DELEGATION_TOKEN: 1, ApiKey.EXPIRE_DELEGATION_TOKEN: 1, ApiKey.DESCRIBE_DELEGATION_TOKEN: 1,
+    ApiKey.DELETE_GROUPS: 1, ApiKey.ELECT_LEADERS: 0, ApiKey.INCREMENTAL_ALTER_CONFIGS: 0,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: 0, ApiKey.LIST_PARTITION_REASSIGNMENTS: 0, ApiKey.OFFSET_DELETE: 0,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: 0, ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 0,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: 0,
+}
+# fmt: on
+
+
+def should_client_throttle(api_key: ApiKey, version: int) -> bool:
+    """Whether the client has to keep the throttle time of an answer in this version itself."""
+    return version >= THROTTLED_FROM_VERSION.get(api_key, 1 << 15)
+
+
+def api_versions_request(request_version: int) -> ApiVersionsRequest:
+    """The question that comes first on every connection; since version 3 it says who asks (KIP-511)."""
+    if request_version < 3:
+        return ApiVersionsRequest()
+    try:
+        ours = version("kafkacore")
+    except PackageNotFoundError:
+        ours = "unknown"
+    # The broker closes the connection of a client whose version has other characters than these.
+    ours = re.sub(r"[^a-zA-Z0-9.-]", ".", ours).strip(".-") or "unknown"
+    return ApiVersionsRequest(client_software_name="kafkacore", client_software_version=ours)
+
+
+class NodeApiVersions:
+    """What one broker has said it speaks.
+
+    Parameters
+    ----------
+    response:
+        Its answer to ApiVersions.
+    """
+
+    def __init__(self, response: ApiVersionsResponse) -> None:
+        self._ranges = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+
+    def supported_range(self, api_key: ApiKey) -> tuple[int, int] | None:
+        """Oldest and newest version, or ``None``."""
+        return self._ranges.get(api_key)
+
+    def latest_usable_version(
+        self, request: type[RequestMessage[Any]], max_version: int | None = None
+    ) -> int:
+        """The newest version that both sides know.
+
+        Raises
+        ------
+        UnsupportedVersionError
+            When there is none.
+        """
+        newest = request.MAX_VERSION if max_version is None else min(request.MAX_VERSION, max_version)
+        theirs = self._ranges.get(request.API_KEY)
+        if theirs is None:
+            raise UnsupportedVersionError(f"the broker does not know {request.NAME}")
+        version = min(newest, theirs[1])
+        if version < max(request.MIN_VERSION, theirs[0]):
+            raise UnsupportedVersionError(
+                f"the broker speaks {request.NAME} in versions {theirs[0]} to {theirs[1]}, "
+                f"needed is one from {request.MIN_VERSION} to {newest}"
+            )
+        return version
+
+
+class ApiVersions:
+    """The same for all brokers that are connected now."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[int, NodeApiVersions] = {}
+
+    def update(self, node_id: int, versions: NodeApiVersions) -> None:
+        self._by_node[node_id] = versions
+
+    def remove(self, node_id: int) -> None:
+        self._by_node.pop(node_id, None)
+
+    def get(self, node_id: int) -> NodeApiVersions | None:
+        return self._by_node.get(node_id)
+
+    def rename(self, node_id: int, new_node_id: int) -> None:
+        versions = self._by_node.pop(node_id, None)
+        if versions is not None:
+            self._by_node[new_node_id] = versions

@@ -1,0 +1,92 @@
+"""A client out of its settings: Selector, Metadata and NetworkClient, put together. No connection is made
+yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from kafkacore.client.addresses import (
+    Resolver,
+    bootstrap_nodes,
+    canonical_hosts,
+    parse_bootstrap_servers,
+    resolve_host,
+)
+from kafkacore.client.metadata import Metadata
+from kafkacore.client.network_client import NetworkClient
+from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.network import Selectable, Selector
+
+
+def bootstrap_client(
+    config: Mapping[str, Any],
+    clock: Clock = SYSTEM_CLOCK,
+    *,
+    topic_expiry_ms: float | None = None,
+    selector: Selectable | None = None,
+    resolver: Resolver = resolve_host,
+) -> tuple[NetworkClient, Metadata]:
+    """The network side of a producer, a consumer or an admin client.
+
+    Parameters
+    ----------
+    config:
+        Of :func:`kafkacore.client.config.resolve`.
+    topic_expiry_ms:
+        A topic that has not been named for longer is not asked about any more (producers); ``None`` for
+        never.
+    selector, resolver:
+        In place of real sockets and DNS.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        When ``bootstrap_servers`` names no broker.
+    """
+    servers = parse_bootstrap_servers(config["bootstrap_servers"])
+    if config["client_dns_lookup"] == "resolve_canonical_bootstrap_servers_only":
+        try:
+            servers = canonical_hosts(servers)
+        except OSError as error:
+            raise KafkaConfigurationError(
+                f"bootstrap_servers={config['bootstrap_servers']!r}: no address found ({error})"
+            ) from error
+    metadata = Metadata(
+        clock,
+        refresh_backoff_ms=config["retry_backoff_ms"],
+        refresh_backoff_max_ms=config["retry_backoff_max_ms"],
+        metadata_max_age_ms=config["metadata_max_age_ms"],
+        topic_expiry_ms=topic_expiry_ms,
+        allow_auto_topic_creation=config.get("allow_auto_create_topics", True),
+    )
+    metadata.bootstrap(bootstrap_nodes(servers))
+    idle_ms = config["connections_max_idle_ms"]
+    rebootstraps = config["metadata_recovery_strategy"] == "rebootstrap"
+    client = NetworkClient(
+        selector
+        or Selector(
+            clock,
+            max_receive_size=config["receive_message_max_bytes"],
+            connections_max_idle_ms=None if idle_ms == math.inf else idle_ms,
+        ),
+        metadata,
+        clock=clock,
+        client_id=config["client_id"],
+        max_in_flight_requests_per_connection=config["max_in_flight_requests_per_connection"],
+        reconnect_backoff_ms=config["reconnect_backoff_ms"],
+        reconnect_backoff_max_ms=config["reconnect_backoff_max_ms"],
+        send_buffer_bytes=config["send_buffer_bytes"],
+        receive_buffer_bytes=config["receive_buffer_bytes"],
+        request_timeout_ms=config["request_timeout_ms"],
+        connection_setup_timeout_ms=config["socket_connection_setup_timeout_ms"],
+        connection_setup_timeout_max_ms=config["socket_connection_setup_timeout_max_ms"],
+        rebootstrap_trigger_ms=config["metadata_recovery_rebootstrap_trigger_ms"]
+        if rebootstraps
+        else math.inf,
+        resolver=resolver,
+    )
+    return client, metadata

@@ -1,0 +1,171 @@
+"""What is known of a cluster at one moment: nodes, topics, partitions and their leaders. (Kafka's
+``Cluster``.)
+
+Never changes once made, so that any thread may read it. Does not know: how old it is, where it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+from uuid import UUID
+
+from kafkacore.errors import BrokerResponseError
+from kafkacore.structs import Node, TopicPartition
+
+NO_NODE_ID = -1
+
+
+class PartitionMetadata(NamedTuple):
+    """A partition. Node ids are as the broker gave them: a leader need not be among the cluster's nodes.
+
+    Attributes
+    ----------
+    leader_id, leader_epoch:
+        -1 when there is none, or the broker does not tell reliably.
+    """
+
+    topic_partition: TopicPartition
+    leader_id: int = NO_NODE_ID
+    leader_epoch: int = -1
+    replica_ids: tuple[int, ...] = ()
+    in_sync_replica_ids: tuple[int, ...] = ()
+    offline_replica_ids: tuple[int, ...] = ()
+    error_code: int = 0
+
+
+class Cluster:
+    """A snapshot.
+
+    Parameters
+    ----------
+    nodes:
+        Of the cluster; before it is known, the bootstrap addresses with ids below 0.
+    partitions:
+        By topic, in any order.
+    topic_errors:
+        Of topics that were asked for and have no partitions to tell.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str | None = None,
+        nodes: Iterable[Node] = (),
+        partitions: Mapping[str, Iterable[PartitionMetadata]] | None = None,
+        *,
+        topic_ids: Mapping[str, UUID] | None = None,
+        topic_errors: Mapping[str, BrokerResponseError] | None = None,
+        internal_topics: Iterable[str] = (),
+        controller_id: int = NO_NODE_ID,
+        is_bootstrap: bool = False,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.nodes: tuple[Node, ...] = tuple(nodes)
+        self.internal_topics = frozenset(internal_topics)
+        self.controller_id = controller_id
+        #: Nobody has answered yet; ``nodes`` are the addresses that the user gave.
+        self.is_bootstrap = is_bootstrap
+        self._nodes_by_id = {node.node_id: node for node in self.nodes}
+        self._partitions = {
+            partition.topic_partition: partition for each in (partitions or {}).values() for partition in each
+        }
+        self._by_topic = {
+            topic: tuple(sorted(partition.topic_partition.partition for partition in each))
+            for topic, each in (partitions or {}).items()
+        }
+        self._available = {
+            topic: tuple(
+                partition
+                for partition in each
+                if self.leader_for(TopicPartition(topic, partition)) is not None
+            )
+            for topic, each in self._by_topic.items()
+        }
+        self._topic_ids = dict(topic_ids or {})
+        self._topic_names = {topic_id: topic for topic, topic_id in self._topic_ids.items()}
+        self._topic_errors = dict(topic_errors or {})
+
+    @classmethod
+    def bootstrap(cls, nodes: Iterable[Node]) -> Cluster:
+        """All that is known before the first answer."""
+        return cls(nodes=nodes, is_bootstrap=True)
+
+    # ---- Nodes ---------------------------------------------------------------------------------------------
+
+    def node_by_id(self, node_id: int) -> Node | None:
+        return self._nodes_by_id.get(node_id)
+
+    @property
+    def controller(self) -> Node | None:
+        return self._nodes_by_id.get(self.controller_id)
+
+    # ---- Topics --------------------------------------------------------------------------------------------
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Topics that have partitions."""
+        return frozenset(self._by_topic)
+
+    def partitions_for_topic(self, topic: str) -> tuple[int, ...] | None:
+        """Partition numbers, rising; ``None`` if the topic is not known."""
+        return self._by_topic.get(topic)
+
+    def available_partitions(self, topic: str) -> tuple[int, ...]:
+        """Those that have a leader."""
+        return self._available.get(topic, ())
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """``None`` if the topic or its id is not known."""
+        return self._topic_ids.get(topic)
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return self._topic_names.get(topic_id)
+
+    @property
+    def topic_ids(self) -> Mapping[str, UUID]:
+        return MappingProxyType(self._topic_ids)
+
+    def topic_error(self, topic: str) -> BrokerResponseError | None:
+        """Why the broker told nothing of a topic that it was asked about."""
+        return self._topic_errors.get(topic)
+
+    @property
+    def topic_errors(self) -> Mapping[str, BrokerResponseError]:
+        return MappingProxyType(self._topic_errors)
+
+    # ---- Partitions ----------------------------------------------------------------------------------------
+
+    def partition(self, tp: TopicPartition) -> PartitionMetadata | None:
+        return self._partitions.get(tp)
+
+    def leader_for(self, tp: TopicPartition) -> Node | None:
+        """``None`` without a leader, and if the leader is not among the nodes."""
+        partition = self._partitions.get(tp)
+        return None if partition is None else self._nodes_by_id.get(partition.leader_id)
+
+    def leader_epoch(self, tp: TopicPartition) -> int | None:
+        """``None`` if it is not known."""
+        partition = self._partitions.get(tp)
+        return None if partition is None or partition.leader_epoch < 0 else partition.leader_epoch
+
+    def replicas(self, tp: TopicPartition) -> tuple[Node, ...]:
+        """Those that are not offline and that are among the nodes."""
+        partition = self._partitions.get(tp)
+        if partition is None:
+            return ()
+        online = (each for each in partition.replica_ids if each not in partition.offline_replica_ids)
+        return tuple(self._nodes_by_id[each] for each in online if each in self._nodes_by_id)
+
+    def same_as(self, other: Cluster) -> bool:
+        """Whether a client could not tell the two apart."""
+        return (
+            self.nodes == other.nodes
+            and self._partitions == other._partitions
+            and self._topic_ids == other._topic_ids
+            and {topic: error.errno for topic, error in self._topic_errors.items()}
+            == {topic: error.errno for topic, error in other._topic_errors.items()}
+        )
+
+    def __repr__(self) -> str:
+        return f"Cluster({self.cluster_id!r}, {len(self.nodes)} nodes, {len(self._by_topic)} topics)"

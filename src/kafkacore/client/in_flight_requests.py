@@ -1,0 +1,87 @@
+"""Requests that have been sent and not answered, by node, in the order of sending. (Kafka's
+``InFlightRequests``.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from kafkacore.client.requests import ClientRequest
+
+
+class InFlightRequests:
+    """A queue a node: a broker answers in the order of the requests.
+
+    Parameters
+    ----------
+    max_in_flight:
+        Requests on one connection that wait for their answers.
+    """
+
+    def __init__(self, max_in_flight: int) -> None:
+        self._max_in_flight = max_in_flight
+        self._by_node: dict[int, deque[ClientRequest]] = {}
+        self._count = 0
+
+    def add(self, request: ClientRequest) -> None:
+        self._by_node.setdefault(request.node_id, deque()).append(request)
+        self._count += 1
+
+    def oldest(self, node_id: int) -> ClientRequest | None:
+        """The request that the next answer must be to; ``None`` if nothing was asked."""
+        queue = self._by_node.get(node_id)
+        return queue[0] if queue else None
+
+    def complete_next(self, node_id: int) -> ClientRequest:
+        """Take out the oldest."""
+        self._count -= 1
+        return self._by_node[node_id].popleft()
+
+    def last_sent(self, node_id: int) -> ClientRequest | None:
+        queue = self._by_node.get(node_id)
+        return queue[-1] if queue else None
+
+    def complete_last_sent(self, node_id: int) -> ClientRequest:
+        """Take out the youngest; it wants no answer."""
+        self._count -= 1
+        return self._by_node[node_id].pop()
+
+    def can_send_more(self, node_id: int) -> bool:
+        """Whether the last request has been written whole and one more may wait for its answer."""
+        queue = self._by_node.get(node_id)
+        if not queue:
+            return True
+        last = queue[-1].send
+        return len(queue) < self._max_in_flight and (last is None or last.is_completed)
+
+    def count(self, node_id: int | None = None) -> int:
+        """Requests on their way to one node, or to all."""
+        return self._count if node_id is None else len(self._by_node.get(node_id, ()))
+
+    def clear(self, node_id: int) -> list[ClientRequest]:
+        """Take out all of a node, in the order of sending."""
+        cleared = list(self._by_node.pop(node_id, ()))
+        self._count -= len(cleared)
+        return cleared
+
+    def rename(self, node_id: int, new_node_id: int) -> None:
+        """The connection of one node turns out to be another's, which has none of its own."""
+        queue = self._by_node.pop(node_id, None)
+        if queue:
+            assert not self._by_node.get(new_node_id)
+            self._by_node[new_node_id] = queue
+
+    def nodes_with_expired_requests(self, now_ms: float) -> list[int]:
+        """Nodes that owe an answer for longer than their request allows."""
+        return [
+            node_id
+            for node_id, queue in self._by_node.items()
+            if any(request.deadline_ms <= now_ms for request in queue)
+        ]
+
+    def next_deadline_ms(self) -> float:
+        """When the next request expires; :data:`math.inf` if none is on its way."""
+        return min(
+            (request.deadline_ms for queue in self._by_node.values() for request in queue), default=math.inf
+        )

@@ -1,0 +1,435 @@
+"""What a client knows of its cluster, when it has to ask again, and who waits for it. For any thread.
+
+Answers in, snapshots (:class:`Cluster`) out. Does not know: connections, requests in flight. Source of the
+behaviour: Kafka's ``Metadata``, ``ProducerMetadata`` and ``ConsumerMetadata``.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from threading import Condition
+from typing import NamedTuple
+
+from kafkacore.client.cluster import Cluster, PartitionMetadata
+from kafkacore.client.exponential_backoff import ExponentialBackoff
+from kafkacore.client.metadata_merge import MetadataMerge
+from kafkacore.clock import Clock
+from kafkacore.errors import (
+    BrokerResponseError,
+    IllegalStateError,
+    InvalidTopicError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+)
+from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
+from kafkacore.structs import Node, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class MetadataRequestAndVersion(NamedTuple):
+    """A request for metadata, and what has to come back with its answer."""
+
+    request: MetadataRequest
+    request_version: int
+    is_partial: bool
+
+
+class Metadata:
+    """The cluster as this client sees it.
+
+    Parameters
+    ----------
+    clock:
+        For waiting threads, and for the jitter of back-offs.
+    refresh_backoff_ms, refresh_backoff_max_ms:
+        Between two requests, growing while they fail or tell nothing new; milliseconds.
+    metadata_max_age_ms:
+        After which all is asked anew though nothing is known to be wrong.
+    topic_expiry_ms:
+        A topic that :meth:`add_topic` has not named for longer is dropped (producers); ``None`` for never.
+    allow_auto_topic_creation:
+        Whether asking for a topic may create it.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        refresh_backoff_ms: float = 100.0,
+        refresh_backoff_max_ms: float = 1000.0,
+        metadata_max_age_ms: float = 300_000.0,
+        topic_expiry_ms: float | None = None,
+        allow_auto_topic_creation: bool = True,
+    ) -> None:
+        self._clock = clock
+        self._backoff = ExponentialBackoff(clock, refresh_backoff_ms, refresh_backoff_max_ms)
+        self._max_age_ms = metadata_max_age_ms
+        self._topic_expiry_ms = topic_expiry_ms
+        self._allow_auto_topic_creation = allow_auto_topic_creation
+        self._condition = Condition()
+        self._cluster = Cluster()
+        self._bootstrap = self._cluster
+        self._seen_epochs: dict[TopicPartition, int] = {}
+        #: Topic → when it was last named.
+        self._topics: dict[str, float] = {}
+        self._new_topics: set[str] = set()
+        self._need_all_topics = False
+        self._need_full_update = False
+        self._need_partial_update = False
+        self._request_version = 0
+        self._full_request_version = 0
+        self._update_version = 0
+        self._last_refresh_ms = -math.inf
+        self._last_full_update_ms = -math.inf
+        self._attempts = 0
+        self._equivalent_responses = 0
+        self._backoff_ms = 0.0
+        self._fatal_error: KafkaError | None = None
+        self._topic_problem: KafkaError | None = None
+        self._is_closed = False
+
+    # ---- Topics --------------------------------------------------------------------------------------------
+
+    def add_topic(self, topic: str) -> None:
+        """Take ``topic`` among those that are followed; a new one is asked about at once. From any thread."""
+        with self._condition:
+            known = topic in self._topics
+            self._topics[topic] = self._clock.monotonic_ms()
+            if not known:
+                self._new_topics.add(topic)
+                self._want_partial_update()
+
+    def set_topics(self, topics: Iterable[str]) -> None:
+        """Follow exactly these topics. From any thread."""
+        with self._condition:
+            wanted = set(topics)
+            new = wanted - self._topics.keys()
+            now_ms = self._clock.monotonic_ms()
+            self._topics = {topic: self._topics.get(topic, now_ms) for topic in wanted}
+            self._new_topics = (self._new_topics & wanted) | new
+            self._need_all_topics = False
+            if new:
+                self._want_partial_update()
+
+    def set_need_all_topics(self, needed: bool) -> None:
+        """Follow every topic that this client may see, or only those named again. From any thread."""
+        with self._condition:
+            if needed and not self._need_all_topics:
+                self._need_all_topics = True
+                self._last_refresh_ms = -math.inf
+                self._want_full_update()
+            self._need_all_topics = needed
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that are followed by name."""
+        with self._condition:
+            return frozenset(self._topics)
+
+    # ---- Asking --------------------------------------------------------------------------------------------
+
+    def request_update(self, *, reset_equivalent_backoff: bool = False) -> int:
+        """Have all asked anew, as soon as the back-off allows. From any thread.
+
+        Parameters
+        ----------
+        reset_equivalent_backoff:
+            There is a new reason: forget that the last answers told nothing new.
+
+        Returns
+        -------
+        int
+            The version that :meth:`wait_for_update` has to wait past.
+        """
+        with self._condition:
+            if reset_equivalent_backoff:
+                self._equivalent_responses = 0
+                self._next_backoff()
+            self._want_full_update()
+            return self._update_version
+
+    @property
+    def update_requested(self) -> bool:
+        with self._condition:
+            return self._need_full_update or self._need_partial_update
+
+    def time_to_next_update(self, now_ms: float) -> float:
+        """Milliseconds until there is something to ask; 0 for now."""
+        with self._condition:
+            wanted = self._need_full_update or self._need_partial_update
+            expires_ms = 0.0 if wanted else self._last_full_update_ms + self._max_age_ms - now_ms
+            allowed_ms = self._last_refresh_ms + self._backoff_ms - now_ms
+            return max(expires_ms, allowed_ms, 0.0)
+
+    def new_metadata_request(self, now_ms: float) -> MetadataRequestAndVersion:
+        """The request to send now: about the new topics only, if that will do."""
+        with self._condition:
+            is_fresh = self._last_full_update_ms + self._max_age_ms > now_ms
+            if not is_fresh:
+                # Asked for its age, not because something is missing: that it is as it was is no reason to
+                # wait.
+                self._equivalent_responses = 0
+            is_partial = self._need_partial_update and not self._need_full_update and is_fresh
+            if is_partial:
+                topics = sorted(self._new_topics)
+            elif self._need_all_topics:
+                topics = None
+            else:
+                self._drop_expired_topics(now_ms)
+                topics = sorted(self._topics)
+            request = MetadataRequest(
+                topics=None
+                if topics is None
+                else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
+                allow_auto_topic_creation=self._allow_auto_topic_creation,
+            )
+            return MetadataRequestAndVersion(request, self._request_version, is_partial)
+
+    # ---- Answers -------------------------------------------------------------------------------------------
+
+    def bootstrap(self, nodes: Iterable[Node]) -> None:
+        """Begin with the addresses that the user gave."""
+        with self._condition:
+            self._bootstrap = Cluster.bootstrap(nodes)
+            self._cluster = self._bootstrap
+            self._want_full_update()
+            self._update_version += 1
+
+    def rebootstrap(self) -> None:
+        """Forget the nodes, of which none can be reached, and begin again (KIP-899)."""
+        with self._condition:
+            self._cluster = self._bootstrap
+            self._seen_epochs.clear()
+            self._last_refresh_ms = -math.inf
+            self._want_full_update()
+
+    def update(
+        self,
+        request_version: int,
+        response: MetadataResponse,
+        is_partial: bool,
+        now_ms: float,
+        response_version: int = MetadataResponse.MAX_VERSION,
+    ) -> None:
+        """Work an answer in and wake who waits.
+
+        Parameters
+        ----------
+        request_version, is_partial:
+            Of :meth:`new_metadata_request`.
+        response_version:
+            In which the answer was written.
+
+        Raises
+        ------
+        IllegalStateError
+            After :meth:`close`.
+        """
+        with self._condition:
+            if self._is_closed:
+                raise IllegalStateError("this Metadata is closed; nobody reads its updates")
+            # What was asked for while this answer was on its way is not in it.
+            self._need_partial_update = request_version < self._request_version
+            if not is_partial:
+                self._need_full_update = request_version < self._full_request_version
+                self._last_full_update_ms = now_ms
+            self._last_refresh_ms = now_ms
+            self._attempts = 0
+            self._update_version += 1
+            self._new_topics -= {topic.name for topic in response.topics if topic.name is not None}
+            merge = MetadataMerge(self._cluster, self._seen_epochs, self._retains_topic)
+            cluster = merge.merge(response, response_version, is_partial)
+            self._equivalent_responses = (
+                self._equivalent_responses + 1 if cluster.same_as(self._cluster) else 0
+            )
+            if merge.is_incomplete:
+                self._want_full_update()
+            self._cluster = cluster
+            self._forget_epochs()
+            self._next_backoff()
+            self._fatal_error = None
+            self._topic_problem = _topic_problem(cluster.topic_errors)
+            self._condition.notify_all()
+        logger.debug("metadata version %d: %r", self._update_version, cluster)
+
+    def failed_update(self, now_ms: float) -> None:
+        """No answer, or an empty one; the next try waits longer."""
+        with self._condition:
+            self._last_refresh_ms = now_ms
+            self._attempts += 1
+            self._next_backoff()
+            self._fatal_error = None
+
+    def fatal_error(self, error: KafkaError) -> None:
+        """Asking again cannot help. Raised once, to who waits or asks next."""
+        with self._condition:
+            self._fatal_error = error
+            self._condition.notify_all()
+
+    def maybe_raise_any_error(self) -> None:
+        """Raise what the cluster holds against us, once: a topic that is invalid or forbidden, a fatal
+        error.
+        """
+        with self._condition:
+            error = self._fatal_error or self._topic_problem
+            self._fatal_error = self._topic_problem = None
+        if error is not None:
+            raise error
+
+    def update_partition_leadership(
+        self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
+    ) -> set[TopicPartition]:
+        """Take over the leaders that a broker hinted at beside an error (KIP-951).
+
+        Parameters
+        ----------
+        leaders:
+            Leader id and leader epoch by partition.
+        nodes:
+            Where these leaders listen.
+
+        Returns
+        -------
+        set of TopicPartition
+            Those whose leader is newer than what was known.
+        """
+        with self._condition:
+            last = self._cluster
+            merged = {node.node_id: node for node in last.nodes} | {node.node_id: node for node in nodes}
+            changed: dict[TopicPartition, PartitionMetadata] = {}
+            for tp, (leader_id, leader_epoch) in leaders.items():
+                known = last.partition(tp)
+                if known is None or leader_id not in merged or leader_epoch <= self._seen_epochs.get(tp, -1):
+                    continue
+                changed[tp] = known._replace(leader_id=leader_id, leader_epoch=leader_epoch, error_code=0)
+                self._seen_epochs[tp] = leader_epoch
+            if changed:
+                self._cluster = _with_leaders(last, merged.values(), changed)
+                self._update_version += 1
+                self._condition.notify_all()
+            return set(changed)
+
+    # ---- Reading and waiting -------------------------------------------------------------------------------
+
+    def fetch(self) -> Cluster:
+        """The newest snapshot. From any thread."""
+        # One reference, read at once: never half of an update.
+        return self._cluster
+
+    @property
+    def bootstrap_nodes(self) -> tuple[Node, ...]:
+        """The addresses that the user gave, with ids below 0."""
+        return self._bootstrap.nodes
+
+    @property
+    def update_version(self) -> int:
+        """Grows with every update."""
+        return self._update_version
+
+    def wait_for_update(self, version: int, timeout_ms: float) -> bool:
+        """Wait until there is a newer update than ``version``. From a thread that does not poll the network.
+
+        Returns
+        -------
+        bool
+            ``False`` when the time was up before.
+
+        Raises
+        ------
+        IllegalStateError
+            When the client has been closed meanwhile.
+        KafkaError
+            A fatal error.
+        """
+        with self._condition:
+            done = self._clock.wait_for(
+                self._condition,
+                lambda: self._update_version > version or self._fatal_error is not None or self._is_closed,
+                timeout_ms,
+            )
+            if self._is_closed:
+                raise IllegalStateError("the client was closed while waiting for metadata")
+            if self._fatal_error is not None:
+                error, self._fatal_error = self._fatal_error, None
+                raise error
+            return done
+
+    def close(self) -> None:
+        """No more updates; who waits is woken."""
+        with self._condition:
+            self._is_closed = True
+            self._condition.notify_all()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    # ---- The parts -----------------------------------------------------------------------------------------
+
+    def _want_full_update(self) -> None:
+        self._need_full_update = True
+        self._request_version += 1
+        self._full_request_version = self._request_version
+
+    def _want_partial_update(self) -> None:
+        # A new topic is no repetition: the back-off is for asking the same again.
+        self._last_refresh_ms = -math.inf
+        self._need_partial_update = True
+        self._equivalent_responses = 0
+        self._request_version += 1
+
+    def _next_backoff(self) -> None:
+        """Draw the wait before the next request once, so that it does not change each time it is looked
+        at.
+        """
+        tries = max(self._attempts, self._equivalent_responses)
+        self._backoff_ms = self._backoff.backoff_ms(max(tries - 1, 0))
+
+    def _retains_topic(self, topic: str) -> bool:
+        return self._need_all_topics or topic in self._topics
+
+    def _drop_expired_topics(self, now_ms: float) -> None:
+        if self._topic_expiry_ms is not None:
+            oldest_ms = now_ms - self._topic_expiry_ms
+            self._topics = {topic: at_ms for topic, at_ms in self._topics.items() if at_ms >= oldest_ms}
+
+    def _forget_epochs(self) -> None:
+        """Of topics that are not followed any more."""
+        gone = [tp for tp in self._seen_epochs if not self._retains_topic(tp.topic)]
+        for tp in gone:
+            del self._seen_epochs[tp]
+
+
+def _topic_problem(errors: Mapping[str, BrokerResponseError]) -> KafkaError | None:
+    for kind, what in [
+        (TopicAuthorizationFailedError, "not allowed to see the topics"),
+        (InvalidTopicError, "invalid topic names"),
+    ]:
+        topics = sorted(topic for topic, error in errors.items() if isinstance(error, kind))
+        if topics:
+            return kind(f"{what} {', '.join(map(repr, topics))}")
+    return None
+
+
+def _with_leaders(
+    last: Cluster, nodes: Iterable[Node], changed: Mapping[TopicPartition, PartitionMetadata]
+) -> Cluster:
+    partitions: dict[str, list[PartitionMetadata]] = {}
+    for topic in last.topics:
+        for number in last.partitions_for_topic(topic) or ():
+            tp = TopicPartition(topic, number)
+            known = changed.get(tp) or last.partition(tp)
+            assert known is not None
+            partitions.setdefault(topic, []).append(known)
+    return Cluster(
+        last.cluster_id,
+        nodes,
+        partitions,
+        topic_ids=last.topic_ids,
+        topic_errors=last.topic_errors,
+        internal_topics=last.internal_topics,
+        controller_id=last.controller_id,
+    )

@@ -1,0 +1,141 @@
+"""The next snapshot out of the last one and an answer. Does not know: when to ask, who waits.
+
+Source of the behaviour: Kafka's ``Metadata.handleMetadataResponse`` and ``updateLatestMetadata``,
+``MetadataSnapshot``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from kafkacore.client.cluster import Cluster, PartitionMetadata
+from kafkacore.errors import BrokerResponseError, InvalidMetadataError, for_code
+from kafkacore.protocol import ZERO_UUID
+from kafkacore.protocol.generated.metadata import MetadataResponse
+from kafkacore.structs import Node, TopicPartition
+
+#: Before, a broker could answer with an epoch that it had not got from the controller (KAFKA-9212).
+RELIABLE_LEADER_EPOCHS_FROM = 9
+
+
+class MetadataMerge:
+    """One answer being worked in.
+
+    Parameters
+    ----------
+    last:
+        The snapshot before.
+    seen_epochs:
+        The newest leader epoch of each partition; changed.
+    retains:
+        Whether a topic is still wanted.
+    """
+
+    def __init__(
+        self,
+        last: Cluster,
+        seen_epochs: dict[TopicPartition, int],
+        retains: Callable[[str], bool],
+    ) -> None:
+        self._last = last
+        self._seen_epochs = seen_epochs
+        self._retains = retains
+        self._partitions: dict[str, list[PartitionMetadata]] = {}
+        self._topic_ids: dict[str, UUID] = {}
+        self._topic_errors: dict[str, BrokerResponseError] = {}
+        self._internal_topics: set[str] = set()
+        #: A leader is missing or on its way: ask again.
+        self.is_incomplete = False
+
+    def merge(self, response: MetadataResponse, response_version: int, is_partial: bool) -> Cluster:
+        """The next snapshot."""
+        has_epochs = response_version >= RELIABLE_LEADER_EPOCHS_FROM
+        for topic in response.topics:
+            if topic.name is not None and self._retains(topic.name):
+                self._topic(topic.name, topic, has_epochs)
+        if is_partial:
+            self._keep_others()
+        nodes = [
+            Node(broker.node_id, broker.host, broker.port, broker.rack)
+            for broker in response.brokers
+            if broker.node_id >= 0  # Below 0 are the bootstrap addresses.
+        ]
+        return Cluster(
+            response.cluster_id,
+            dict.fromkeys(nodes),
+            self._partitions,
+            topic_ids=self._topic_ids,
+            topic_errors=self._topic_errors,
+            internal_topics=self._internal_topics,
+            controller_id=response.controller_id,
+        )
+
+    def _topic(self, name: str, topic: MetadataResponse.MetadataResponseTopic, has_epochs: bool) -> None:
+        if topic.is_internal:
+            self._internal_topics.add(name)
+        topic_id = None if topic.topic_id == ZERO_UUID else topic.topic_id
+        if topic.error_code:
+            error = for_code(topic.error_code)
+            self._topic_errors[name] = error(f"topic {name!r}")
+            self.is_incomplete |= issubclass(error, InvalidMetadataError)
+            return
+        if topic_id is not None:
+            self._topic_ids[name] = topic_id
+        known_id = self._last.topic_id(name)
+        # Another id is another topic that has the name now: its epochs begin anew.
+        is_new_topic = topic_id is not None and known_id is not None and topic_id != known_id
+        merged = {
+            partition.partition_index: self._partition(name, partition, has_epochs, is_new_topic)
+            for partition in topic.partitions
+            if partition.partition_index >= 0
+        }
+        self._partitions[name] = [partition for partition in merged.values() if partition is not None]
+
+    def _partition(
+        self,
+        topic: str,
+        partition: MetadataResponse.MetadataResponsePartition,
+        has_epochs: bool,
+        is_new_topic: bool,
+    ) -> PartitionMetadata | None:
+        tp = TopicPartition(topic, partition.partition_index)
+        epoch = partition.leader_epoch if has_epochs else -1
+        found = PartitionMetadata(
+            tp,
+            partition.leader_id,
+            epoch,
+            tuple(partition.replica_nodes),
+            tuple(partition.isr_nodes),
+            tuple(partition.offline_replicas),
+            partition.error_code,
+        )
+        self.is_incomplete |= issubclass(for_code(partition.error_code), InvalidMetadataError)
+        if epoch < 0:
+            # Nothing to compare by: what comes last counts.
+            self._seen_epochs.pop(tp, None)
+            return found
+        seen = self._seen_epochs.get(tp)
+        if is_new_topic or seen is None or epoch >= seen:
+            self._seen_epochs[tp] = epoch
+            return found
+        # From a broker that has not heard the news.
+        return self._last.partition(tp)
+
+    def _keep_others(self) -> None:
+        """A partial answer says nothing of the topics that it leaves out."""
+        for topic in self._last.topics | self._last.topic_errors.keys():
+            if topic in self._partitions or topic in self._topic_errors or not self._retains(topic):
+                continue
+            known = self._last.partitions_for_topic(topic) or ()
+            each = [self._last.partition(TopicPartition(topic, partition)) for partition in known]
+            if known:
+                self._partitions[topic] = [partition for partition in each if partition is not None]
+            topic_id = self._last.topic_id(topic)
+            if topic_id is not None:
+                self._topic_ids[topic] = topic_id
+            error = self._last.topic_error(topic)
+            if error is not None:
+                self._topic_errors[topic] = error
+            if topic in self._last.internal_topics:
+                self._internal_topics.add(topic)

@@ -1,0 +1,206 @@
+"""What a poll of the selector has brought: frames to answers, ended connections to failed requests.
+
+In the order in which it must be seen: what was sent, what was received, who is gone, who has come, who is too
+late. Does not know: how to send or connect; the :class:`NetworkClient` does. (The ``handle…`` methods of
+Kafka's.)
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from kafkacore.client.api_versions import NodeApiVersions, should_client_throttle
+from kafkacore.client.requests import ClientRequest, ClientResponse
+from kafkacore.errors import (
+    CorrelationIdError,
+    KafkaError,
+    KafkaProtocolError,
+    UnsupportedVersionError,
+    for_code,
+)
+from kafkacore.network import ChannelState, ConnectionPhase
+from kafkacore.protocol import ApiKey, decode_response
+from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafkacore.wire import Cursor
+
+if TYPE_CHECKING:
+    from kafkacore.client.network_client import NetworkClient
+
+logger = logging.getLogger(__name__)
+
+
+def handle_results(client: NetworkClient, now_ms: float) -> list[ClientResponse]:
+    """All that the last poll of the client's selector has found out."""
+    responses: list[ClientResponse] = []
+    _completed_sends(client, now_ms, responses)
+    _completed_receives(client, now_ms, responses)
+    _disconnections(client, now_ms, responses)
+    _connections(client)
+    client.send_api_versions(now_ms)
+    _timed_out_connections(client, now_ms, responses)
+    _timed_out_requests(client, now_ms, responses)
+    return responses
+
+
+def complete(responses: list[ClientResponse]) -> list[ClientResponse]:
+    """Call the callbacks; one that raises stops none of the others."""
+    for response in responses:
+        try:
+            response.on_complete()
+        except Exception:
+            logger.exception("the callback of %r raised", response.request)
+    return responses
+
+
+def _completed_sends(client: NetworkClient, now_ms: float, responses: list[ClientResponse]) -> None:
+    for send in client.selector.completed_sends:
+        node_id = client.node_id(send.destination_id)
+        request = None if node_id is None else client.in_flight.last_sent(node_id)
+        if request is not None and request.send is send and not request.expect_response:
+            client.in_flight.complete_last_sent(request.node_id)
+            responses.append(ClientResponse(request, now_ms))
+
+
+# ---- Answers -----------------------------------------------------------------------------------------------
+
+
+def _completed_receives(client: NetworkClient, now_ms: float, responses: list[ClientResponse]) -> None:
+    for receive in client.selector.completed_receives:
+        node_id = client.node_id(receive.source_id)
+        if node_id is None:
+            continue
+        request = client.in_flight.oldest(node_id)
+        try:
+            message = _decode(request, receive.payload)
+        except (KafkaProtocolError, UnsupportedVersionError) as error:
+            # What comes after cannot be told apart any more.
+            logger.warning("closing the connection to node %d: %s", node_id, error)
+            client.selector.close(receive.source_id)
+            end_connection(client, node_id, now_ms, responses)
+            continue
+        client.in_flight.complete_next(node_id)
+        assert request is not None
+        _keep_throttle_time(client, node_id, request, message, now_ms)
+        if not request.is_internal:
+            responses.append(ClientResponse(request, now_ms, message=message))
+        elif request.api_key == ApiKey.METADATA:
+            client.updater.handle_response(request, message, now_ms)
+        else:
+            _api_versions(client, node_id, request, message, now_ms, responses)
+
+
+def _decode(request: ClientRequest | None, payload: memoryview) -> Any:
+    if request is None:
+        raise KafkaProtocolError("it sent an answer to nothing that was asked")
+    version = request.version
+    if request.api_key == ApiKey.API_VERSIONS and _is_unsupported_version(payload):
+        # A broker that does not know the version of the question answers in one that everybody can read.
+        version = 0
+    correlation_id, message = decode_response(payload, type(request.request), version)
+    if correlation_id != request.correlation_id:
+        raise CorrelationIdError(
+            f"it answered correlation id {correlation_id}, the next to be answered was {request.correlation_id}"
+        )
+    return message
+
+
+def _is_unsupported_version(payload: memoryview) -> bool:
+    cursor = Cursor(payload)
+    cursor.read_int32()
+    return cursor.read_int16() == UnsupportedVersionError.errno
+
+
+def _keep_throttle_time(
+    client: NetworkClient, node_id: int, request: ClientRequest, message: Any, now_ms: float
+) -> None:
+    throttle_ms = getattr(message, "throttle_time_ms", 0)
+    if throttle_ms > 0 and should_client_throttle(request.api_key, request.version):
+        client.states.throttle(node_id, now_ms + throttle_ms)
+        logger.debug("node %d is to be left alone for %d ms", node_id, throttle_ms)
+
+
+def _api_versions(
+    client: NetworkClient,
+    node_id: int,
+    request: ClientRequest,
+    response: ApiVersionsResponse,
+    now_ms: float,
+    responses: list[ClientResponse],
+) -> None:
+    if not response.error_code:
+        client.api_versions.update(node_id, NodeApiVersions(response))
+        client.states.ready(node_id)
+    elif response.error_code == UnsupportedVersionError.errno and request.version > 0:
+        ranges = {entry.api_key: entry.max_version for entry in response.api_keys}
+        named = ranges.get(ApiKey.API_VERSIONS, 0)
+        # Not the version again that it has just refused, whatever it says.
+        client.wanted_api_versions[node_id] = named if 0 <= named < request.version else 0
+    else:
+        logger.warning("node %d refuses ApiVersions: %s", node_id, for_code(response.error_code).message)
+        client.selector.close(client.connection_id(node_id))
+        end_connection(client, node_id, now_ms, responses)
+
+
+# ---- Connections -------------------------------------------------------------------------------------------
+
+
+def end_connection(
+    client: NetworkClient,
+    node_id: int,
+    now_ms: float,
+    responses: list[ClientResponse],
+    *,
+    timed_out: bool = False,
+    error: KafkaError | None = None,
+) -> None:
+    """A connection is gone: fail its requests, back off, and look for what has changed in the cluster.
+
+    Parameters
+    ----------
+    error:
+        Why authentication failed, if it did.
+    """
+    if error is not None:
+        client.states.authentication_failed(node_id, now_ms, error)
+    else:
+        client.states.disconnected(node_id, now_ms)
+    client.cancel_in_flight(node_id, now_ms, responses, timed_out=timed_out, error=error)
+    client.forget_connection(node_id)
+    client.updater.handle_server_disconnect(node_id, error)
+
+
+def _disconnections(client: NetworkClient, now_ms: float, responses: list[ClientResponse]) -> None:
+    for connection_id, state in client.selector.disconnected.items():
+        node_id = client.node_id(connection_id)
+        if node_id is not None:
+            logger.info("node %d disconnected (%s): %s", node_id, state.phase.value, state.reason)
+            end_connection(client, node_id, now_ms, responses, error=_authentication_error(state))
+
+
+def _authentication_error(state: ChannelState) -> KafkaError | None:
+    if state.phase is ConnectionPhase.AUTHENTICATION_FAILED and isinstance(state.error, KafkaError):
+        return state.error
+    return None
+
+
+def _connections(client: NetworkClient) -> None:
+    for connection_id in client.selector.connected:
+        node_id = client.node_id(connection_id)
+        if node_id is not None:
+            client.states.checking_api_versions(node_id)
+            client.wanted_api_versions[node_id] = ApiVersionsRequest.MAX_VERSION
+
+
+def _timed_out_connections(client: NetworkClient, now_ms: float, responses: list[ClientResponse]) -> None:
+    for node_id in client.states.nodes_with_setup_timeout(now_ms):
+        logger.info("node %d was not ready in time; closing the connection", node_id)
+        client.selector.close(client.connection_id(node_id))
+        end_connection(client, node_id, now_ms, responses)
+
+
+def _timed_out_requests(client: NetworkClient, now_ms: float, responses: list[ClientResponse]) -> None:
+    for node_id in client.in_flight.nodes_with_expired_requests(now_ms):
+        logger.info("node %d did not answer in time; closing the connection", node_id)
+        client.selector.close(client.connection_id(node_id))
+        end_connection(client, node_id, now_ms, responses, timed_out=True)
