@@ -1,6 +1,7 @@
 """Reading batches: what a header says, lazy records, partial tails, and bytes that break the format."""
 
 import gc
+import threading
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from model.records_v2 import ModelBatch, ModelRecord, encode_batch, encode_recor
 from kafkacore.errors import CorruptRecordError, InvalidRecordError
 from kafkacore.record import (
     BatchHeader,
+    ColumnBuilder,
     Compression,
     Record,
     RecordBatch,
@@ -142,6 +144,27 @@ def test_the_limit_of_a_decompressed_batch_is_named_with_the_offset() -> None:
         iter(limited)
     assert caught.value.offset == 40
     assert read_all(read_batches(data, max_decompressed_size=200_000)) == records
+
+
+@pytest.mark.parametrize("codec", list(Compression), ids=lambda codec: codec.name.lower())
+def test_a_batch_emptied_by_compaction_has_no_records_whatever_its_codec(codec: Compression) -> None:
+    data = encode_batch([], ModelBatch(base_offset=5, attributes=codec, last_offset_delta=2), b"")
+    batch = one(data)
+    assert (read_all([batch]), batch.next_offset) == ([], 8)
+    assert ColumnBuilder(["offset"]).append(batch) == (0, 8)
+
+
+def test_threads_that_open_one_compressed_batch_see_the_same_records() -> None:
+    records = [ModelRecord(number, 0, None, b"%d" % number * 50) for number in range(2000)]
+    content = bytes(compress(Compression.GZIP, encode_records(records, ModelBatch())))
+    batch = one(encode_batch(records, ModelBatch(attributes=1), content))
+    found: list[list[ModelRecord]] = []
+    threads = [threading.Thread(target=lambda: found.append(read_all([batch]))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [records] * 4
 
 
 # ---- Bytes that break the format ---------------------------------------------------------------------------

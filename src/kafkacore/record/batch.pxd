@@ -16,12 +16,12 @@ cdef class RecordBatch(BatchHeader):
     cdef Py_ssize_t max_decompressed_size
 
     cdef int open(self) except -1
+    cdef int _set_records(self, Payload payload, const uint8_t *at, Py_ssize_t size) except -1
     cdef int fail(self, int error, int32_t index) except -1
     cdef int64_t timestamp_of(self, RecordFields *fields) noexcept nogil
 
 
 cdef class Record:
-    cdef Payload payload
     cdef RecordFields fields
     cdef readonly int64_t offset
     cdef readonly int64_t timestamp

@@ -41,24 +41,30 @@ cdef class RecordBatch(BatchHeader):
         cdef int codec = self.attributes & COMPRESSION_MASK
         cdef Py_ssize_t at = self.position + RECORDS_AT
         cdef Py_ssize_t end = self.position + self.size_in_bytes
+        cdef Payload records
         if self.records_at != NULL:
             return 0
-        if codec == 0:
-            self.records = self.source
-            self.records_at = self.source.data + at
-            self.records_end = self.source.data + end
-        else:
-            try:
-                plain = decompress(codec, self.source.slice(at, end), self.max_decompressed_size)
-            except CorruptRecordError as error:
-                raise CorruptRecordError(error.reason, offset=self.base_offset) from error
-            self.records = Payload(plain)
-            self.records_at = self.records.data
-            self.records_end = self.records.data + self.records.size
-        if self.record_count > (self.records_end - self.records_at) // MIN_RECORD_SIZE:
-            count, size = self.record_count, self.records_end - self.records_at
-            self.records_at = NULL
-            raise CorruptRecordError(f"{count} records in {size} bytes", offset=self.base_offset)
+        if self.record_count == 0:
+            # Emptied by compaction; whatever the codec, there is nothing to decompress.
+            at = end
+        if codec == 0 or at == end:
+            return self._set_records(self.source, self.source.data + at, end - at)
+        try:
+            plain = decompress(codec, self.source.slice(at, end), self.max_decompressed_size)
+        except CorruptRecordError as error:
+            raise CorruptRecordError(error.reason, offset=self.base_offset) from error
+        # The GIL was released; if another thread was faster, its records may be in use already.
+        if self.records_at != NULL:
+            return 0
+        records = Payload(plain)
+        return self._set_records(records, records.data, records.size)
+
+    cdef int _set_records(self, Payload payload, const uint8_t *at, Py_ssize_t size) except -1:
+        if self.record_count > size // MIN_RECORD_SIZE:
+            raise CorruptRecordError(f"{self.record_count} records in {size} bytes", offset=self.base_offset)
+        self.records = payload
+        self.records_at = at
+        self.records_end = at + size
         return 0
 
     cdef int fail(self, int error, int32_t index) except -1:
@@ -84,6 +90,8 @@ cdef class RecordBatch(BatchHeader):
         return self.record_count
 
 
+# Untracked by the collector: a record refers to its batch, and that to bytes; there is no way back.
+@cython.no_gc
 @cython.final
 @cython.freelist(256)
 cdef class Record:
@@ -208,7 +216,7 @@ cdef class BatchIterator:
         batch.fill(self.payload.data, self.at)
         if self.check_crcs:
             batch.check_crc(batch_at)
-        self.at += size
+        self.at = batch.position + size
         return batch
 
 

@@ -13,7 +13,9 @@ cdef class RecordBatchBuilder:
     cdef readonly int64_t base_timestamp
     cdef readonly int64_t max_timestamp
     cdef readonly int32_t record_count
+    # Closed: refuses appends. Sealed: its memory stays where it is.
     cdef readonly bint is_closed
+    cdef bint is_sealed
     cdef int codec
     cdef int timestamp_type
     cdef object compression_level

@@ -6,8 +6,11 @@ partitions, linger, memory limits of the producer.
 """
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_READ, PyBUF_SIMPLE, Py_buffer, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
+)
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
@@ -100,7 +103,7 @@ cdef class RecordBatchBuilder:
         free(self.data)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        if not self.is_closed or self.data == NULL:
+        if not self.is_sealed:
             raise BufferError("the batch is open, its memory still moves")
         PyBuffer_FillInfo(view, self, self.data, self.size_in_bytes, True, flags)
 
@@ -273,13 +276,17 @@ cdef class RecordBatchBuilder:
         with nogil:
             self.write_header(self.data, self.size_in_bytes, base_offset, partition_leader_epoch, attributes,
                               producer_id, producer_epoch, base_sequence)
+        self.is_sealed = True
         return memoryview(self)
 
     cdef int _compress(self) except -1:
         """Put the compressed records in the place of the plain ones."""
         cdef Py_buffer view
         cdef void *shrunk
-        plain = memoryview(self)[RECORDS_AT:]
+        # Nothing else moves the memory: the batch is closed.
+        plain = PyMemoryView_FromMemory(
+            <char *> self.data + RECORDS_AT, self.size_in_bytes - RECORDS_AT, PyBUF_READ
+        )
         packed = compress(self.codec, plain, self.compression_level)
         plain.release()
         PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE)
