@@ -75,9 +75,7 @@ class ConsumerEngine:
             self.client, metadata, self.subscriptions, clock, isolation_level, bootstrap_servers
         )
         self.validator = OffsetValidator(self.client, metadata, self.subscriptions, clock)
-        self.topics = TopicMetadataFetcher(
-            self.client, clock, config["allow_auto_create_topics"], bootstrap_servers
-        )
+        self.topics = TopicMetadataFetcher(self.client, clock, bootstrap_servers)
         self.fetcher = Fetcher(
             self.client, metadata, self.subscriptions, _fetch_config(config, isolation_level), clock
         )

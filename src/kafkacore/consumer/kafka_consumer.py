@@ -519,4 +519,4 @@ def _check_poll(timeout_ms: float, max_records: int | None) -> None:
 
 def _connectable(config: Mapping[str, Any], clock: Clock) -> tuple[NetworkClient, Metadata]:
     """The client of the layer below and its metadata; nothing is connected yet."""
-    return bootstrap_client(config, clock, allow_auto_topic_creation=config["allow_auto_create_topics"])
+    return bootstrap_client(config, clock)

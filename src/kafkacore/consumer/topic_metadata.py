@@ -27,8 +27,6 @@ class TopicMetadataFetcher:
     ----------
     client, clock:
         Shared with the rest of the consumer.
-    allow_auto_create_topics:
-        Whether asking for a topic by name may create it.
     bootstrap_servers:
         For the message of a time-out.
     """
@@ -37,12 +35,10 @@ class TopicMetadataFetcher:
         self,
         client: ConsumerNetworkClient,
         clock: Clock,
-        allow_auto_create_topics: bool,
         bootstrap_servers: str,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._allow_auto_create_topics = allow_auto_create_topics
         self._bootstrap_servers = bootstrap_servers
 
     def fetch(self, timer: Timer, topics: Iterable[str] | None = None) -> dict[str, set[int]]:
@@ -58,7 +54,8 @@ class TopicMetadataFetcher:
         names = None if topics is None else list(topics)
         request = MetadataRequest(
             topics=None if names is None else [MetadataRequest.MetadataRequestTopic(name=n) for n in names],
-            allow_auto_topic_creation=self._allow_auto_create_topics and names is not None,
+            # A question must not create what it asks about.
+            allow_auto_topic_creation=False,
         )
         last_error: BaseException | None = None
         while True:
