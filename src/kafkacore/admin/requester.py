@@ -63,7 +63,7 @@ class Requester:
             self._client.poll(min(left_ms, max(wait_ms, 1.0), 100.0), now_ms)
             return None
         asked = self._client.new_client_request(
-            str(node.node_id), request, now_ms, request_timeout_ms=int(max(left_ms, 1))
+            node.node_id, request, now_ms, request_timeout_ms=int(max(left_ms, 1))
         )
         self._client.send(asked, now_ms)
         while True:
