@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from kafkacore.consumer import ConsumerRebalanceListener as ConsumerRebalanceListener
     from kafkacore.consumer import ConsumerRecord as ConsumerRecord
     from kafkacore.consumer import KafkaConsumer as KafkaConsumer
+    from kafkacore.producer import KafkaProducer as KafkaProducer
+    from kafkacore.serializer import DefaultSerializer as DefaultSerializer
+    from kafkacore.serializer import Deserializer as Deserializer
+    from kafkacore.serializer import JsonSerializer as JsonSerializer
+    from kafkacore.serializer import Serializer as Serializer
     from kafkacore.structs import ConsumerGroupMetadata as ConsumerGroupMetadata
     from kafkacore.structs import IsolationLevel as IsolationLevel
     from kafkacore.structs import OffsetAndMetadata as OffsetAndMetadata
@@ -29,11 +34,16 @@ _HOME = {
     "ConsumerGroupMetadata": "kafkacore.structs",
     "ConsumerRebalanceListener": "kafkacore.consumer",
     "ConsumerRecord": "kafkacore.consumer",
+    "DefaultSerializer": "kafkacore.serializer",
+    "Deserializer": "kafkacore.serializer",
     "IsolationLevel": "kafkacore.structs",
+    "JsonSerializer": "kafkacore.serializer",
     "KafkaConsumer": "kafkacore.consumer",
+    "KafkaProducer": "kafkacore.producer",
     "OffsetAndMetadata": "kafkacore.structs",
     "OffsetAndTimestamp": "kafkacore.structs",
     "OffsetSpec": "kafkacore.structs",
+    "Serializer": "kafkacore.serializer",
     "TopicPartition": "kafkacore.structs",
     "TopicPartitionReplica": "kafkacore.structs",
 }

@@ -93,7 +93,7 @@ class ClusterForPartitioner:
         self._cluster = cluster
 
     def topics(self) -> set[str]:
-        return set(self._cluster.topics())
+        return set(self._cluster.topics)
 
     def partitions_for_topic(self, topic: str, /) -> set[int] | None:
         partitions = self._cluster.partitions_for_topic(topic)

@@ -7,6 +7,7 @@ connections, retries.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from kafkacore.client import Cluster
 from kafkacore.errors import InvalidRecordError, KafkaError, for_code
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
+from kafkacore.structs import Node, TopicPartition
 
 #: The last version that names topics by name.
 LAST_VERSION_BY_NAME = 12
@@ -28,6 +30,8 @@ class PartitionAnswer:
     log_append_time_ms: int = -1
     error: KafkaError | None = None
     record_errors: dict[int, KafkaError] | None = None
+    #: Id and epoch of the leader that the broker knows of instead of itself.
+    leader: tuple[int, int] | None = None
 
 
 def produce_request(
@@ -63,6 +67,21 @@ def answers_of(response: ProduceResponse, sent: ProduceRequest) -> dict[tuple[st
     }
 
 
+def leader_hints(
+    answers: Mapping[tuple[str, int], PartitionAnswer], response: ProduceResponse
+) -> tuple[dict[TopicPartition, tuple[int, int]], list[Node]]:
+    """Partition → leader id and epoch that the broker named beside an error, and where those listen
+    (KIP-951).
+    """
+    leaders = {
+        TopicPartition(*place): answer.leader
+        for place, answer in answers.items()
+        if answer.leader is not None
+    }
+    nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints]
+    return leaders, nodes
+
+
 def _answer_of(partition: ProduceResponse.PartitionProduceResponse) -> PartitionAnswer:
     if not partition.error_code:
         return PartitionAnswer(partition.base_offset, partition.log_append_time_ms)
@@ -75,4 +94,6 @@ def _answer_of(partition: ProduceResponse.PartitionProduceResponse) -> Partition
     if record_errors:
         # The others are as good as they were: they fell with the batch.
         error = InvalidRecordError(f"{len(record_errors)} other record(s) of the batch were refused: {error}")
-    return PartitionAnswer(error=error, record_errors=record_errors)
+    hint = partition.current_leader
+    leader = (hint.leader_id, hint.leader_epoch) if hint.leader_id >= 0 else None
+    return PartitionAnswer(error=error, record_errors=record_errors, leader=leader)

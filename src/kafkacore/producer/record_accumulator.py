@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Protocol
 
 from kafkacore.clock import Clock
@@ -37,7 +37,7 @@ class ClusterView(Protocol):
     """What the accumulator asks of ``kafkacore.client.Cluster``."""
 
     def leader_for(self, partition: TopicPartition, /) -> Node | None: ...
-    def leader_epoch(self, partition: TopicPartition, /) -> int: ...
+    def leader_epoch(self, partition: TopicPartition, /) -> int | None: ...
     def partitions_for_topic(self, topic: str, /) -> tuple[int, ...] | None: ...
     def available_partitions(self, topic: str, /) -> tuple[int, ...]: ...
 
@@ -112,6 +112,8 @@ class RecordAccumulator(RecordAppender):
         self._delivery_timeout_ms = delivery_timeout_ms
         self._buffer_memory = buffer_memory
         self._queues: dict[TopicPartition, PartitionQueue] = {}
+        #: Thread that gives memory back, and so must not wait for it: the sender's, in a user's callback.
+        self.network_thread_id: int | None = None
         #: Topic → compressed size through plain size, as far as seen.
         self._ratios: dict[str, float] = {}
         #: Node id → the partition that its last request began with.
@@ -152,7 +154,7 @@ class RecordAccumulator(RecordAppender):
         if self.pool.available_bytes < reserved:
             # Somebody has to make room, and may be lingering.
             self.wake_sender()
-        self.pool.allocate(reserved, max_block_ms)
+        self.pool.allocate(reserved, 0.0 if get_ident() == self.network_thread_id else max_block_ms)
         try:
             builder = RecordBatchBuilder(reserved, self._compression, self._compression_level)
             return ProducerBatch(
@@ -203,7 +205,8 @@ class RecordAccumulator(RecordAppender):
         return head.created_ms + self._linger_ms - now_ms
 
     def _backing_off_ms(self, head: ProducerBatch, cluster: ClusterView, now_ms: float) -> float:
-        changed = head.has_leader_changed(cluster.leader_epoch(head.topic_partition))
+        epoch = cluster.leader_epoch(head.topic_partition)
+        changed = head.has_leader_changed(-1 if epoch is None else epoch)
         if head.attempts == 0 or changed:
             return 0.0
         return head.last_attempt_ms + head.backoff_ms - now_ms

@@ -26,7 +26,7 @@ from kafkacore.errors import (
 )
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.produce_outcome import may_be_written, produce_error
-from kafkacore.producer.produce_request import PartitionAnswer, answers_of, produce_request
+from kafkacore.producer.produce_request import PartitionAnswer, answers_of, leader_hints, produce_request
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.protocol.generated.produce import ProduceRequest
 
@@ -199,7 +199,14 @@ class Sender:
         )
         self.figures.requests_sent += 1
         self.figures.bytes_sent += sum(batch.size_in_bytes for batch in batches)
-        self._client.send(client_request, now_ms)
+        try:
+            self._client.send(client_request, now_ms)
+        except Exception as error:
+            log.exception("a produce request to node %d could not be made", node_id)
+            failure = KafkaError(f"the produce request could not be made: {error!r}")
+            for batch in batches:
+                self._request_ended(batch)
+                self._fail(batch, failure)
 
     def _ended_before_request(self, batch: ProducerBatch) -> bool:
         if batch.done:
@@ -223,6 +230,9 @@ class Sender:
             )
         elif response.message is not None:
             answers = answers_of(response.message, request)
+            leaders, nodes = leader_hints(answers, response.message)
+            if leaders:
+                self._metadata.update_partition_leadership(leaders, nodes)
         for batch in batches:
             if missing is None and self._acks == 0:
                 answer = PartitionAnswer()

@@ -1,0 +1,128 @@
+"""The producer's settings: keyword arguments in, a checked dictionary out. Does not know: what they do.
+
+Names and defaults are kafka-python's; what all clients share is in ``client.config``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from kafkacore.client.config import Setting, at_least, boolean, refuse, resolve, text_or_none
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.record.compression import Compression
+
+COMPRESSIONS = {"none": Compression.NONE} | {
+    codec.name.lower(): codec for codec in Compression if codec is not Compression.NONE
+}
+
+
+class ProducerConfigurationError(KafkaConfigurationError, ValueError):
+    """A setting that cannot be; a ``ValueError`` too, as kafka-python's producer raises."""
+
+
+def _acks(name: str, value: Any) -> int:
+    acks = {"all": -1, "-1": -1, "0": 0, "1": 1}.get(value, value) if isinstance(value, str) else value
+    if isinstance(acks, bool) or acks not in (-1, 0, 1):
+        raise refuse(name, value, "0, 1 or 'all'")
+    return int(acks)
+
+
+def _compression(name: str, value: Any) -> Compression:
+    codec = COMPRESSIONS.get("none" if value is None else value) if isinstance(value, str | None) else None
+    if codec is None:
+        raise refuse(name, value, f"None or one of {', '.join(COMPRESSIONS)}")
+    return codec
+
+
+def _level(name: str, value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise refuse(name, value, "a whole number, or None for the codec's own")
+    return value
+
+
+def _serializer(name: str, value: Any) -> Any:
+    if value is not None and not callable(getattr(value, "serialize", value)):
+        raise refuse(
+            name, value, "None, a function of the value, or an object with serialize(topic, headers, data)"
+        )
+    return value
+
+
+def _partitioner(name: str, value: Any) -> Any:
+    if value is not None and not callable(getattr(value, "partition", None)):
+        raise refuse(
+            name, value, "an object with a method partition, such as a kafkacore.partitioner.Partitioner"
+        )
+    return value
+
+
+def _whole(least: int) -> Any:
+    def check(name: str, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise refuse(name, value, f"a whole number, at least {least}")
+        return value
+
+    return check
+
+
+def _finite(name: str, value: Any) -> Any:
+    if at_least(0)(name, value) == math.inf:
+        raise refuse(name, value, "a finite number")
+    return value
+
+
+def _not_idempotent(name: str, value: Any) -> bool:
+    if boolean(name, value):
+        raise KafkaConfigurationError(
+            "enable_idempotence=True: kafkacore does not support this yet; leave it out, or False. "
+            "For order without it set max_in_flight_requests_per_connection=1"
+        )
+    return False
+
+
+def _not_transactional(name: str, value: Any) -> None:
+    if text_or_none(name, value) is not None:
+        raise KafkaConfigurationError(
+            f"transactional_id={value!r}: kafkacore does not support transactions yet; leave it out"
+        )
+
+
+# fmt: off
+#: Times in milliseconds, sizes in bytes.
+PRODUCER_SETTINGS: dict[str, Setting] = {
+    "client_id":                Setting(None, text_or_none),
+    "key_serializer":           Setting(None, _serializer),
+    "value_serializer":         Setting(None, _serializer),
+    "acks":                     Setting(-1, _acks),
+    "enable_idempotence":       Setting(False, _not_idempotent),
+    "transactional_id":         Setting(None, _not_transactional),
+    "transaction_timeout_ms":   Setting(60_000, at_least(1)),
+    "delivery_timeout_ms":      Setting(120_000, at_least(0)),
+    "retries":                  Setting(math.inf, at_least(0)),
+    "compression_type":         Setting(Compression.NONE, _compression),
+    "compression_level":        Setting(None, _level),  # KIP-390
+    "batch_size":               Setting(16_384, _whole(0)),
+    "linger_ms":                Setting(0, _finite),
+    "partitioner":              Setting(None, _partitioner),
+    "buffer_memory":            Setting(33_554_432, _whole(1)),
+    "max_block_ms":             Setting(60_000, _finite),
+    "max_request_size":         Setting(1_048_576, _whole(1)),
+    "allow_auto_create_topics": Setting(True, boolean),
+}
+# fmt: on
+
+
+def resolve_producer(given: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a producer, each checked.
+
+    Raises
+    ------
+    ProducerConfigurationError
+        For an unknown name, and for a value that cannot be.
+    """
+    try:
+        return resolve(PRODUCER_SETTINGS, given)
+    except KafkaConfigurationError as error:
+        raise ProducerConfigurationError(str(error)) from None

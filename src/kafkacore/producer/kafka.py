@@ -1,0 +1,425 @@
+"""The producer that the user has: ``send()`` in, futures out. Does not know: how (the parts that it puts
+together).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Self
+
+from kafkacore.client import Cluster, bootstrap_client
+from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.errors import (
+    BrokerResponseError,
+    IllegalStateError,
+    KafkaError,
+    KafkaTimeoutError,
+    NoBrokersAvailable,
+)
+from kafkacore.producer.config import resolve_producer
+from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
+from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
+from kafkacore.producer.produce_outcome import produce_error
+from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.producer.sender import Sender
+from kafkacore.producer.sender_thread import SenderThread
+from kafkacore.structs import TopicPartition
+
+TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
+#: How long a close waits for a thread that has been told to drop everything.
+FORCED_CLOSE_TIMEOUT_S = 5.0
+#: How long leaving a ``with`` block by Ctrl-C or ``sys.exit`` waits for records.
+INTERRUPTED_CLOSE_TIMEOUT_S = 5.0
+
+_client_numbers = itertools.count(1)
+
+
+class KafkaProducer:
+    """Publishes records to a Kafka cluster. Thread safe; one per process is usually right.
+
+    ``send()`` appends a record to a batch and returns; a thread of the producer's own sends batches,
+    repeats them where that may help, and states the outcome to the futures. Method and argument names are
+    kafka-python's.
+
+    Parameters
+    ----------
+    **configs
+        kafka-python's settings, and ``buffer_memory``, ``compression_level``, ``retry_backoff_max_ms``.
+        Times are milliseconds, sizes bytes. The most used, with their defaults:
+
+        ``bootstrap_servers`` ("localhost:9092"); ``acks`` ("all"; 1, 0); ``compression_type`` (None;
+        "gzip", "snappy", "lz4", "zstd"); ``linger_ms`` (0), how long a batch waits for more; ``batch_size``
+        (16384); ``buffer_memory`` (32 MiB), what all batches may hold before ``send()`` waits, for
+        ``max_block_ms`` (60000) at most; ``delivery_timeout_ms`` (120000), by when each record has an
+        outcome; ``retries`` (no limit); ``max_request_size`` (1 MiB);
+        ``max_in_flight_requests_per_connection`` (5; with 1 the order of a partition's records is kept even
+        if one has to be sent again); ``key_serializer``, ``value_serializer`` (None: bytes are sent as they
+        are), functions or :class:`kafkacore.serializer.Serializer`; ``partitioner``.
+
+        ``enable_idempotence`` is False, unlike kafka-python's: True, and ``transactional_id``, are refused
+        until they are supported. A record may therefore be written twice if the answer to the first attempt
+        was lost.
+
+    Raises
+    ------
+    ProducerConfigurationError
+        A setting is unknown or cannot be (a ``KafkaConfigurationError`` and a ``ValueError``).
+    NoBrokersAvailable
+        None of ``bootstrap_servers`` answers within ``bootstrap_timeout_ms``.
+
+    Notes
+    -----
+    Not to be used after ``fork()`` in the child, which is refused; make a new one there. Close it, or use
+    ``with``: at interpreter exit records still on their way get five seconds.
+    """
+
+    def __init__(self, **configs: Any) -> None:
+        self._thread: SenderThread | None = None
+        self.config = config = resolve_producer(configs)
+        if config["client_id"] is None:
+            config["client_id"] = f"kafkacore-producer-{next(_client_numbers)}"
+        self._clock: Clock = SYSTEM_CLOCK
+        self._max_block_ms: float = config["max_block_ms"]
+        self._key_serializer = _serialize_function(config["key_serializer"])
+        self._value_serializer = _serialize_function(config["value_serializer"])
+        self._serializes = self._key_serializer is not None or self._value_serializer is not None
+        partitioner = config["partitioner"]
+        # The built-in ones choose in compiled code.
+        is_built_in = type(partitioner) in (type(None), DefaultPartitioner, StickyPartitioner)
+        self._partitioner = None if is_built_in else partitioner
+        self._client, self._metadata = bootstrap_client(config, self._clock)
+        self._accumulator = RecordAccumulator(
+            self._clock,
+            self._client.wakeup,
+            batch_size=config["batch_size"],
+            linger_ms=config["linger_ms"],
+            buffer_memory=config["buffer_memory"],
+            compression=config["compression_type"],
+            compression_level=config["compression_level"],
+            retry_backoff_ms=config["retry_backoff_ms"],
+            retry_backoff_max_ms=config["retry_backoff_max_ms"],
+            delivery_timeout_ms=config["delivery_timeout_ms"],
+            max_request_size=config["max_request_size"],
+            max_block_ms=config["max_block_ms"],
+        )
+        self._append = self._accumulator.append
+        sender = Sender(
+            self._client,
+            self._metadata,
+            self._accumulator,
+            self._clock,
+            acks=config["acks"],
+            retries=config["retries"],
+            request_timeout_ms=config["request_timeout_ms"],
+            max_request_size=config["max_request_size"],
+            guarantee_message_order=config["max_in_flight_requests_per_connection"] == 1,
+        )
+        self._thread = SenderThread(
+            sender, self._client, self._metadata, self._accumulator, self._clock, config["client_id"]
+        )
+        self._thread.start()
+        self._await_bootstrap()
+
+    def _await_bootstrap(self) -> None:
+        timeout_ms = self.config["bootstrap_timeout_ms"]
+        try:
+            version = self._metadata.request_update()
+            self._client.wakeup()
+            if not self._metadata.wait_for_update(version, timeout_ms):
+                raise NoBrokersAvailable(
+                    f"none of bootstrap_servers={self.config['bootstrap_servers']!r} answered within "
+                    f"{timeout_ms} ms: is the broker running, and reachable from here?"
+                )
+        except BaseException:
+            self.close(timeout=0)
+            raise
+
+    # ---- Sending -----------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        headers: list[tuple[str, bytes | None]] | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> FutureRecordMetadata:
+        """Publish a record; returns as soon as it has its place in a batch.
+
+        Parameters
+        ----------
+        topic:
+            Where to.
+        value, key:
+            Bytes-like, or what the serializers take. A record needs one of them; a ``None`` value deletes
+            its key from a compacted topic.
+        headers:
+            Pairs of a name and bytes.
+        partition:
+            Where to in the topic. ``None`` lets the partitioner choose: by the key, or without one a
+            partition for a batch's worth of records.
+        timestamp_ms:
+            Milliseconds since the epoch; ``None`` is now.
+
+        Returns
+        -------
+        FutureRecordMetadata
+            ``get(timeout=seconds)``, ``add_callback``, ``add_errback``. What the cluster says against the
+            topic (:class:`InvalidTopicError`, :class:`TopicAuthorizationFailedError`) comes by it too.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            Within ``max_block_ms`` the topic did not become known, or no memory became free.
+        MessageSizeTooLargeError
+            The record is larger than ``max_request_size``.
+        TypeError, ValueError
+            An argument that cannot be; a partition that the topic does not have.
+        IllegalStateError
+            The producer is closed, or belongs to the parent of this forked process.
+        """
+        if value is None and key is None:
+            raise ValueError("a record needs a key or a value")
+        if self._serializes:
+            headers = [] if headers is None else headers
+            serialized_key, serialized_value = self._serialize(topic, headers, key, value)
+        else:
+            serialized_key, serialized_value = key, value
+        if self._partitioner is not None and partition is None:
+            try:
+                partition = self._choose_partition(topic, key, serialized_key, value, serialized_value)
+            except BrokerResponseError as error:
+                return self._failed(topic, partition, error)
+        future = self._append(topic, serialized_value, serialized_key, headers, partition, timestamp_ms)
+        if future is None:
+            return self._send_to_unknown(
+                topic, serialized_value, serialized_key, headers, partition, timestamp_ms
+            )
+        return future
+
+    def _send_to_unknown(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: list[tuple[str, bytes | None]] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> FutureRecordMetadata:
+        """The way of the first record to a topic, and of one to a partition that is not known."""
+        deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
+        try:
+            cluster = self._await_topic(topic, partition, deadline_ms)
+        except BrokerResponseError as error:
+            return self._failed(topic, partition, error)
+        left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0.0)
+        future = self._append(topic, value, key, headers, partition, timestamp_ms, left_ms)
+        if future is None:
+            raise ValueError(
+                f"topic {topic} has no partition {partition}, but {cluster.partitions_for_topic(topic)}"
+            )
+        return future
+
+    def _failed(self, topic: str, partition: int | None, error: KafkaError) -> FutureRecordMetadata:
+        result = ProduceResult(TopicPartition(topic, -1 if partition is None else partition), self._clock)
+        result.complete(error=produce_error(error, possibly_persisted=False))
+        return FutureRecordMetadata(result)
+
+    def _await_topic(self, topic: str, partition: int | None, deadline_ms: float) -> Cluster:
+        """Metadata that have the topic, and the partition if it exists: asked for once more if they lack
+        it.
+        """
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be a str, not {type(topic).__name__}")
+        if not TOPIC_NAME.match(topic) or topic in (".", ".."):
+            raise ValueError(
+                f"topic {topic!r} is not a name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'"
+            )
+        self._check_usable()
+        # Of a new topic alone is asked at once; what else there is to ask waits for the back-off.
+        version = self._metadata.update_version if topic not in self._metadata.topics else None
+        self._metadata.add_topic(topic)
+        refreshed = False
+        while True:
+            cluster = self._metadata.fetch()
+            if self._accumulator.update_topic(topic, cluster):
+                known = cluster.partitions_for_topic(topic) or ()
+                if refreshed or partition is None or partition in known:
+                    return cluster
+            elif refreshed and (error := cluster.topic_error(topic)) is not None and not error.retriable:
+                raise error
+            if version is None:
+                version = self._metadata.request_update(reset_equivalent_backoff=not refreshed)
+            self._await_metadata(version, f"topic {topic}", deadline_ms)
+            version = None
+            refreshed = True
+
+    def _await_metadata(self, version: int, what: str, deadline_ms: float) -> None:
+        assert self._thread is not None
+        if self._thread.is_this_thread:
+            raise KafkaTimeoutError(
+                f"{what} is not known yet, and a callback cannot wait for it: it would wait for itself"
+            )
+        left_ms = deadline_ms - self._clock.monotonic_ms()
+        self._client.wakeup()
+        if left_ms <= 0 or not self._metadata.wait_for_update(version, left_ms):
+            raise KafkaTimeoutError(
+                f"{what} is not in the cluster's metadata after max_block_ms={self._max_block_ms:g}"
+            )
+        self._check_usable()
+
+    def _serialize(
+        self, topic: str, headers: list[tuple[str, bytes | None]], key: Any, value: Any
+    ) -> tuple[Any, Any]:
+        if self._key_serializer is not None:
+            key = self._key_serializer(topic, headers, key)
+        if self._value_serializer is not None:
+            value = self._value_serializer(topic, headers, value)
+        return key, value
+
+    def _choose_partition(
+        self, topic: str, key: Any, serialized_key: Any, value: Any, serialized_value: Any
+    ) -> int:
+        deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
+        if self._accumulator.topic_state(topic) is None:
+            self._await_topic(topic, None, deadline_ms)
+        cluster = ClusterForPartitioner(self._metadata.fetch())
+        assert self._partitioner is not None
+        chosen = self._partitioner.partition(topic, key, serialized_key, value, serialized_value, cluster)
+        if not isinstance(chosen, int):
+            raise ValueError(f"the partitioner chose {chosen!r} for topic {topic}, which is no partition")
+        return chosen
+
+    # ---- The rest ----------------------------------------------------------------------------------------
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send all records at once and wait until each has its outcome.
+
+        Parameters
+        ----------
+        timeout:
+            Seconds at most; ``None`` waits as long as it takes (``delivery_timeout_ms`` ends it).
+
+        Raises
+        ------
+        KafkaTimeoutError
+            Some have none in time. They stay on their way.
+        IllegalStateError
+            Called from a callback, which would wait for itself.
+        """
+        assert self._thread is not None
+        if self._accumulator.is_forked:
+            self._accumulator.check_usable()
+        if self._thread.is_this_thread:
+            raise IllegalStateError(
+                "flush() in a callback would wait for itself; call it from another thread"
+            )
+        self._accumulator.begin_flush()
+        self._accumulator.await_flush_completion(None if timeout is None else timeout * 1000)
+
+    def close(self, timeout: float | None = None, null_logger: bool = False) -> None:
+        """Take no more records, send those that there are, and end the thread and the connections.
+
+        Parameters
+        ----------
+        timeout:
+            Seconds to wait for the records; those left then fail. 0 waits for none, ``None`` for all. In a
+            callback it is taken for 0.
+        null_logger:
+            kafka-python's; without effect.
+        """
+        if timeout is not None and timeout < 0:
+            raise ValueError(f"timeout must be 0 or more seconds, not {timeout}")
+        thread = self._thread
+        if thread is None or self._accumulator.is_forked:
+            return
+        was_closing = thread.closing
+        if thread.is_this_thread:
+            thread.force_close()
+        else:
+            if timeout == 0:
+                thread.force_close()
+            else:
+                thread.initiate_close()
+                thread.join(timeout)
+            if thread.is_alive():
+                thread.force_close()
+                thread.join(FORCED_CLOSE_TIMEOUT_S)
+        if not was_closing:
+            for serializer in (self.config["key_serializer"], self.config["value_serializer"]):
+                close_serializer = getattr(serializer, "close", None)
+                if callable(close_serializer):
+                    close_serializer()
+
+    def partitions_for(self, topic: str) -> set[int]:
+        """The partitions of a topic, asked for if it is not known yet.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            It did not become known within ``max_block_ms``.
+        """
+        cluster = self._await_topic(topic, None, self._clock.monotonic_ms() + self._max_block_ms)
+        return set(cluster.partitions_for_topic(topic) or ())
+
+    def bootstrap_connected(self) -> bool:
+        """Whether a broker has answered."""
+        return bool(self._metadata.fetch().nodes)
+
+    def metrics(self, raw: bool = False) -> dict[str, dict[str, float]]:
+        """Figures since the start: records acknowledged and failed, requests, bytes, retries, memory in
+        use.
+        """
+        assert self._thread is not None
+        pool = self._accumulator.pool
+        return {
+            "producer-metrics": asdict(self._thread.sender.figures)
+            | {
+                "buffer_total_bytes": pool.total_bytes,
+                "buffer_available_bytes": pool.available_bytes,
+                "waiting_threads": pool.queued,
+                "batches_incomplete": len(self._accumulator.incomplete),
+            }
+        }
+
+    def _check_usable(self) -> None:
+        self._accumulator.check_usable()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        interrupted = exc_type is not None and not issubclass(exc_type, Exception)
+        self.close(timeout=INTERRUPTED_CLOSE_TIMEOUT_S if interrupted else None)
+
+    def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
+        thread = getattr(self, "_thread", None)
+        if thread is not None and not thread.closing and not self._accumulator.is_forked:
+            _warn(f"unclosed {self!r}", ResourceWarning, source=self)
+            # Not waited for: this may be any thread, and any place in it.
+            thread.initiate_close()
+
+    def __repr__(self) -> str:
+        return f"<KafkaProducer client_id={self.config['client_id']}>"
+
+
+def _serialize_function(serializer: Any) -> Callable[[str, list[tuple[str, bytes | None]], Any], Any] | None:
+    """``(topic, headers, data) → bytes`` of an object with a ``serialize`` method, or of a function of the
+    data.
+    """
+    if serializer is None:
+        return None
+    method: Callable[[str, list[tuple[str, bytes | None]], Any], Any] | None = getattr(
+        serializer, "serialize", None
+    )
+    if method is not None:
+        return method
+    return lambda topic, headers, data: serializer(data)

@@ -1,0 +1,125 @@
+"""The producer's network thread: turns the Sender over until it is told to end, and ends in bounded time.
+
+Does not know: the KafkaProducer (which can therefore be collected while this runs), what a turn does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import warnings
+
+from kafkacore.client import Metadata, NetworkClient
+from kafkacore.clock import Clock
+from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.producer.sender import Sender
+
+log = logging.getLogger("kafkacore.producer")
+
+#: How long the interpreter's exit waits for records of producers that were not closed.
+EXIT_TIMEOUT_S = 5.0
+#: A turn that failed by a bug of ours is not repeated at once.
+PAUSE_AFTER_FAILURE_MS = 100.0
+
+#: Threads of this process that have not ended.
+_running: set[SenderThread] = set()
+
+
+class SenderThread(threading.Thread):
+    """``kafka-producer-network-thread | <client_id>``.
+
+    A daemon, so that the interpreter does not wait for a producer that nobody closes; what is on its way
+    then gets :data:`EXIT_TIMEOUT_S`.
+    """
+
+    def __init__(
+        self,
+        sender: Sender,
+        client: NetworkClient,
+        metadata: Metadata,
+        accumulator: RecordAccumulator,
+        clock: Clock,
+        client_id: str,
+    ) -> None:
+        super().__init__(name=f"kafka-producer-network-thread | {client_id}", daemon=True)
+        self.sender = sender
+        self._client = client
+        self._metadata = metadata
+        self._accumulator = accumulator
+        self._clock = clock
+        self._closing = False
+        self._forced = False
+
+    def start(self) -> None:
+        _running.add(self)
+        super().start()
+        self._accumulator.network_thread_id = self.ident
+
+    @property
+    def closing(self) -> bool:
+        return self._closing
+
+    @property
+    def is_this_thread(self) -> bool:
+        return threading.get_ident() == self.ident
+
+    def initiate_close(self) -> None:
+        """Take no more records, send those that there are, and end. Returns at once."""
+        self._accumulator.close_for_appends()
+        self._closing = True
+        self._client.wakeup()
+
+    def force_close(self) -> None:
+        """Fail the records that there are, and end. Returns at once."""
+        self._forced = True
+        self.initiate_close()
+
+    def run(self) -> None:
+        try:
+            while not self._closing:
+                self._turn()
+            while self.sender.has_work and not self._forced:
+                self._turn()
+        finally:
+            # The connections first: until they are closed the sockets may hold batches' memory.
+            self._accumulator.close_for_appends()
+            try:
+                self._client.close()
+            finally:
+                self._metadata.close()
+                self.sender.abort()
+                self._accumulator.pool.close()
+                _running.discard(self)
+
+    def _turn(self) -> None:
+        try:
+            self.sender.run_once(self._clock.monotonic_ms())
+        except Exception:
+            log.exception("uncaught error in %s", self.name)
+            # A close does not wait for what does not work.
+            self._forced = self._closing
+            self._clock.sleep_ms(PAUSE_AFTER_FAILURE_MS)
+
+
+def close_all_at_exit() -> None:
+    """End what still runs when the interpreter ends."""
+    running = [thread for thread in list(_running) if not thread._accumulator.is_forked]
+    for thread in running:
+        if not thread.closing:
+            warnings.warn(f"unclosed KafkaProducer: {thread.name}", ResourceWarning, stacklevel=2)
+        thread.initiate_close()
+    deadline_ms = None
+    for thread in running:
+        now_ms = thread._clock.monotonic_ms()
+        deadline_ms = now_ms + EXIT_TIMEOUT_S * 1000 if deadline_ms is None else deadline_ms
+        thread.join(max(deadline_ms - now_ms, 0.0) / 1000)
+        if thread.is_alive():
+            log.error("the interpreter ends with records of %s unacknowledged", thread.name)
+            thread.force_close()
+            thread.join(1.0)
+
+
+atexit.register(close_all_at_exit)
+os.register_at_fork(after_in_child=_running.clear)
