@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from kafkacore.cli.common import Commands, add_command, assignment
+
+if TYPE_CHECKING:
+    from kafkacore.broker.server import KafkaBroker
 
 EXAMPLES = """  kafkacore broker --data-dir ./kafka
   kafkacore broker --data-dir ./kafka --listen 127.0.0.1:0 --set num.partitions=6
@@ -20,11 +24,15 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
         "--listen", default="127.0.0.1:9092", metavar="HOST:PORT", help="port 0 takes a free one"
     )
     parser.add_argument(
-        "--flush", choices=("ack", "os"), default="ack", help="what acknowledged means: on disk, or"
+        "--flush",
+        choices=("ack", "os"),
+        default="ack",
+        help="on disk (ack, the default), or written to the system (os), before acknowledged",
     )
     parser.add_argument(
         "--allow-remote", action="store_true", help="listen where other machines can reach it"
     )
+    parser.add_argument("--json", action="store_true", help="say that it is ready by one line of JSON")
     parser.add_argument(
         "--set",
         action="append",
@@ -47,4 +55,12 @@ def run(arguments: argparse.Namespace) -> int:
         "allow_remote": arguments.allow_remote,
         **dict(arguments.set),
     }
-    return run_broker(BrokerConfig.from_properties(properties))
+    config = BrokerConfig.from_properties(properties)
+    return run_broker(config, on_ready=None if arguments.json else _say_ready)
+
+
+def _say_ready(broker: KafkaBroker) -> None:
+    print(
+        f"Listening on {broker.bootstrap_servers}, data in {broker.config.data_dir}; Ctrl-C stops it.",
+        flush=True,
+    )
