@@ -100,7 +100,7 @@ def _decode(request: ClientRequest | None, payload: memoryview) -> Any:
     correlation_id, message = decode_response(payload, type(request.request), version)
     if correlation_id != request.correlation_id:
         raise CorrelationIdError(
-            f"it answered correlation id {correlation_id}, the next to be answered was {request.correlation_id}"
+            f"it answered correlation id {correlation_id}, the next to answer was {request.correlation_id}"
         )
     return message
 

@@ -6,6 +6,7 @@ Source of the behaviour: Kafka's ``NetworkSend`` and ``ByteBufferSend``.
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.errno cimport EAGAIN
 
@@ -78,6 +79,18 @@ cdef class NetworkSend:
     def holds_pieces(self):
         """Whether the buffers are still needed; ``False`` once all is written or the channel has closed."""
         return self.view_count > 0
+
+    def drain(self):
+        """All that has not been written, as bytes, and nothing is left; for stand-ins of a :class:`Selector`."""
+        cdef list left = []
+        cdef int at
+        for at in range(self.vector_at, self.vector_count):
+            piece = PyBytes_FromStringAndSize(<char *> self.vector[at].iov_base, self.vector[at].iov_len)
+            left.append(piece)
+        self.vector_at = self.vector_count
+        self.remaining = 0
+        self.release()
+        return b"".join(left)
 
     cdef int write_to(self, TransportLayer transport) noexcept nogil:
         """Write what the transport takes: 1 when all is written, 0 when not, or the negative errno."""

@@ -1,0 +1,419 @@
+"""A scripted network under the real NetworkClient: tests of clients without sockets, in virtual time.
+
+:class:`MockSelector` stands in for :class:`kafkacore.network.Selector`. What is sent to it is decoded; what
+it is told to answer is encoded and comes back through the real client, so that version negotiation,
+correlation ids and time-outs are as they are in life. :class:`MockClient` puts a client, its metadata and a
+mock cluster on top::
+
+    mock = MockClient(topics={"t": 3}, node_count=2)
+    mock.connect()                                    # metadata fetched, every node ready
+    mock.prepare_response(ProduceResponse(...))       # the answer to the next Produce; or a function of the
+    request mock.prepare_response(ProduceResponse, disconnected=True)   # the next one after it loses its
+    connection mock.client.send(mock.client.new_client_request(0, ProduceRequest(...), now), now)
+    responses = mock.poll()                           # list of ClientResponse
+
+    mock.respond(FetchResponse(...))                  # to the oldest request that nothing was prepared for
+    mock.disconnect(1)                                # node 1 hangs up
+    mock.requests                                     # all that were sent: (node_id, message, version, …)
+    mock.clock.advance(30_000)                        # time passes only so, and by waiting in poll
+
+ApiVersions and Metadata are answered by themselves unless an answer was prepared; everything else waits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from kafkacore.client import ClientResponse, Metadata, NetworkClient
+from kafkacore.client.addresses import bootstrap_nodes
+from kafkacore.errors import IllegalStateError
+from kafkacore.network import ChannelState, ConnectionPhase, NetworkReceive, NetworkSend
+from kafkacore.protocol import (
+    API_REGISTRY,
+    ApiKey,
+    RequestHeader,
+    RequestMessage,
+    ResponseMessage,
+    decode_request,
+    encode_response,
+)
+from kafkacore.protocol.generated.api_versions import ApiVersionsResponse
+from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
+from kafkacore.structs import Node
+from kafkacore.testing.clock import VirtualClock
+
+#: Of a request: connection id, header, message.
+RequestHandler = Callable[[str, RequestHeader, Any], None]
+
+
+class MockSelector:
+    """Connections that exist only in name. Follows :class:`kafkacore.network.Selectable`.
+
+    Parameters
+    ----------
+    clock:
+        Advanced by the time-out of a poll that finds nothing to do, as if it had waited.
+
+    Attributes
+    ----------
+    refused, silent:
+        IP addresses to which connections fail, or never come about.
+    on_request:
+        Called by poll with every request that has gone out whole.
+    hold_writes:
+        Take frames, but write none of them.
+    """
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self.connected: list[str] = []
+        self.completed_sends: list[NetworkSend] = []
+        self.completed_receives: list[NetworkReceive] = []
+        self.disconnected: dict[str, ChannelState] = {}
+        self.refused: set[str] = set()
+        self.silent: set[str] = set()
+        self.hold_writes = False
+        self.on_request: RequestHandler | None = None
+        #: Connection id → address, of all that are open or on their way.
+        self.addresses: dict[str, tuple[str, int]] = {}
+        #: Every connect, in order.
+        self.attempts: list[tuple[str, tuple[str, int]]] = []
+        self.closed: list[str] = []
+        self.muted: set[str] = set()
+        self.wakeup_count = 0
+        self._ready: set[str] = set()
+        self._sends: dict[str, NetworkSend] = {}
+        self._receives: list[NetworkReceive] = []
+        self._ends: dict[str, ChannelState] = {}
+        self._is_closed = False
+
+    # ---- What a client calls -------------------------------------------------------------------------------
+
+    def connect(
+        self,
+        connection_id: str,
+        address: tuple[str, int],
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+    ) -> None:
+        if connection_id in self.addresses:
+            raise IllegalStateError(f"there is a connection {connection_id} already")
+        self.attempts.append((connection_id, address))
+        self.addresses[connection_id] = address
+
+    def send(self, send: NetworkSend) -> None:
+        if send.destination_id not in self.addresses:
+            raise IllegalStateError(f"there is no connection {send.destination_id}")
+        if send.destination_id in self._sends:
+            raise IllegalStateError(f"a frame to {send.destination_id} is still being written")
+        self._sends[send.destination_id] = send
+
+    def poll(self, timeout_ms: float) -> None:
+        assert not self._is_closed, "a closed selector is polled"
+        self.connected = []
+        self.completed_sends = []
+        self.completed_receives = []
+        self.disconnected = {}
+        self._establish()
+        self._write()
+        self.completed_receives, self._receives = self._receives, []
+        for connection_id, state in self._ends.items():
+            self._drop(connection_id)
+            self.disconnected[connection_id] = state
+        self._ends = {}
+        found = self.connected or self.completed_sends or self.completed_receives or self.disconnected
+        if not found and not self.wakeup_count and timeout_ms != math.inf:
+            self._clock.advance(max(timeout_ms, 0.0))
+        self.wakeup_count = 0
+
+    def wakeup(self) -> None:
+        self.wakeup_count += 1
+
+    def mute(self, connection_id: str) -> None:
+        self.muted.add(connection_id)
+
+    def unmute(self, connection_id: str) -> None:
+        self.muted.discard(connection_id)
+
+    def is_channel_ready(self, connection_id: str) -> bool:
+        return connection_id in self._ready
+
+    def close(self, connection_id: str) -> None:
+        if connection_id in self.addresses:
+            self.closed.append(connection_id)
+        self._ends.pop(connection_id, None)
+        self._drop(connection_id)
+
+    def close_all(self) -> None:
+        for connection_id in list(self.addresses):
+            self.close(connection_id)
+        self._is_closed = True
+
+    # ---- What a test tells ---------------------------------------------------------------------------------
+
+    def receive(self, connection_id: str, payload: bytes) -> None:
+        """A frame that arrives with the next poll."""
+        if connection_id in self.addresses:
+            self._receives.append(NetworkReceive(connection_id, memoryview(bytearray(payload))))
+
+    def end(
+        self,
+        connection_id: str,
+        phase: ConnectionPhase = ConnectionPhase.READY,
+        reason: str = "the peer has closed the connection",
+        error: Exception | None = None,
+    ) -> None:
+        """The connection ends with the next poll."""
+        self._ends[connection_id] = ChannelState(phase, reason, error)
+
+    def _establish(self) -> None:
+        for connection_id, (host, _) in self.addresses.items():
+            if connection_id in self._ready or host in self.silent:
+                continue
+            if host in self.refused:
+                self._ends[connection_id] = ChannelState(ConnectionPhase.NOT_CONNECTED, "refused")
+            else:
+                self._ready.add(connection_id)
+                self.connected.append(connection_id)
+
+    def _write(self) -> None:
+        if self.hold_writes:
+            return
+        sends, self._sends = self._sends, {}
+        for connection_id, send in sends.items():
+            frame = send.drain()
+            self.completed_sends.append(send)
+            if self.on_request is not None:
+                header, message = decode_request(frame[4:])
+                self.on_request(connection_id, header, message)
+
+    def _drop(self, connection_id: str) -> None:
+        self.addresses.pop(connection_id, None)
+        self._ready.discard(connection_id)
+        self._sends.pop(connection_id, None)
+        self._receives = [each for each in self._receives if each.source_id != connection_id]
+
+
+@dataclass(frozen=True)
+class SentRequest:
+    """A request as the mock broker has read it."""
+
+    node_id: int
+    message: Any
+    version: int
+    correlation_id: int
+    client_id: str | None
+    connection_id: str
+
+
+@dataclass
+class _Prepared:
+    """An answer to the first request that it fits."""
+
+    answer: Any
+    request_class: type[RequestMessage[Any]] | None
+    node_id: int | None
+    disconnected: bool
+
+
+class MockClient:
+    """A NetworkClient with metadata, before a cluster that answers what it is told to.
+
+    Parameters
+    ----------
+    topics:
+        Topic → number of partitions; partition p is led by node p modulo ``node_count``.
+    node_count:
+        Nodes 0, 1 …, at host ``node<id>`` and port 9092 + id.
+    bootstrap_servers:
+        Host and port of those asked first; node 0 by default.
+    client_options:
+        Of :class:`~kafkacore.client.NetworkClient`.
+    """
+
+    def __init__(
+        self,
+        *,
+        topics: Mapping[str, int] | None = None,
+        node_count: int = 1,
+        clock: VirtualClock | None = None,
+        metadata: Metadata | None = None,
+        bootstrap_servers: list[tuple[str, int]] | None = None,
+        **client_options: Any,
+    ) -> None:
+        self.clock = clock or VirtualClock()
+        self.topics = dict(topics or {})
+        self.nodes = tuple(Node(each, f"node{each}", 9092 + each) for each in range(node_count))
+        self.selector = MockSelector(self.clock)
+        self.selector.on_request = self._on_request
+        self.metadata = metadata or Metadata(self.clock)
+        self.metadata.bootstrap(bootstrap_nodes(bootstrap_servers or [("node0", 9092)]))
+        client_options.setdefault("resolver", lambda host, port: [f"ip-{host}"])
+        self.client = NetworkClient(self.selector, self.metadata, clock=self.clock, **client_options)
+        #: Every request, in the order of writing.
+        self.requests: list[SentRequest] = []
+        #: Those that wait for an answer.
+        self.unanswered: deque[SentRequest] = deque()
+        self.api_versions = ApiVersionsResponse(
+            api_keys=[
+                ApiVersionsResponse.ApiVersion(
+                    api_key=api_key, min_version=request.MIN_VERSION, max_version=request.MAX_VERSION
+                )
+                for api_key, (request, _) in API_REGISTRY.items()
+            ]
+        )
+        self._prepared: list[_Prepared] = []
+
+    # ---- The client's side ---------------------------------------------------------------------------------
+
+    def poll(self, timeout_ms: float = 0.0) -> list[ClientResponse]:
+        """One poll of the client at the clock's time."""
+        return self.client.poll(timeout_ms, self.clock.monotonic_ms())
+
+    def poll_until(self, condition: Callable[[], bool], max_polls: int = 100) -> list[ClientResponse]:
+        """Poll until ``condition()``; what was completed meanwhile."""
+        responses: list[ClientResponse] = []
+        for _ in range(max_polls):
+            if condition():
+                return responses
+            responses += self.poll(100.0)
+        raise AssertionError(f"{max_polls} polls, and what was waited for did not come")
+
+    def connect(self) -> None:
+        """Fetch metadata and make every node ready."""
+        for topic in self.topics:
+            self.metadata.add_topic(topic)
+        self.poll_until(lambda: not self.metadata.fetch().is_bootstrap and not self.metadata.update_requested)
+        for node in self.nodes:
+            self.poll_until(partial(self._is_ready, node))
+
+    def _is_ready(self, node: Node) -> bool:
+        return self.client.ready(node, self.clock.monotonic_ms())
+
+    def send(self, node_id: int, message: RequestMessage[Any], **options: Any) -> list[ClientResponse]:
+        """Send now; the list that its response will be in."""
+        now_ms = self.clock.monotonic_ms()
+        ended: list[ClientResponse] = []
+        request = self.client.new_client_request(node_id, message, now_ms, callback=ended.append, **options)
+        self.client.send(request, now_ms)
+        return ended
+
+    # ---- The cluster's side --------------------------------------------------------------------------------
+
+    def prepare_response(
+        self,
+        answer: ResponseMessage | type[ResponseMessage] | Callable[[SentRequest], ResponseMessage],
+        *,
+        node_id: int | None = None,
+        disconnected: bool = False,
+    ) -> None:
+        """What the next request of the fitting kind gets, as soon as it is there.
+
+        Parameters
+        ----------
+        answer:
+            A response; or a function of the request, which fits every kind; or, for ``disconnected``, only
+            the class.
+        node_id:
+            Only when it goes to this node.
+        disconnected:
+            Lose the connection in place of answering.
+        """
+        api_key = getattr(answer, "API_KEY", None)
+        request_class = None if api_key is None else API_REGISTRY[ApiKey(api_key)][0]
+        self._prepared.append(_Prepared(answer, request_class, node_id, disconnected))
+
+    def respond(self, answer: ResponseMessage, node_id: int | None = None) -> None:
+        """Answer the oldest request that waits for one, of ``node_id`` or of any; it arrives with the next
+        poll.
+        """
+        for request in self.unanswered:
+            if node_id in (None, request.node_id) and request.message.API_KEY == answer.API_KEY:
+                self.unanswered.remove(request)
+                self.answer(request, answer)
+                return
+        raise AssertionError(f"no request waits for {answer.NAME}; waiting: {list(self.unanswered)}")
+
+    def answer(self, request: SentRequest, answer: ResponseMessage, version: int | None = None) -> None:
+        """Answer one request, in its version or in another."""
+        version = request.version if version is None else version
+        pieces = encode_response(answer, version, request.correlation_id)
+        self.selector.receive(request.connection_id, b"".join(pieces))
+
+    def disconnect(self, node_id: int) -> None:
+        """The node hangs up; seen by the next poll."""
+        self.selector.end(self.client.connection_id(node_id))
+        self.unanswered = deque(each for each in self.unanswered if each.node_id != node_id)
+
+    def requests_of(self, request_class: type[RequestMessage[Any]]) -> list[SentRequest]:
+        """What was sent of one kind."""
+        return [request for request in self.requests if isinstance(request.message, request_class)]
+
+    def metadata_response(self, request: MetadataRequest) -> MetadataResponse:
+        """What the cluster looks like."""
+        wanted = list(self.topics) if request.topics is None else [topic.name for topic in request.topics]
+        return MetadataResponse(
+            cluster_id="mock",
+            controller_id=0,
+            brokers=[
+                MetadataResponse.MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port)
+                for node in self.nodes
+            ],
+            topics=[self._topic_metadata(topic) for topic in wanted if topic is not None],
+        )
+
+    def _topic_metadata(self, topic: str) -> MetadataResponse.MetadataResponseTopic:
+        if topic not in self.topics:
+            return MetadataResponse.MetadataResponseTopic(name=topic, error_code=3)
+        count = len(self.nodes)
+        replicas = [node.node_id for node in self.nodes]
+        return MetadataResponse.MetadataResponseTopic(
+            name=topic,
+            partitions=[
+                MetadataResponse.MetadataResponsePartition(
+                    partition_index=each,
+                    leader_id=each % count,
+                    leader_epoch=0,
+                    replica_nodes=replicas,
+                    isr_nodes=replicas,
+                )
+                for each in range(self.topics[topic])
+            ],
+        )
+
+    def _on_request(self, connection_id: str, header: RequestHeader, message: Any) -> None:
+        node_id = self.client.node_id(connection_id)
+        request = SentRequest(
+            -1 if node_id is None else node_id,
+            message,
+            header.request_api_version,
+            header.correlation_id,
+            header.client_id,
+            connection_id,
+        )
+        self.requests.append(request)
+        for prepared in self._prepared:
+            fits = prepared.request_class is None or isinstance(message, prepared.request_class)
+            if fits and prepared.node_id in (None, node_id):
+                self._prepared.remove(prepared)
+                self._apply(request, prepared)
+                return
+        if message.API_KEY == ApiKey.API_VERSIONS:
+            self.answer(request, self.api_versions)
+        elif isinstance(message, MetadataRequest):
+            self.answer(request, self.metadata_response(message))
+        else:
+            self.unanswered.append(request)
+
+    def _apply(self, request: SentRequest, prepared: _Prepared) -> None:
+        if prepared.disconnected:
+            self.selector.end(request.connection_id)
+        elif isinstance(prepared.answer, ResponseMessage):
+            self.answer(request, prepared.answer)
+        else:
+            self.answer(request, prepared.answer(request))
