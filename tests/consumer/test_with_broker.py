@@ -1,0 +1,172 @@
+"""KafkaConsumer on real sockets, before our broker in a process of its own."""
+
+import os
+import signal
+import socket
+import threading
+import uuid
+
+import confluent_kafka
+import pyarrow as pa
+import pytest
+
+from kafkacore import KafkaConsumer, TopicPartition
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import IllegalStateError, KafkaTimeoutError, WakeupError
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+COUNT = 5000
+
+
+def produce(broker, topic, count=COUNT, start=0):
+    """Values ``v<n>`` with key ``k<n>``, into partition 0, lz4."""
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "compression.type": "lz4", "linger.ms": 20}
+    )
+    for number in range(start, start + count):
+        producer.produce(topic, key=b"k%d" % number, value=b"v%d" % number, partition=0)
+    assert producer.flush(30) == 0
+
+
+@pytest.fixture
+def topic():
+    return f"t-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def filled(our_broker, topic):
+    produce(our_broker, topic)
+    return TopicPartition(topic, 0)
+
+
+def consumer_of(broker, *topics, **configs):
+    return KafkaConsumer(
+        *topics, bootstrap_servers=broker.bootstrap_servers, **{"auto_offset_reset": "earliest"} | configs
+    )
+
+
+def read(consumer, count, limit_ms=20_000):
+    """Values of the next ``count`` records."""
+    deadline, values = SYSTEM_CLOCK.monotonic_ms() + limit_ms, []
+    while len(values) < count and SYSTEM_CLOCK.monotonic_ms() < deadline:
+        for records in consumer.poll(500).values():
+            values += [record.value for record in records]
+    return values
+
+
+def socket_count():
+    return sum(
+        os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
+        for name in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{name}")
+    )
+
+
+def test_every_record_comes_once_and_in_order_by_poll_and_iteration(our_broker, filled):
+    with consumer_of(our_broker, filled.topic, consumer_timeout_ms=2000) as consumer:
+        assert read(consumer, COUNT) == [b"v%d" % number for number in range(COUNT)]
+        assert (consumer.position(filled), consumer.highwater(filled)) == (COUNT, COUNT)
+        consumer.seek(filled, COUNT - 3)
+        assert [record.key for _, record in zip(range(3), consumer, strict=False)] == [
+            b"k%d" % number for number in range(COUNT - 3, COUNT)
+        ]
+
+
+def test_columns_of_a_bounded_range_come_whole(our_broker, filled):
+    with consumer_of(our_broker) as consumer:
+        consumer.assign([filled])
+        consumer.seek(filled, 10)
+        rows = []
+        while consumer.position(filled) < COUNT - 10:
+            for columns in consumer.poll_arrow(
+                5000, columns=["value"], end_offsets={filled: COUNT - 10}
+            ).values():
+                rows += pa.record_batch(columns).column(0).to_pylist()
+        assert rows == [b"v%d" % number for number in range(10, COUNT - 10)]
+
+
+def test_offsets_and_topics_are_told(our_broker, filled):
+    with consumer_of(our_broker) as consumer:
+        assert consumer.beginning_offsets([filled]) == {filled: 0}
+        assert consumer.end_offsets([filled]) == {filled: COUNT}
+        assert consumer.offsets_for_times({filled: 0})[filled].offset == 0
+        assert consumer.offsets_for_times({filled: 2**50}) == {filled: None}
+        assert filled.topic in consumer.topics()
+        assert consumer.partitions_for_topic(filled.topic) >= {0}
+        assert consumer.partitions_for_topic("no-such-topic") == set()
+        assert "no-such-topic" not in consumer.topics(), "asking did not create it"
+
+
+def test_one_broker_costs_one_socket_and_none_before_it_is_needed(our_broker, filled):
+    before = socket_count()
+    with consumer_of(our_broker, filled.topic) as consumer:
+        assert socket_count() == before
+        read(consumer, COUNT)
+        assert socket_count() == before + 1
+    assert socket_count() == before
+
+
+def test_broker_that_is_down_at_the_start_is_waited_for(topic):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        servers = f"127.0.0.1:{unused.getsockname()[1]}"
+    with KafkaConsumer(topic, bootstrap_servers=servers) as consumer:
+        started = SYSTEM_CLOCK.monotonic_ms()
+        assert consumer.poll(300) == {}
+        assert 290 <= SYSTEM_CLOCK.monotonic_ms() - started < 2000
+        with pytest.raises(KafkaTimeoutError, match=servers):
+            consumer.end_offsets([TopicPartition(topic, 0)], timeout_ms=300)
+        with pytest.raises(KafkaTimeoutError, match=servers):
+            consumer.topics(timeout_ms=300)
+        assert not consumer.bootstrap_connected()
+
+
+def test_killed_and_restarted_broker_is_read_on_from(topic):
+    with EmbeddedBroker(log_retention_ms=-1) as broker:
+        produce(broker, topic, 100)
+        with consumer_of(broker, topic) as consumer:
+            assert len(read(consumer, 100)) == 100
+            broker.kill()
+            assert consumer.poll(200) == {}
+            broker.restart()
+            produce(broker, topic, 100, start=100)
+            assert read(consumer, 100) == [b"v%d" % number for number in range(100, 200)]
+
+
+def test_wakeup_from_another_thread_ends_a_long_poll(our_broker, filled):
+    with consumer_of(our_broker, filled.topic, auto_offset_reset="latest") as consumer:
+        timer = threading.Timer(0.2, consumer.wakeup)
+        timer.start()
+        started = SYSTEM_CLOCK.monotonic_ms()
+        with pytest.raises(WakeupError):
+            consumer.poll(30_000)
+        assert SYSTEM_CLOCK.monotonic_ms() - started < 5000
+        timer.join()
+
+
+def test_interrupt_in_a_poll_leaves_it_usable(our_broker, filled):
+    with consumer_of(our_broker, filled.topic) as consumer:
+        first = read(consumer, COUNT)
+        timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            consumer.poll(30_000)
+        timer.join()
+        produce(our_broker, filled.topic, 10, start=COUNT)
+        assert len(first) == COUNT
+        assert read(consumer, 10) == [b"v%d" % number for number in range(COUNT, COUNT + 10)]
+
+
+def test_forked_child_cannot_use_it_and_does_no_harm(our_broker, filled):
+    with consumer_of(our_broker, filled.topic, max_poll_records=10) as consumer:
+        assert len(read(consumer, 10)) == 10
+        child = os.fork()
+        if child == 0:
+            try:
+                consumer.poll(0)
+            except IllegalStateError:
+                consumer.close()
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert read(consumer, COUNT - 10)[-1] == b"v%d" % (COUNT - 1)
