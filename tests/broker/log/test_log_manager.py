@@ -263,34 +263,33 @@ def test_flusher_thread_syncs_tells_and_ends(tmp_path: Path) -> None:
         if high_watermark == 2:
             told.set()
 
-    manager.on_high_watermark = on_high_watermark
-    log = make_log(manager)
-    log.append(batch([b"a"]), now_ms=NOW_MS)
-    log.append(batch([b"b"]), now_ms=NOW_MS)
-    assert told.wait(20)
-    assert log.high_watermark == 2
-    assert set(threads) == {"kafka-log-flusher"}
-    manager.close()
+    with manager:
+        manager.on_high_watermark = on_high_watermark
+        log = make_log(manager)
+        log.append(batch([b"a"]), now_ms=NOW_MS)
+        log.append(batch([b"b"]), now_ms=NOW_MS)
+        assert told.wait(20)
+        assert log.high_watermark == 2
+        assert set(threads) == {"kafka-log-flusher"}
     manager.close()
     assert "kafka-log-flusher" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_listener_that_raises_does_not_end_the_flusher(tmp_path: Path) -> None:
-    told = threading.Event()
-    manager = LogManager(tmp_path / "data", clock=Clock())
-    log = make_log(manager)
+    failed, told = threading.Event(), threading.Event()
 
     def fail(topic_partition: TopicPartition, high_watermark: int) -> None:
-        manager.on_high_watermark = lambda tp, offset: told.set()
+        if failed.is_set():
+            told.set()
+        failed.set()
         raise ValueError("planted")
 
-    manager.on_high_watermark = fail
-    log.append(batch([b"a"]), now_ms=NOW_MS)
-    while manager.on_high_watermark is fail:
-        assert not told.wait(0.001)
-    log.append(batch([b"b"]), now_ms=NOW_MS)
-    assert told.wait(20)
-    manager.close()
+    with LogManager(tmp_path / "data", clock=Clock(), on_high_watermark=fail) as manager:
+        log = make_log(manager)
+        log.append(batch([b"a"]), now_ms=NOW_MS)
+        assert failed.wait(20)
+        log.append(batch([b"b"]), now_ms=NOW_MS)
+        assert told.wait(20)
 
 
 def test_checkpoint_is_written_after_much_has_been_synced() -> None:

@@ -89,7 +89,8 @@ def closed_segments(**config: object) -> tuple[SimulatedDisk, list[LogRecord]]:
     manager.flush_dirty()
     manager.checkpoint()
     assert log.segment_count > 3
-    return disk.kill_process(), read_all_of(manager)
+    records = read_all_of(manager)
+    return disk.kill_process(), records
 
 
 def read_all_of(manager: LogManager) -> list[LogRecord]:
@@ -132,6 +133,15 @@ def test_every_flip_in_an_offset_index_is_survived_by_reads() -> None:
         for record in records:
             assert log.read(record.offset, 1).next_offset == record.offset + 1
         manager.close()
+
+
+def test_index_that_is_emptied_under_a_running_log_is_built_anew() -> None:
+    disk, _ = closed_segments()
+    log = the_log(open_manager(disk, **CONFIG))
+    for path in files(disk, ".index"):
+        overwrite(disk, path, b"")
+    for offset in range(40):
+        assert log.read(offset, 1).next_offset == offset + 1
 
 
 def test_leftovers_of_a_crash_are_removed() -> None:

@@ -57,7 +57,10 @@ class _IndexFile:
 
     def get(self, index: int) -> tuple[int, int]:
         size = self._entry.size
-        first, second = self._entry.unpack(self._disk.pread(self._open(), size, index * size))
+        data = self._disk.pread(self._open(), size, index * size)
+        if len(data) != size:
+            raise CorruptRecordError(f"{self.path.name} ends before its entry {index}")
+        first, second = self._entry.unpack(data)
         return first, second
 
     def append(self, first: int, second: int) -> None:

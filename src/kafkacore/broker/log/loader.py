@@ -92,6 +92,7 @@ class _Loader:
             except CorruptRecordError as error:
                 # Readers get to hear of it when they come to the place; what lies behind it stays readable.
                 logger.error("%s: %s is damaged: %s", self.name, segment.base_offset, error)
+            segment.release_indexes()
 
     def recover(self, recovery_point: int) -> int:
         """Recover from the segment of ``recovery_point`` on; the log's end offset."""
@@ -184,6 +185,7 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     if log_end_offset > start and not is_clean:
         for segment in loader.segments[loader.first_recovered :]:
             segment.flush(indexes=True)
+            segment.release_indexes()
         disk.fsync_dir(folder)
     return LoadedLog(loader.segments, producers, start, log_end_offset, log_end_offset, is_synced=is_clean)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
+from typing import Self
 from uuid import UUID
 
 from kafkacore.broker.disk import Disk
@@ -484,6 +485,12 @@ class LogManager:
                 checkpoints.write_clean_shutdown(self._disk, self.data_dir)
         finally:
             self._close_files()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def _close_files(self) -> None:
         for log in self._logs.values():

@@ -85,7 +85,11 @@ class LogSegment:
         except BaseException:
             self.offset_index.file.release()
             raise
-        self._fd = disk.open(self._path(LOG_SUFFIX), create=True)
+        try:
+            self._fd = disk.open(self._path(LOG_SUFFIX), create=True)
+        except BaseException:
+            self.release_indexes()
+            raise
         self.size = disk.size(self._fd)
         #: The largest timestamp and the last offset of the first batch that has it.
         self.max_timestamp = self.time_index.last
@@ -232,15 +236,9 @@ class LogSegment:
 
     def _find(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the first batch that ends at ``offset`` or later."""
-        if offset == self._read_end[0]:
-            position = self._read_end[1]
-        else:
-            entry = self.offset_index.lookup(offset)
-            position = 0 if entry is None else entry.position
-            if entry is not None and not self._is_sound(entry):
-                self.rebuild_indexes()
-                entry = self.offset_index.lookup(offset)
-                position = 0 if entry is None else entry.position
+        read_end, position = self._read_end
+        if offset != read_end:
+            position = self._indexed_position(offset)
         while self.size - position >= BATCH_OVERHEAD:
             chunk = self._disk.pread(self._fd, min(_SEARCH_CHUNK, self.size - position), position)
             was_found, at, size = find_batch(chunk, offset)
@@ -250,6 +248,18 @@ class LogSegment:
             if was_found:
                 return position, size
         return None
+
+    def _indexed_position(self, offset: int) -> int:
+        """Where to begin to look for ``offset``. A damaged index is built anew first."""
+        try:
+            entry = self.offset_index.lookup(offset)
+            is_sound = entry is None or self._is_sound(entry)
+        except CorruptRecordError:
+            is_sound = False
+        if not is_sound:
+            self.rebuild_indexes()
+            entry = self.offset_index.lookup(offset)
+        return 0 if entry is None else entry.position
 
     def _is_sound(self, entry: tuple[int, int]) -> bool:
         """Whether an index entry points at the batch that it names; a flipped bit must not mislead."""
@@ -460,6 +470,11 @@ class LogSegment:
             self.offset_index.file.flush()
             self.time_index.file.flush()
 
+    def release_indexes(self) -> None:
+        """Give the indexes' descriptors back; the next search opens them again."""
+        self.offset_index.file.release()
+        self.time_index.file.release()
+
     def mark_deleted(self) -> None:
         """Rename the files so that no start takes them for the log's; :meth:`unlink_deleted` removes them."""
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
@@ -483,8 +498,7 @@ class LogSegment:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             self._disk.close(fd)
-        self.offset_index.file.release()
-        self.time_index.file.release()
+        self.release_indexes()
 
 
 def _batch_starts(chunk: bytes) -> Iterator[int]:

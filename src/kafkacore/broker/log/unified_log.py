@@ -388,6 +388,9 @@ class UnifiedLog:
                 with self._lock:
                     raise self._fail("flush", error) from error
             with self._lock:
+                for segment in segments:
+                    if segment is not active:
+                        segment.release_indexes()
                 self.recovery_point = max(self.recovery_point, target)
                 self.flushed_bytes = appended_bytes
                 has_moved = self.recovery_point > self.high_watermark
