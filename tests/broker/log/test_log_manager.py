@@ -306,6 +306,14 @@ def test_checkpoint_is_written_after_much_has_been_synced() -> None:
     assert written == [b"0\n0\n"] * 3 + [b"0\n1\nflights 0 4\n"] * 2
 
 
+def test_unused_partition_holds_one_descriptor() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    before = disk.open_count
+    manager.create_topic("flights", 10, TOPIC_ID, {})
+    assert disk.open_count - before == 10
+
+
 def test_unknown_flush_mode_is_refused() -> None:
     with pytest.raises(KafkaConfigurationError, match="flush=never must be ack or os"):
         open_manager(SimulatedDisk(), flush="never")

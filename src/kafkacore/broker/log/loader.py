@@ -185,8 +185,10 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     if log_end_offset > start and not is_clean:
         for segment in loader.segments[loader.first_recovered :]:
             segment.flush(indexes=True)
-            segment.release_indexes()
         disk.fsync_dir(folder)
+    # Partitions that nobody uses need one descriptor each, not three.
+    for segment in loader.segments:
+        segment.release_indexes()
     return LoadedLog(loader.segments, producers, start, log_end_offset, log_end_offset, is_synced=is_clean)
 
 
