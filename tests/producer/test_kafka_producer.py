@@ -1,0 +1,475 @@
+"""KafkaProducer as its user meets it, against our broker in a process of its own."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import kafka.partitioner
+import pytest
+
+import kafkacore
+from kafkacore import KafkaProducer
+from kafkacore.errors import (
+    IllegalStateError,
+    KafkaConfigurationError,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    NoBrokersAvailable,
+)
+from kafkacore.partitioner import Partitioner
+from kafkacore.serializer import JsonSerializer
+from kafkacore.testing import EmbeddedBroker
+
+LIMIT_S = 20.0
+NOWHERE = "127.0.0.1:1"
+
+
+@pytest.fixture
+def producer(our_broker: EmbeddedBroker) -> Iterator[KafkaProducer]:
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as made:
+        yield made
+
+
+def run_python(script: str, *arguments: str) -> subprocess.Popen[str]:
+    """A fresh interpreter that runs ``script``, its output piped."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "default", "-c", textwrap.dedent(script), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def network_threads() -> list[threading.Thread]:
+    return [
+        thread for thread in threading.enumerate() if thread.name.startswith("kafka-producer-network-thread")
+    ]
+
+
+# ---- Sending ---------------------------------------------------------------------------------------------
+
+
+def test_sent_record_is_acknowledged_with_its_place(producer: KafkaProducer) -> None:
+    metadata = producer.send("kp-place", b"value", key=b"k", headers=[("h", b"xyz")], timestamp_ms=42).get(
+        LIMIT_S
+    )
+    assert metadata.topic == "kp-place"
+    assert metadata.offset == 0
+    assert metadata.timestamp == 42
+    assert (metadata.serialized_key_size, metadata.serialized_value_size) == (1, 5)
+    assert metadata.serialized_header_size == 4
+
+
+def test_flush_gives_every_record_its_outcome(our_broker: EmbeddedBroker) -> None:
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000) as producer:
+        futures = [producer.send("kp-flush", b"%d" % number, partition=0) for number in range(100)]
+        assert not any(future.is_done for future in futures)
+        producer.flush(timeout=LIMIT_S)
+        assert [future.get(0).offset for future in futures] == list(range(100))
+
+
+def test_leaving_the_with_block_sends_what_there_is(our_broker: EmbeddedBroker) -> None:
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000) as producer:
+        future = producer.send("kp-with", b"value")
+    assert future.succeeded()
+
+
+def test_threads_share_a_producer_and_lose_nothing(our_broker: EmbeddedBroker) -> None:
+    offsets: list[int] = []
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=1) as producer:
+
+        def run() -> None:
+            for _ in range(500):
+                producer.send("kp-threads", b"v" * 50, partition=0).add_callback(
+                    lambda m: offsets.append(m.offset)
+                )
+
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LIMIT_S)
+    assert offsets == list(range(2000))
+
+
+def test_small_buffer_memory_slows_sending_down_and_loses_nothing(our_broker: EmbeddedBroker) -> None:
+    config = {"buffer_memory": 50_000, "batch_size": 16_384, "linger_ms": 50}
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
+        futures = [producer.send("kp-bounded", b"v" * 1000, partition=0) for _ in range(1000)]
+        producer.flush(LIMIT_S)
+        assert [future.get(0).offset for future in futures] == list(range(1000))
+        assert producer.metrics()["producer-metrics"]["buffer_available_bytes"] == 50_000
+
+
+def test_broker_that_takes_smaller_batches_gets_halves(our_broker: EmbeddedBroker) -> None:
+    """1 MiB is a broker's default limit; nothing on the way there shrinks these records."""
+    config: dict[str, Any] = {"max_request_size": 8 << 20, "batch_size": 3 << 20, "linger_ms": 500}
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
+        futures = [producer.send("kp-halves", os.urandom(300_000), partition=0) for _ in range(9)]
+        producer.flush(LIMIT_S)
+        assert [future.get(0).offset for future in futures] == list(range(9))
+        too_large = producer.send("kp-halves", os.urandom(2_000_000), partition=0)
+        with pytest.raises(MessageSizeTooLargeError) as raised:
+            too_large.get(LIMIT_S)
+    assert not raised.value.possibly_persisted
+
+
+@pytest.mark.parametrize("acks", [0, 1, "all"])
+def test_acks_decide_whether_the_offset_is_known(our_broker: EmbeddedBroker, acks: int | str) -> None:
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, acks=acks) as producer:
+        offset = producer.send(f"kp-acks-{acks}", b"value").get(LIMIT_S).offset
+    assert offset == (-1 if acks == 0 else 0)
+
+
+def test_partitions_for_knows_the_partitions(producer: KafkaProducer) -> None:
+    assert producer.partitions_for("kp-partitions") == {0}
+    assert producer.bootstrap_connected()
+
+
+# ---- Serializers and partitioners ------------------------------------------------------------------------
+
+
+def test_functions_and_objects_serialize(our_broker: EmbeddedBroker) -> None:
+    with KafkaProducer(
+        bootstrap_servers=our_broker.bootstrap_servers,
+        key_serializer=str.encode,
+        value_serializer=JsonSerializer(),
+    ) as producer:
+        metadata = producer.send("kp-serializers", {"a": 1}, key="key").get(LIMIT_S)
+    assert (metadata.serialized_key_size, metadata.serialized_value_size) == (3, 8)
+
+
+def test_error_of_a_serializer_is_raised_and_the_producer_stays_usable(our_broker: EmbeddedBroker) -> None:
+    with KafkaProducer(
+        bootstrap_servers=our_broker.bootstrap_servers, value_serializer=JsonSerializer()
+    ) as producer:
+        with pytest.raises(TypeError, match="not JSON serializable"):
+            producer.send("kp-unserialisable", object())
+        assert producer.send("kp-unserialisable", [1]).get(LIMIT_S).offset == 0
+
+
+class ByLength(Partitioner):
+    def partition(
+        self, topic: str, key: Any, serialized_key: Any, value: Any, serialized_value: Any, cluster: Any
+    ) -> int:
+        assert topic in cluster.topics()
+        return len(value) % len(cluster.partitions_for_topic(topic))
+
+
+def test_partitioner_of_the_users_is_asked(our_broker: EmbeddedBroker) -> None:
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=ByLength()) as producer:
+        assert producer.send("kp-partitioner", b"four").get(LIMIT_S).partition == 0
+
+
+def test_partitioner_of_kafka_python_works_here(our_broker: EmbeddedBroker) -> None:
+    partitioner = kafka.partitioner.StickyPartitioner()
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=partitioner) as producer:
+        assert producer.send("kp-kafka-python", b"value").get(LIMIT_S).partition == 0
+
+
+# ---- Calls that cannot be --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, ValueError),
+        ({"value": "text"}, TypeError),
+        ({"value": b"v", "key": 5}, TypeError),
+        ({"value": memoryview(b"abcd")[::2]}, TypeError),
+        ({"value": b"v", "headers": {"a": b"b"}}, TypeError),
+        ({"value": b"v", "headers": [("a", "b")]}, TypeError),
+        ({"value": b"v", "headers": [["a", b"b"]]}, TypeError),
+        ({"value": b"v", "headers": [(b"a", b"b")]}, TypeError),
+        ({"value": b"v", "partition": -1}, ValueError),
+        ({"value": b"v", "partition": 1}, ValueError),
+        ({"value": b"v", "partition": 2**40}, ValueError),
+        ({"value": b"v", "partition": "0"}, TypeError),
+        ({"value": b"v", "timestamp_ms": -5}, ValueError),
+        ({"value": b"v", "timestamp_ms": 2**63}, ValueError),
+        ({"value": b"v", "timestamp_ms": 1.5}, TypeError),
+        ({"value": b"v" * 1_048_576}, MessageSizeTooLargeError),
+        ({"value": b"v", "topic": "no/name"}, ValueError),
+        ({"value": b"v", "topic": ".."}, ValueError),
+        ({"value": b"v", "topic": "n" * 250}, ValueError),
+        ({"value": b"v", "topic": ""}, ValueError),
+        ({"value": b"v", "topic": None}, TypeError),
+    ],
+)
+def test_call_that_cannot_be_is_refused_and_the_producer_stays_usable(
+    producer: KafkaProducer, arguments: dict[str, Any], expected: type[Exception]
+) -> None:
+    before = producer.send("kp-bad-calls", b"before", partition=0).get(LIMIT_S).offset
+    with pytest.raises(expected):
+        producer.send(**({"topic": "kp-bad-calls"} | arguments))
+    assert producer.send("kp-bad-calls", b"after", partition=0).get(LIMIT_S).offset == before + 1
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"liner_ms": 5}, "linger_ms"),
+        ({"acks": 2}, "acks"),
+        ({"acks": True}, "acks"),
+        ({"compression_type": "rar"}, "zstd"),
+        ({"batch_size": -1}, "batch_size"),
+        ({"linger_ms": -1}, "linger_ms"),
+        ({"retries": -1}, "retries"),
+        ({"max_block_ms": float("inf")}, "max_block_ms"),
+        ({"buffer_memory": 0}, "buffer_memory"),
+        ({"key_serializer": 5}, "key_serializer"),
+        ({"partitioner": print}, "partitioner"),
+        ({"compression_level": "high"}, "compression_level"),
+        ({"enable_idempotence": True}, "max_in_flight_requests_per_connection=1"),
+        ({"transactional_id": "t"}, "transactions"),
+    ],
+)
+def test_setting_that_cannot_be_is_refused_by_a_sentence(config: dict[str, Any], named: str) -> None:
+    with pytest.raises(KafkaConfigurationError, match=named) as raised:
+        KafkaProducer(**config)
+    assert isinstance(raised.value, ValueError)
+    assert network_threads() == []
+
+
+def test_nobody_at_the_bootstrap_address_is_an_error_in_time() -> None:
+    with pytest.raises(NoBrokersAvailable, match=NOWHERE):
+        KafkaProducer(bootstrap_servers=NOWHERE, bootstrap_timeout_ms=200)
+    assert network_threads() == []
+
+
+def test_topic_that_does_not_come_to_be_is_a_time_out(our_broker: EmbeddedBroker) -> None:
+    with KafkaProducer(
+        bootstrap_servers=our_broker.bootstrap_servers, allow_auto_create_topics=False, max_block_ms=300
+    ) as producer:
+        with pytest.raises(KafkaTimeoutError, match="kp-never"):
+            producer.send("kp-never", b"value")
+        with pytest.raises(KafkaTimeoutError, match="kp-never"):
+            producer.partitions_for("kp-never")
+
+
+# ---- Callbacks -------------------------------------------------------------------------------------------
+
+
+def in_callback(producer: KafkaProducer, act: Callable[[], object]) -> list[object]:
+    """What ``act`` gave or raised in a callback."""
+    seen: list[object] = []
+    done = threading.Event()
+
+    def callback(metadata: object) -> None:
+        try:
+            seen.append(act())
+        except KafkaError as error:
+            seen.append(error)
+        finally:
+            done.set()
+
+    producer.send("kp-callbacks", b"value").add_callback(callback)
+    assert done.wait(LIMIT_S)
+    return seen
+
+
+def test_callback_may_send(producer: KafkaProducer) -> None:
+    (future,) = in_callback(producer, lambda: producer.send("kp-callbacks", b"again"))
+    assert isinstance(future, kafkacore.producer.FutureRecordMetadata)
+    future.get(LIMIT_S)
+
+
+def test_flush_in_a_callback_is_refused_instead_of_hanging(producer: KafkaProducer) -> None:
+    (error,) = in_callback(producer, producer.flush)
+    assert isinstance(error, IllegalStateError)
+
+
+def test_first_record_to_a_topic_cannot_be_sent_in_a_callback(producer: KafkaProducer) -> None:
+    (error,) = in_callback(producer, lambda: producer.send("kp-not-known-yet", b"value"))
+    assert isinstance(error, KafkaTimeoutError)
+
+
+def test_close_in_a_callback_ends_the_producer(our_broker: EmbeddedBroker) -> None:
+    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
+    in_callback(producer, producer.close)
+    (thread,) = network_threads() or [threading.Thread()]
+    if thread.ident is not None:
+        thread.join(LIMIT_S)
+    assert network_threads() == []
+    with pytest.raises(IllegalStateError):
+        producer.send("kp-callbacks", b"value")
+
+
+# ---- Close, exit, fork -----------------------------------------------------------------------------------
+
+
+def test_closed_producer_refuses_and_leaves_no_thread(our_broker: EmbeddedBroker) -> None:
+    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
+    producer.send("kp-closed", b"value").get(LIMIT_S)
+    producer.close()
+    producer.close()
+    with pytest.raises(IllegalStateError, match="closed"):
+        producer.send("kp-closed", b"value")
+    assert network_threads() == []
+
+
+def test_close_without_time_fails_what_waits_and_says_that_it_is_not_in_the_log(
+    our_broker: EmbeddedBroker,
+) -> None:
+    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000)
+    future = producer.send("kp-close-0", b"value")
+    producer.close(timeout=0)
+    assert isinstance(future.exception, KafkaError)
+    assert not future.exception.possibly_persisted
+
+
+def test_records_survive_a_broker_that_is_gone_for_a_while() -> None:
+    with (
+        EmbeddedBroker() as broker,
+        KafkaProducer(bootstrap_servers=broker.bootstrap_servers, reconnect_backoff_max_ms=200) as producer,
+    ):
+        producer.send("kp-gone", b"0").get(LIMIT_S)
+        broker.kill()
+        futures = [producer.send("kp-gone", b"%d" % number) for number in range(1, 20)]
+        with pytest.raises(KafkaTimeoutError):
+            producer.flush(timeout=0.2)
+        broker.restart()
+        producer.flush(timeout=LIMIT_S)
+        assert all(future.succeeded() for future in futures)
+
+
+def test_close_gives_up_in_time_when_the_broker_is_gone() -> None:
+    with EmbeddedBroker() as broker:
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+        producer.send("kp-lost", b"value").get(LIMIT_S)
+        broker.kill()
+        future = producer.send("kp-lost", b"value")
+        producer.close(timeout=0.3)
+        assert future.failed()
+    assert network_threads() == []
+
+
+def test_collected_producer_warns_once_and_its_thread_ends(our_broker: EmbeddedBroker) -> None:
+    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
+    future = producer.send("kp-collected", b"value")
+    threads = network_threads()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del producer
+        gc.collect()
+    assert [warning.category for warning in caught] == [ResourceWarning]
+    for thread in threads:
+        thread.join(LIMIT_S)
+    assert network_threads() == []
+    assert future.succeeded()
+
+
+def test_forked_child_is_refused_at_once_and_the_parent_goes_on(producer: KafkaProducer) -> None:
+    producer.send("kp-fork", b"value", partition=0).get(LIMIT_S)
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        # Python 3.12 warns of forks with threads, which is what this is about.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        said = []
+        for call in (lambda: producer.send("kp-fork", b"child"), producer.flush, producer.close):
+            try:
+                call()
+                said.append("nothing")
+            except IllegalStateError as error:
+                said.append("fork" if "fork" in str(error) else str(error))
+        os.write(writing, " ".join(said).encode())
+        os._exit(0)
+    os.close(writing)
+    _, status = os.waitpid(child, 0)
+    with os.fdopen(reading) as pipe:
+        assert pipe.read() == "fork fork nothing"
+    assert status == 0
+    assert producer.send("kp-fork", b"parent", partition=0).get(LIMIT_S).offset == 1
+
+
+UNCLOSED = """
+    import sys
+    from kafkacore import KafkaProducer
+    producer = KafkaProducer(bootstrap_servers=sys.argv[1], linger_ms=60_000)
+    future = producer.send("kp-unclosed", b"value", partition=0)
+    future.add_callback(lambda metadata: print("acknowledged", metadata.offset, flush=True))
+"""
+
+
+def test_interpreter_exit_sends_what_there_is_and_warns_once(our_broker: EmbeddedBroker) -> None:
+    process = run_python(UNCLOSED, our_broker.bootstrap_servers)
+    out, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0
+    assert out.split()[0] == "acknowledged"
+    assert err.count("ResourceWarning") == 1
+    assert "Traceback" not in err
+
+
+INTERRUPTED = """
+    import sys
+    from kafkacore import KafkaProducer
+    from kafkacore.producer import sender_thread
+    sender_thread.EXIT_TIMEOUT_S = 0.3
+    producer = KafkaProducer(bootstrap_servers=sys.argv[1])
+    producer.send("kp-interrupted", b"value").get(10)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    future = producer.send("kp-interrupted", b"value")
+    print("waiting", flush=True)
+    future.get()
+"""
+
+
+def test_ctrl_c_ends_a_program_that_waits_for_a_broker_which_is_gone() -> None:
+    with EmbeddedBroker() as broker:
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(INTERRUPTED), broker.bootstrap_servers],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            assert process.stdout.readline() == "ready\n"
+            broker.kill()
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "waiting\n"
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=LIMIT_S)
+        finally:
+            process.kill()
+            process.wait()
+        assert process.returncode == -signal.SIGINT
+        assert err.count("KeyboardInterrupt") == 1
+
+
+def test_turn_that_fails_by_a_bug_is_logged_and_the_next_goes_on(
+    our_broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+        assert producer._thread is not None
+        sender = producer._thread.sender
+        run_once, failed = sender.run_once, threading.Event()
+
+        def fails_once(now_ms: float) -> None:
+            if not failed.is_set():
+                failed.set()
+                raise RuntimeError("a bug")
+            run_once(now_ms)
+
+        with caplog.at_level(logging.ERROR, "kafkacore.producer"):
+            monkeypatch.setattr(sender, "run_once", fails_once)
+            assert producer.send("kp-bug", b"value").get(LIMIT_S).offset == 0
+        assert failed.is_set()
+        assert "a bug" in caplog.text
