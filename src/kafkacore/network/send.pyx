@@ -81,7 +81,7 @@ cdef class NetworkSend:
         return self.view_count > 0
 
     def drain(self):
-        """All that has not been written, as bytes, and nothing is left; for stand-ins of a :class:`Selector`."""
+        """All that has not been written, as bytes; nothing is left. For stand-ins of a :class:`Selector`."""
         cdef list left = []
         cdef int at
         for at in range(self.vector_at, self.vector_count):
