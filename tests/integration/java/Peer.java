@@ -20,6 +20,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
@@ -82,9 +83,18 @@ public final class Peer {
         Map<String, String> config = new HashMap<>();
         command.path("config").fields().forEachRemaining(
             entry -> config.put(entry.getKey(), entry.getValue().asText()));
+        String name = command.get("topic").asText();
+        int count = command.get("partitions").asInt();
         try (Admin admin = Admin.create(clientConfig(command))) {
-            NewTopic topic = new NewTopic(command.get("topic").asText(), command.get("partitions").asInt(), (short) 1);
-            admin.createTopics(List.of(topic.configs(config))).all().get(limit(command), TimeUnit.MILLISECONDS);
+            NewTopic topic = new NewTopic(name, count, (short) 1).configs(config);
+            admin.createTopics(List.of(topic)).all().get(limit(command), TimeUnit.MILLISECONDS);
+            // Apache Kafka tells of a partition before it serves it. A producer that meets it in between may have its
+            // first batch refused and the second taken, after which the first is out of order for ever.
+            Map<TopicPartition, OffsetSpec> latest = new HashMap<>();
+            for (int partition = 0; partition < count; partition++) {
+                latest.put(new TopicPartition(name, partition), OffsetSpec.latest());
+            }
+            admin.listOffsets(latest).all().get(limit(command), TimeUnit.MILLISECONDS);
         }
     }
 
