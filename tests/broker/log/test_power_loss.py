@@ -195,6 +195,24 @@ def test_power_loss_during_recovery_loses_nothing_either() -> None:
             check(open_manager(found, **CONFIG), known, keeps_all=False)
 
 
+def test_what_a_start_has_shown_survives_a_loss_of_power() -> None:
+    for seed in range(10):
+        disk = SimulatedDisk()
+        manager = open_manager(disk, **CONFIG)
+        manager.create_topic("kept", 1, UUID(int=1), {})
+        log = manager.log(KEPT)
+        assert log is not None
+        for turn in range(10):
+            log.append(batch([b"value %d" % turn] * 2), now_ms=NOW_MS)
+        disk = disk.kill_process()
+        shown = open_manager(disk, **CONFIG).log(KEPT)
+        assert shown is not None
+        assert shown.high_watermark == 20
+        after = open_manager(disk.lose_power(clock(seed)), **CONFIG).log(KEPT)
+        assert after is not None
+        assert after.high_watermark == 20
+
+
 def test_simulated_power_loss_takes_what_was_not_synced() -> None:
     """The tests above are worth nothing on a disk that keeps everything."""
     lost = 0
