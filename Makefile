@@ -25,7 +25,7 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, generated cod
 	$(BIN)/python -m kafkacore.protocol.generate --check
 
 bench: $(VENV)/.dev  ## Micro-benchmarks (bench/micro)
-	$(BIN)/python -m pytest bench/micro --benchmark-enable --benchmark-only $(BENCH_ARGS)
+	$(BIN)/python -m pytest bench/micro -o python_files='*.py' --benchmark-enable --benchmark-only $(BENCH_ARGS)
 
 build: $(VENV)/.dev  ## Compile the Cython modules in place; ONLY=wire,record builds these packages alone
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace

@@ -2,8 +2,11 @@
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+# What Cython adds to every compiled module; a stub has no business to speak of it.
+ADDED_BY_CYTHON = (r".*\.__test__", r".*\.__pyx_capi__", r".*__reduce_cython__", r".*__setstate_cython__")
 SOURCE = Path(__file__).parent.parent / "src"
 
 
@@ -14,8 +17,12 @@ def main() -> int:
         if not pyx.with_suffix(".pyi").exists():
             print(f"missing stub: {pyx.with_suffix('.pyi')}", file=sys.stderr)
             return 1
-    command = [sys.executable, "-m", "mypy.stubtest", "--concise", *modules]
-    return subprocess.run(command, check=False).returncode
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as allowed:
+        allowed.write("\n".join(ADDED_BY_CYTHON))
+        allowed.flush()
+        options = ["--concise", "--ignore-unused-allowlist", "--allowlist", allowed.name]
+        command = [sys.executable, "-m", "mypy.stubtest", *options, *modules]
+        return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":

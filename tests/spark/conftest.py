@@ -1,0 +1,47 @@
+"""One Spark session for all tests of the source: starting one takes longer than any of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.producer import KafkaProducer
+from kafkacore.spark.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Record = tuple[int, bytes | None, bytes | None]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    folder = tmp_path_factory.mktemp("spark")
+    with spark_session("kafkacore tests", folder, folder / "spark.log") as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def make_topic(our_broker) -> Callable[..., str]:
+    """Creates a topic with a name of its own and writes ``(partition, key, value)`` records to it."""
+    numbers = itertools.count()
+
+    def make(records: Sequence[Record] = (), partitions: int = 2, topic: str | None = None) -> str:
+        if topic is None:
+            topic = f"spark-{next(numbers)}"
+            with KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers) as admin:
+                admin.create_topics([NewTopic(topic, num_partitions=partitions)])
+        with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=5) as producer:
+            futures = [
+                producer.send(topic, value, key=key, partition=partition, timestamp_ms=1_000 + count)
+                for count, (partition, key, value) in enumerate(records)
+            ]
+            producer.flush()
+        assert all(future.succeeded() for future in futures)
+        return topic
+
+    return make
