@@ -60,7 +60,8 @@ class HandClient:
         self.max_in_flight = max_in_flight
         self.in_flight: list[ClientRequest] = []
         self.sent: list[ClientRequest] = []
-        self.unready: set[int] = set()
+        #: Node that no request may go to now → for how long that is known to last.
+        self.unready: dict[int, float] = {}
         self.polls: list[float] = []
         self.wakeups = 0
         self.is_closed = False
@@ -72,8 +73,8 @@ class HandClient:
         in_flight = sum(request.node_id == node.node_id for request in self.in_flight)
         return node.node_id not in self.unready and in_flight < self.max_in_flight
 
-    def connection_delay(self, node: Node, now_ms: float) -> float:
-        return 50.0 if node.node_id in self.unready else math.inf
+    def poll_delay_ms(self, node: Node, now_ms: float) -> float:
+        return self.unready.get(node.node_id, math.inf)
 
     def new_client_request(
         self, node_id: int, request: ProduceRequest, now_ms: float, **more: Any

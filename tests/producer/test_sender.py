@@ -364,7 +364,7 @@ def test_several_requests_go_on_the_way_where_order_is_not_asked_for() -> None:
 
 def test_unsent_batch_expires_as_not_persisted() -> None:
     harness = Harness(delivery_timeout_ms=1000.0)
-    harness.client.unready.add(1)
+    harness.client.unready[1] = 50.0
     future = harness.send()
     harness.run()
     harness.after(999)
@@ -435,9 +435,9 @@ def test_network_wait_ends_when_linger_does() -> None:
     assert len(harness.client.sent) == 1
 
 
-def test_network_wait_is_no_longer_than_the_wait_for_a_connection() -> None:
+def test_network_wait_is_no_longer_than_the_wait_for_a_connection_or_a_throttle() -> None:
     harness = Harness()
-    harness.client.unready.add(1)
+    harness.client.unready[1] = 50.0
     harness.send()
     harness.run()
     assert harness.client.polls == [50]
@@ -445,7 +445,7 @@ def test_network_wait_is_no_longer_than_the_wait_for_a_connection() -> None:
 
 def test_appending_from_a_callback_during_expiry_does_not_deadlock() -> None:
     harness = Harness(delivery_timeout_ms=1000.0)
-    harness.client.unready.add(1)
+    harness.client.unready[1] = 50.0
     again: list[FutureRecordMetadata] = []
     future = harness.send()
     future.add_errback(lambda error: again.append(harness.send(b"again")))

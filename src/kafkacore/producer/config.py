@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from kafkacore.client.config import Setting, at_least, boolean, refuse, resolve, text_or_none
+from kafkacore.client.config import CLIENT_SETTINGS, Setting, at_least, boolean, refuse, resolve, text_or_none
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.record.compression import Compression
 
@@ -112,6 +112,11 @@ PRODUCER_SETTINGS: dict[str, Setting] = {
     "allow_auto_create_topics": Setting(True, boolean),
 }
 # fmt: on
+
+
+def producer_defaults() -> dict[str, Any]:
+    """Every setting of a producer with its default."""
+    return {name: setting.default for name, setting in (CLIENT_SETTINGS | PRODUCER_SETTINGS).items()}
 
 
 def resolve_producer(given: Mapping[str, Any]) -> dict[str, Any]:

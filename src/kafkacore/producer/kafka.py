@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from kafkacore.client import Cluster, bootstrap_client
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -21,7 +21,7 @@ from kafkacore.errors import (
     KafkaTimeoutError,
     NoBrokersAvailable,
 )
-from kafkacore.producer.config import resolve_producer
+from kafkacore.producer.config import producer_defaults, resolve_producer
 from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
 from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.produce_outcome import produce_error
@@ -77,6 +77,9 @@ class KafkaProducer:
     Not to be used after ``fork()`` in the child, which is refused; make a new one there. Close it, or use
     ``with``: at interpreter exit records still on their way get five seconds.
     """
+
+    #: Every setting with its default.
+    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = producer_defaults()
 
     def __init__(self, **configs: Any) -> None:
         self._thread: SenderThread | None = None
@@ -248,7 +251,11 @@ class KafkaProducer:
         refreshed = False
         while True:
             cluster = self._metadata.fetch()
-            if self._accumulator.update_topic(topic, cluster):
+            is_known = self._accumulator.update_topic(topic, cluster)
+            if self._metadata.fetch() is not cluster:
+                # The network thread may have put something newer there, just before: not to be undone.
+                continue
+            if is_known:
                 known = cluster.partitions_for_topic(topic) or ()
                 if refreshed or partition is None or partition in known:
                     return cluster

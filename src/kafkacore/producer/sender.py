@@ -124,7 +124,7 @@ class Sender:
         for node in list(ready.nodes.values()):
             if not self._client.ready(node, now_ms):
                 del ready.nodes[node.node_id]
-                not_ready_ms = min(not_ready_ms, self._client.connection_delay(node, now_ms))
+                not_ready_ms = min(not_ready_ms, self._client.poll_delay_ms(node, now_ms))
         drained = self._accumulator.drain(cluster, ready.nodes.values(), self._max_request_size, now_ms)
         for batches in drained.values():
             for batch in batches:
