@@ -20,7 +20,7 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, generated cod
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/cython-lint src
+	PATH="$(BIN):$$PATH" $(BIN)/cython-lint src
 	$(BIN)/python tools/stubtest.py
 	$(BIN)/python -m kafkacore.protocol.generate --check
 

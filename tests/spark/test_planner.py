@@ -1,6 +1,7 @@
 """Where a read starts and ends, and what counts as lost, with a consumer that answers from a table."""
 
 import pytest
+
 from kafkacore.errors import KafkaConfigurationError, KafkaTimeoutError, TopicAuthorizationFailedError
 from kafkacore.spark.offsets import OffsetRange
 from kafkacore.spark.options import parse_options

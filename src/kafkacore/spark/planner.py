@@ -135,15 +135,16 @@ class OffsetPlanner:
             )
 
     def _at_times(self, timestamps: Mapping[TopicPartition, int], no_match_latest: bool) -> Offsets:
-        found = self._retried(lambda: self._consumer.offsets_for_times(dict(timestamps)))
-        missing = [tp for tp in timestamps if found.get(tp) is None]
+        answer = self._retried(lambda: self._consumer.offsets_for_times(dict(timestamps)))
+        found = {tp: match.offset for tp, match in answer.items() if match is not None}
+        missing = [tp for tp in timestamps if tp not in found]
         if missing and not no_match_latest:
             raise KafkaConfigurationError(
                 f"no record at or after the starting timestamp in {_names(missing)}: choose an earlier one, "
                 f"or set startingOffsetsByTimestampStrategy to 'latest'"
             )
         ends = self.latest(missing) if missing else {}
-        return {tp: found[tp].offset if found.get(tp) is not None else ends[tp] for tp in timestamps}
+        return {tp: found[tp] if tp in found else ends[tp] for tp in timestamps}
 
     # ---- Ranges ------------------------------------------------------------------------------------------
 
