@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import logging
 import os
 import signal
@@ -14,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import kafka
 import kafka.partitioner
 import pytest
 
@@ -240,6 +242,17 @@ def test_setting_that_cannot_be_is_refused_by_a_sentence(config: dict[str, Any],
         KafkaProducer(**config)
     assert isinstance(raised.value, ValueError)
     assert network_threads() == []
+
+
+def test_every_setting_of_kafka_python_is_known() -> None:
+    assert set(kafka.KafkaProducer.DEFAULT_CONFIG) <= set(KafkaProducer.DEFAULT_CONFIG)
+
+
+def test_every_argument_of_kafka_pythons_methods_is_known() -> None:
+    for name in ("send", "flush", "close", "partitions_for", "metrics", "bootstrap_connected"):
+        theirs = inspect.signature(getattr(kafka.KafkaProducer, name)).parameters
+        ours = inspect.signature(getattr(KafkaProducer, name)).parameters
+        assert list(theirs) == list(ours)
 
 
 def test_nobody_at_the_bootstrap_address_is_an_error_in_time() -> None:

@@ -239,6 +239,13 @@ def test_oversize_record_gets_a_batch_of_its_own() -> None:
     assert [values(batch) for batch in batches] == [[b"small"], [b"L" * 5000], [VALUE]]
 
 
+def test_batch_size_0_gives_every_record_a_batch_of_its_own() -> None:
+    harness = Harness(batch_size=0)
+    harness.append(value=b"1")
+    harness.append(value=b"2" * 200)
+    assert [values(harness.drain()[0]) for _ in range(2)] == [[b"1"], [b"2" * 200]]
+
+
 # ---- Memory ----------------------------------------------------------------------------------------------
 
 

@@ -245,8 +245,11 @@ cdef class FutureRecordMetadata:
                 raise KafkaTimeoutError(f"the record has not been acknowledged within {timeout} seconds")
 
     def add_callback(self, f, *args, **kwargs):
-        """Call ``f(*args, record_metadata, **kwargs)`` after success: on the producer's network thread, or
-        at once if the outcome is known. What it raises is logged. Returns the future.
+        """Call ``f(*args, record_metadata, **kwargs)`` after success: on the producer's network thread, or at
+        once if the outcome is known. What it raises is logged. Returns the future.
+
+        On that thread nothing must wait for another record of the same producer: only that thread can bring
+        its outcome.
         """
         return self._add(f, True, args, kwargs)
 

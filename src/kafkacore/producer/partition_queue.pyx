@@ -119,9 +119,8 @@ cdef class PartitionQueue:
         cdef int at = 0
         self._acquire()
         try:
-            for other in self._batches:
-                if (<ProducerBatch>other).place > batch.place:
-                    break
+            # By number: an iterator is one of the objects that the garbage collector tracks.
+            while at < len(self._batches) and (<ProducerBatch>self._batches[at]).place < batch.place:
                 at += 1
             self._batches.insert(at, batch)
         finally:
