@@ -592,6 +592,29 @@ def test_request_in_no_common_version_fails_as_not_persisted() -> None:
     assert not possibly_persisted(future)
 
 
+def test_request_that_cannot_be_made_fails_its_records_as_not_persisted_and_frees_them(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = Harness(ordered=True)
+    future = harness.send()
+
+    def refuse(request: object, now_ms: float) -> None:
+        raise RuntimeError("a bug")
+
+    with caplog.at_level(logging.ERROR, "kafkacore.producer"), monkeypatch.context() as patch:
+        patch.setattr(harness.client, "send", refuse)
+        harness.run()
+    assert "a bug" in caplog.text
+    assert outcome(future) is KafkaError
+    assert not possibly_persisted(future)
+    assert harness.free == BUFFER_MEMORY
+    later = harness.send()
+    harness.run()
+    harness.client.respond(base_offset=4)
+    harness.run()
+    assert outcome(later) == 4
+
+
 def test_answer_that_leaves_a_partition_out_fails_it_as_possibly_persisted() -> None:
     harness = Harness()
     futures = [harness.send(partition=0), harness.send(partition=1)]
