@@ -183,3 +183,10 @@ def test_broker_that_was_never_started_has_no_address(tmp_path: Path) -> None:
     broker.stop()
     broker.kill()
     assert not broker.is_running
+
+
+def test_broker_may_open_as_many_files_as_the_system_lets_it(tmp_path):
+    with BrokerProcess(tmp_path / "data") as broker:
+        limits = Path(f"/proc/{broker.pid}/limits").read_text().splitlines()
+    soft, hard = next(line for line in limits if line.startswith("Max open files")).split()[3:5]
+    assert soft == hard

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.broker.delayed_operation import DelayedOperationPurgatory
-from kafkacore.broker.request import LEADER_EPOCH, error_code
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.identity import LEADER_EPOCH
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     FencedLeaderEpochError,

@@ -5,7 +5,6 @@ Does not know: sockets, how a message is encoded, what any API does.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,17 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.delayed_operation import DelayedOperation
 from kafkacore.clock import Clock
-from kafkacore.errors import BrokerResponseError, KafkaStorageError, UnknownError
 
 if TYPE_CHECKING:
     from kafkacore.broker.producer_ids import ProducerIdManager
     from kafkacore.broker.replica_manager import ReplicaManager
     from kafkacore.broker.topic_catalog import TopicCatalog
-
-logger = logging.getLogger(__name__)
-
-#: A single node has led every partition since its birth, so its leader epoch never moves.
-LEADER_EPOCH = 0
 
 
 class Request:
@@ -114,21 +107,3 @@ class ApiHandler(NamedTuple):
     min_version: int
     max_version: int
     handle: Callable[[Request, BrokerServices], Any]
-
-
-def error_code(error: Exception) -> int:
-    """What the client is told about ``error``. A surprise of ours is logged with its traceback."""
-    if isinstance(error, BrokerResponseError):
-        return error.errno
-    if isinstance(error, OSError):
-        logger.error("storage failed: %s", error)
-        return KafkaStorageError.errno
-    logger.error("unexpected error while handling a request", exc_info=error)
-    return UnknownError.errno
-
-
-def error_message(error: Exception) -> str:
-    """The sentence for the client: the error's own, else the name of its code. Nothing of our inside."""
-    if isinstance(error, BrokerResponseError):
-        return str(error.args[0]) if error.args and error.args[0] else error.message
-    return KafkaStorageError.message if isinstance(error, OSError) else UnknownError.message

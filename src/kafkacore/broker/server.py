@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import resource
 import select
 import signal
 import socket
@@ -239,6 +240,7 @@ def run_broker(
     int
         0 after a clean stop; 1 if the broker could not start or failed, with the reason on standard error.
     """
+    _raise_descriptor_limit()
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
     broker = KafkaBroker(config, on_stopped=lambda: _poke(write_end))
@@ -262,6 +264,13 @@ def run_broker(
             signal.signal(number, handler)
         os.close(read_end)
         os.close(write_end)
+
+
+def _raise_descriptor_limit() -> None:
+    """As many files as the system lets us have: an active partition holds three, a connection one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _print_ready_line(broker: KafkaBroker) -> None:

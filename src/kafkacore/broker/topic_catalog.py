@@ -12,7 +12,7 @@ from uuid import UUID
 
 from kafkacore.broker import topic_names
 from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.request import error_code
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.topic_config import checked_topic_configs
 from kafkacore.clock import Clock
 from kafkacore.errors import (

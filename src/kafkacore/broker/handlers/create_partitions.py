@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request, error_code, error_message
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import (
     InvalidPartitionsError,
     InvalidReplicationAssignmentError,

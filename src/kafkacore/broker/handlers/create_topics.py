@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.describe_configs import topic_entries
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request, error_code, error_message
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.broker.topic_catalog import ZERO_ID
 from kafkacore.errors import (
     InvalidReplicationAssignmentError,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request, error_code
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import OffsetOutOfRangeError, PolicyViolationError, UnknownTopicOrPartitionError
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kafkacore.structs import TopicPartition

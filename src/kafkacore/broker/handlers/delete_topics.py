@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request, error_code, error_message
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.broker.topic_catalog import ZERO_ID
 from kafkacore.errors import (
     InvalidRequestError,

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request, error_code, error_message
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.broker.topic_config import TOPIC_CONFIG, ConfigType
 from kafkacore.errors import InvalidRequestError, UnknownTopicOrPartitionError
 from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request, error_code
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import InvalidRequestError
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.identity import LEADER_EPOCH
 from kafkacore.broker.replica_manager import check_leader_epoch
-from kafkacore.broker.request import LEADER_EPOCH, ApiHandler, BrokerServices, Request, error_code
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kafkacore.structs import IsolationLevel, OffsetSpec, TopicPartition

@@ -9,13 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from kafkacore.broker import topic_names
-from kafkacore.broker.request import (
-    LEADER_EPOCH,
-    ApiHandler,
-    BrokerServices,
-    CloseConnectionError,
-    Request,
-)
+from kafkacore.broker.identity import LEADER_EPOCH
+from kafkacore.broker.request import ApiHandler, BrokerServices, CloseConnectionError, Request
 from kafkacore.broker.topic_catalog import ZERO_ID
 from kafkacore.errors import InvalidTopicError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse

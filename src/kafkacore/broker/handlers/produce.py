@@ -10,15 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from kafkacore.broker.delayed_operation import DelayedProduce
-from kafkacore.broker.request import (
-    ANSWERED_LATER,
-    ApiHandler,
-    BrokerServices,
-    CloseConnectionError,
-    Request,
-    error_code,
-    error_message,
-)
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, CloseConnectionError, Request
 from kafkacore.errors import (
     InvalidRecordError,
     InvalidRequestError,

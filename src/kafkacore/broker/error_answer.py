@@ -1,0 +1,30 @@
+"""What a client is told of an exception: a code and a sentence. An exception in, Kafka's words out.
+
+Does not know: requests, where the exception came from.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafkacore.errors import BrokerResponseError, KafkaStorageError, UnknownError
+
+logger = logging.getLogger(__name__)
+
+
+def error_code(error: Exception) -> int:
+    """What the client is told about ``error``. A surprise of ours is logged with its traceback."""
+    if isinstance(error, BrokerResponseError):
+        return error.errno
+    if isinstance(error, OSError):
+        logger.error("storage failed: %s", error)
+        return KafkaStorageError.errno
+    logger.error("unexpected error while handling a request", exc_info=error)
+    return UnknownError.errno
+
+
+def error_message(error: Exception) -> str:
+    """The sentence for the client: the error's own, else the name of its code. Nothing of our inside."""
+    if isinstance(error, BrokerResponseError):
+        return str(error.args[0]) if error.args and error.args[0] else error.message
+    return KafkaStorageError.message if isinstance(error, OSError) else UnknownError.message
