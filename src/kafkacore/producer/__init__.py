@@ -1,8 +1,8 @@
 """The producer: records in, acknowledgements out.
 
-    KafkaProducer.send → RecordAppender → PartitionQueue → ProducerBatch
-        → RecordAccumulator.drain → Sender → NetworkClient
-    FutureRecordMetadata ← ProduceResult ← ProducerBatch.complete ← Sender ← NetworkClient
+KafkaProducer.send → RecordAppender → PartitionQueue → ProducerBatch
+    → RecordAccumulator.drain → Sender → NetworkClient
+FutureRecordMetadata ← ProduceResult ← ProducerBatch.complete ← Sender ← NetworkClient
 """
 
 from kafkacore.producer.future import FutureRecordMetadata
