@@ -219,6 +219,7 @@ def test_a_request_made_while_one_is_in_flight_is_not_lost(subject: Subject) -> 
     subject.metadata.request_update()
     subject.metadata.update(asked.request_version, answer(topic()), asked.is_partial, subject.now_ms)
     assert subject.metadata.update_requested
+    assert not subject.metadata.new_metadata_request(subject.now_ms).is_partial
     subject.update(topic())
     assert not subject.metadata.update_requested
 
@@ -383,7 +384,7 @@ def test_waiting_ends_with_the_update(subject: Subject) -> None:
     thread.start()
     waiting.wait()
     metadata.update(0, answer(), False, 0.0)
-    thread.join(30)
+    thread.join(10)
     assert done == [True]
 
 
@@ -410,7 +411,7 @@ def test_update_after_close_is_refused_and_waiters_wake(subject: Subject) -> Non
     thread.start()
     waiting.wait()
     metadata.close()
-    thread.join(30)
+    thread.join(10)
     assert len(raised) == 1
     with pytest.raises(IllegalStateError, match="closed"):
         metadata.update(0, answer(), False, 0.0)
