@@ -76,6 +76,10 @@ class JavaPeer:
         """Create a topic through Kafka's Admin client."""
         self._ask("create_topic", servers, topic=topic, partitions=partitions, config=dict(config or {}))
 
+    def delete_topic(self, servers: str, topic: str) -> None:
+        """Delete a topic and wait until the broker does not list it any more."""
+        self._ask("delete_topic", servers, topic=topic)
+
     def produce(
         self,
         servers: str,

@@ -69,6 +69,7 @@ public final class Peer {
         String name = command.get("command").asText();
         switch (name) {
             case "create_topic" -> createTopic(command);
+            case "delete_topic" -> deleteTopic(command);
             case "produce" -> produce(command, answer);
             case "consume" -> consume(command, answer);
             case "offsets" -> offsets(command, answer);
@@ -95,6 +96,18 @@ public final class Peer {
                 latest.put(new TopicPartition(name, partition), OffsetSpec.latest());
             }
             admin.listOffsets(latest).all().get(limit(command), TimeUnit.MILLISECONDS);
+        }
+    }
+
+    private static void deleteTopic(JsonNode command) throws Exception {
+        try (Admin admin = Admin.create(clientConfig(command))) {
+            List<String> topics = List.of(command.get("topic").asText());
+            admin.deleteTopics(topics).all().get(limit(command), TimeUnit.MILLISECONDS);
+            // As with the creation: over when it can be seen, not when it has been accepted.
+            long deadline = System.nanoTime() + limit(command) * 1_000_000;
+            while (admin.listTopics().names().get().contains(topics.get(0)) && System.nanoTime() < deadline) {
+                Thread.sleep(10);
+            }
         }
     }
 
