@@ -47,14 +47,7 @@ def bootstrap_client(
     KafkaConfigurationError
         When ``bootstrap_servers`` names no broker.
     """
-    servers = parse_bootstrap_servers(config["bootstrap_servers"])
-    if config["client_dns_lookup"] == "resolve_canonical_bootstrap_servers_only":
-        try:
-            servers = canonical_hosts(servers)
-        except OSError as error:
-            raise KafkaConfigurationError(
-                f"bootstrap_servers={config['bootstrap_servers']!r}: no address found ({error})"
-            ) from error
+    servers = _servers(config)
     metadata = Metadata(
         clock,
         refresh_backoff_ms=config["retry_backoff_ms"],
@@ -90,3 +83,15 @@ def bootstrap_client(
         resolver=resolver,
     )
     return client, metadata
+
+
+def _servers(config: Mapping[str, Any]) -> list[tuple[str, int]]:
+    servers = parse_bootstrap_servers(config["bootstrap_servers"])
+    if config["client_dns_lookup"] == "resolve_canonical_bootstrap_servers_only":
+        try:
+            servers = canonical_hosts(servers)
+        except OSError as error:
+            raise KafkaConfigurationError(
+                f"bootstrap_servers={config['bootstrap_servers']!r}: no address found ({error})"
+            ) from error
+    return servers
