@@ -590,3 +590,22 @@ def test_what_goes_in_comes_out_per_partition_in_order(steps: list[tuple[int, by
         take(fail_first=False)
     assert out == model
     assert harness.accumulator.pool.available_bytes == 64 * 1024
+
+
+def test_thread_that_loses_the_last_memory_to_another_has_the_sender_make_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Else it would wait until the sender wakes by itself, which lingers.
+    harness = Harness(linger_ms=1e9, buffer_memory=2048)
+    pool = harness.accumulator.pool
+    allocate = pool.allocate
+
+    def allocate_second(size: int, max_block_ms: float) -> None:
+        monkeypatch.undo()
+        allocate(pool.available_bytes, 0)
+        allocate(size, max_block_ms)
+
+    monkeypatch.setattr(pool, "allocate", allocate_second)
+    with pytest.raises(KafkaTimeoutError):
+        harness.append()
+    assert harness.wakeups == 1

@@ -675,3 +675,75 @@ def test_figures_count_what_became_of_the_records() -> None:
     assert (figures.records_acknowledged, figures.records_failed) == (2, 1)
     assert (figures.batches_retried, figures.requests_sent) == (1, 3)
     assert figures.bytes_sent > 0
+
+
+# ---- Bugs of ours and of libraries: no future without an outcome ------------------------------------------
+
+
+def test_batch_that_cannot_be_compressed_fails_and_its_memory_is_free() -> None:
+    # zlib takes no such level; found out by the first batch only.
+    harness = Harness(compression=Compression.GZIP, compression_level=42)
+    futures = [harness.send(partition=0), harness.send(partition=2)]
+    harness.run()
+    assert [outcome(future) for future in futures] == [KafkaError, KafkaError]
+    assert not possibly_persisted(futures[0])
+    assert "Bad compression level" in str(futures[0].exception)
+    assert harness.free == BUFFER_MEMORY
+    assert not harness.sender.has_work
+
+
+def test_batch_of_more_plain_bytes_than_a_reader_allows_is_split_all_the_same() -> None:
+    size = 40 << 20
+    harness = Harness(
+        compression=Compression.ZSTD, batch_size=100 << 20, buffer_memory=200 << 20, max_request_size=100 << 20
+    )
+    futures = [harness.send(bytes(size)), harness.send(bytes(size))]
+    harness.run()
+    harness.client.respond(MESSAGE_TOO_LARGE)
+    harness.run(2)
+    assert [len(values[0] or b"") for values in harness.contents().values()] == [size]
+    assert not any(future.is_done for future in futures)
+
+
+def test_answer_that_cannot_be_worked_in_fails_its_batch_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness = Harness()
+    futures = [harness.send(partition=0), harness.send(partition=1)]
+    harness.run()
+
+    def broken(batch: object, now_ms: float) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(harness.accumulator, "reenqueue", broken)
+    harness.client.respond({TP0: STORAGE, TP1: 0}, base_offset=7)
+    with caplog.at_level(logging.CRITICAL, "kafkacore"):
+        harness.run()
+    assert [outcome(future) for future in futures] == [KafkaError, 7]
+    assert possibly_persisted(futures[0])
+    assert harness.free == BUFFER_MEMORY
+    assert not harness.sender.has_work
+
+
+# ---- What a flush may rely on -----------------------------------------------------------------------------
+
+
+def test_flush_that_begins_while_callbacks_run_waits_for_them() -> None:
+    harness = Harness()
+    seen: list[bool] = []
+
+    def callback(metadata: object) -> None:
+        harness.accumulator.begin_flush()
+        try:
+            harness.accumulator.await_flush_completion(0)
+            seen.append(True)
+        except KafkaTimeoutError:
+            seen.append(False)
+
+    harness.send().add_callback(callback)
+    harness.run()
+    harness.client.respond(base_offset=1)
+    harness.run()
+    assert seen == [False]
+    harness.accumulator.begin_flush()
+    harness.accumulator.await_flush_completion(0)

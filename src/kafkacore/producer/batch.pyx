@@ -126,7 +126,8 @@ cdef class ProducerBatch:
         cdef list parts = []
         cdef int index = 0
         cdef int first_of_second = (self.record_count + 1) // 2
-        for batch in read_batches(self.payload):
+        # No limit but its own size: whatever it takes was in memory here before.
+        for batch in read_batches(self.payload, max_decompressed_size=self._size_unsealed):
             for record in batch:
                 if index == 0 or index == first_of_second:
                     half = self._part(make_builder(self._size_unsealed))

@@ -7,6 +7,7 @@ sender does. Does not know: batches, partitions.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from threading import Condition, Lock
 
 from kafkacore.clock import Clock
@@ -31,6 +32,8 @@ class BufferPool:
         The most that may be allocated at a time (``buffer_memory``).
     clock:
         What the waiting is measured by.
+    on_wait:
+        Called, under the pool's lock, when a thread has begun to wait: :attr:`queued` counts it already.
 
     Notes
     -----
@@ -38,10 +41,13 @@ class BufferPool:
     one that would fit, so that a large record is not starved by small ones.
     """
 
-    def __init__(self, total_bytes: int, clock: Clock) -> None:
+    def __init__(
+        self, total_bytes: int, clock: Clock, on_wait: Callable[[], object] = lambda: None
+    ) -> None:
         self.total_bytes = total_bytes
         self._available = total_bytes
         self._clock = clock
+        self._on_wait = on_wait
         self._lock = Lock()
         self._waiters: deque[_Waiter] = deque()
         self._closed = False
@@ -81,6 +87,7 @@ class BufferPool:
             waiter = _Waiter(self._lock, size)
             self._waiters.append(waiter)
             try:
+                self._on_wait()
                 self._clock.wait_for(waiter.condition, lambda: waiter.granted or self._closed, max_block_ms)
             except BaseException:
                 # Ctrl-C in the wait: what was granted meanwhile goes to the next.

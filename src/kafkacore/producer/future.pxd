@@ -1,6 +1,8 @@
 cdef class ProduceResult:
     cdef readonly object topic_partition
     cdef readonly bint done
+    # Done, and the callbacks that were there have run.
+    cdef bint _settled
     cdef readonly long long base_offset
     cdef readonly long long log_append_time_ms
     cdef readonly object error
@@ -11,6 +13,8 @@ cdef class ProduceResult:
     cdef object _lock
     cdef object _condition
     cdef object _clock
+
+    cdef int _settle(self) except -1
 
 
 cdef class FutureRecordMetadata:

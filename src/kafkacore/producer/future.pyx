@@ -62,12 +62,23 @@ cdef class ProduceResult:
             self.done = True
             watchers = self._watchers
             self._watchers = None
+            self._settled = watchers is None
             if self._condition is not None:
                 self._condition.notify_all()
         if watchers is not None:
-            watchers.sort(key=_index_of)
-            for future in watchers:
-                (<FutureRecordMetadata>future)._run_callbacks()
+            try:
+                watchers.sort(key=_index_of)
+                for future in watchers:
+                    (<FutureRecordMetadata>future)._run_callbacks()
+            finally:
+                self._settle()
+
+    cdef int _settle(self) except -1:
+        with self._lock:
+            self._settled = True
+            if self._condition is not None:
+                self._condition.notify_all()
+        return 0
 
     def divide(self, list parts not None):
         """Hand this fate over to ``parts``, a list of (index of the first record, result), after a split."""
@@ -87,10 +98,10 @@ cdef class ProduceResult:
                 self._condition.notify_all()
 
     def wait(self, timeout_ms=None):
-        """Wait until this and all that it was divided into is done; whether it is."""
+        """Wait until this and all that it was divided into is done and its callbacks have run; whether so."""
         cdef double started_ms = self._clock.monotonic_ms()
         cdef object left_ms = timeout_ms
-        if not self._wait_here(timeout_ms):
+        if not self._wait_here(timeout_ms, True):
             return False
         for _, part in self._parts or ():
             if timeout_ms is not None:
@@ -102,13 +113,17 @@ cdef class ProduceResult:
     def _is_over(self):
         return self.done or self._parts is not None
 
-    def _wait_here(self, timeout_ms):
+    def _is_settled(self):
+        return self._settled or self._parts is not None
+
+    def _wait_here(self, timeout_ms, bint until_settled=False):
+        is_over = self._is_settled if until_settled else self._is_over
         with self._lock:
-            if self.done or self._parts is not None:
+            if is_over():
                 return True
             if self._condition is None:
                 self._condition = Condition(self._lock)
-            return self._clock.wait_for(self._condition, self._is_over, timeout_ms)
+            return self._clock.wait_for(self._condition, is_over, timeout_ms)
 
 
 def _index_of(FutureRecordMetadata future not None):

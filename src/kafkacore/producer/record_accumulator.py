@@ -102,7 +102,8 @@ class RecordAccumulator(RecordAppender):
             buffer_memory=buffer_memory,
             max_block_ms=max_block_ms,
         )
-        self.pool = BufferPool(buffer_memory, clock)
+        # Who makes room may be lingering.
+        self.pool = BufferPool(buffer_memory, clock, on_wait=self.wake_sender)
         self._clock = clock
         self._linger_ms = linger_ms
         self._compression = compression
@@ -118,6 +119,7 @@ class RecordAccumulator(RecordAppender):
         self._ratios: dict[str, float] = {}
         #: Node id → the partition that its last request began with.
         self._drained_last: dict[int, TopicPartition] = {}
+        self._unsealable: list[tuple[ProducerBatch, Exception]] = []
         self._lock = Lock()
         self._flushes = 0
 
@@ -151,9 +153,6 @@ class RecordAccumulator(RecordAppender):
     def _new_batch(self, topic_partition: TopicPartition, size: int, max_block_ms: float) -> ProducerBatch:
         ratio = self._ratios.get(topic_partition.topic, 1.0) if self._compression else 1.0
         reserved = min(math.ceil(size / ratio), self._buffer_memory)
-        if self.pool.available_bytes < reserved:
-            # Somebody has to make room, and may be lingering.
-            self.wake_sender()
         self.pool.allocate(reserved, 0.0 if get_ident() == self.network_thread_id else max_block_ms)
         try:
             builder = RecordBatchBuilder(reserved, self._compression, self._compression_level)
@@ -248,10 +247,19 @@ class RecordAccumulator(RecordAppender):
                 break
             batch = queue.pop()
             self.forget_if_empty(queue)
-            size += self._seal(batch)
+            try:
+                size += self._seal(batch)
+            except Exception as error:
+                self._unsealable.append((batch, error))
+                continue
             drained.append(batch)
             self._drained_last[node_id] = queue.topic_partition
         return drained
+
+    def take_unsealable(self) -> list[tuple[ProducerBatch, Exception]]:
+        """Batches that the last drain took and that have no bytes to send: compressing them failed."""
+        unsealable, self._unsealable = self._unsealable, []
+        return unsealable
 
     def _seal(self, batch: ProducerBatch) -> int:
         sealed_before = batch.payload is not None
@@ -373,8 +381,8 @@ class RecordAccumulator(RecordAppender):
                 self._fail(batch, error_of)
 
     def _fail(self, batch: ProducerBatch, error_of: Callable[[ProducerBatch], KafkaError]) -> None:
-        self.incomplete.pop(batch, None)
         if not batch.done:
             batch.fail(error_of(batch))
+        self.incomplete.pop(batch, None)
         if not batch.in_flight:
             self.release(batch)

@@ -126,6 +126,9 @@ class Sender:
                 del ready.nodes[node.node_id]
                 not_ready_ms = min(not_ready_ms, self._client.poll_delay_ms(node, now_ms))
         drained = self._accumulator.drain(cluster, ready.nodes.values(), self._max_request_size, now_ms)
+        for batch, error in self._accumulator.take_unsealable():
+            log.error("%s cannot be sealed", batch, exc_info=error)
+            self._fail(batch, KafkaError(f"the batch could not be made: {error!r}"))
         for batches in drained.values():
             for batch in batches:
                 batch.in_flight = True
@@ -242,7 +245,13 @@ class Sender:
                 )
             else:
                 answer = PartitionAnswer(error=missing)
-            self._complete_batch(batch, answer, now_ms)
+            try:
+                self._complete_batch(batch, answer, now_ms)
+            except Exception as failure:
+                # A bug of ours with one batch shall leave no future of any without an outcome.
+                log.exception("the answer for %s could not be worked in", batch)
+                if not batch.done:
+                    self._fail(batch, KafkaError(f"the broker's answer could not be worked in: {failure!r}"))
 
     def _complete_batch(self, batch: ProducerBatch, answer: PartitionAnswer, now_ms: float) -> None:
         error = answer.error
@@ -253,9 +262,10 @@ class Sender:
         if error is None:
             self._request_ended(batch, release=False)
             self.figures.records_acknowledged += batch.record_count
-            self._accumulator.incomplete.pop(batch, None)
             self._accumulator.release(batch)
             batch.complete(answer.base_offset, answer.log_append_time_ms)
+            # Last, for a flush that begins meanwhile has to find it.
+            self._accumulator.incomplete.pop(batch, None)
             return
         batch.possibly_persisted |= may_be_written(error, self._acks)
         if error.invalid_metadata:
@@ -290,9 +300,9 @@ class Sender:
         self, batch: ProducerBatch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
     ) -> None:
         self.figures.records_failed += batch.record_count
-        self._accumulator.incomplete.pop(batch, None)
         if not batch.in_flight:
             self._accumulator.release(batch)
         for record_error in (record_errors or {}).values():
             produce_error(record_error, batch.possibly_persisted)
         batch.fail(produce_error(error, batch.possibly_persisted), record_errors or None)
+        self._accumulator.incomplete.pop(batch, None)
