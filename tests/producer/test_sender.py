@@ -695,7 +695,7 @@ def test_batch_that_cannot_be_compressed_fails_and_its_memory_is_free() -> None:
 def test_batch_of_more_plain_bytes_than_a_reader_allows_is_split_all_the_same() -> None:
     size = 40 << 20
     harness = Harness(
-        compression=Compression.ZSTD, batch_size=100 << 20, buffer_memory=200 << 20, max_request_size=100 << 20
+        compression=Compression.ZSTD, batch_size=3 * size, buffer_memory=6 * size, max_request_size=3 * size
     )
     futures = [harness.send(bytes(size)), harness.send(bytes(size))]
     harness.run()

@@ -7,6 +7,7 @@ retriable.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from kafkacore.producer.partition_queue import PartitionQueue
 from kafkacore.record.builder import RecordBatchBuilder
 from kafkacore.record.compression import Compression
 from kafkacore.structs import Node, TopicPartition
+
+log = logging.getLogger("kafkacore.producer")
 
 #: How fast the expected compression ratio follows what is seen: up at once by so much, down by less.
 RATIO_STEP_UP = 0.05
@@ -250,6 +253,7 @@ class RecordAccumulator(RecordAppender):
             try:
                 size += self._seal(batch)
             except Exception as error:
+                log.exception("%s cannot be sealed", batch)
                 self._unsealable.append((batch, error))
                 continue
             drained.append(batch)

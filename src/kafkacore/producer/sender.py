@@ -127,7 +127,6 @@ class Sender:
                 not_ready_ms = min(not_ready_ms, self._client.poll_delay_ms(node, now_ms))
         drained = self._accumulator.drain(cluster, ready.nodes.values(), self._max_request_size, now_ms)
         for batch, error in self._accumulator.take_unsealable():
-            log.error("%s cannot be sealed", batch, exc_info=error)
             self._fail(batch, KafkaError(f"the batch could not be made: {error!r}"))
         for batches in drained.values():
             for batch in batches:
