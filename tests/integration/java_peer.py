@@ -13,7 +13,8 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from integration.jars import JavaToolError, java_command
 
@@ -52,19 +53,20 @@ class Offsets(NamedTuple):
 class JavaPeer:
     """The running Java program; every method is one command and raises JavaToolError with what Java said.
 
-    ``errors`` is an open file for what it prints to its standard error.
+    ``error_file`` is made, and holds what it prints to its standard error.
     """
 
-    def __init__(self, errors: IO[bytes]) -> None:
-        self._errors = errors
+    def __init__(self, error_file: Path) -> None:
+        self._error_file = error_file
         self._number = 0
-        self._process = subprocess.Popen(
-            java_command("Peer", jvm=["-Xmx512m"]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            start_new_session=True,
-        )
+        with open(error_file, "ab") as errors:
+            self._process = subprocess.Popen(
+                java_command("Peer", jvm=["-Xmx512m"]),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
 
     def close(self) -> None:
         """End the program, by the end of its input."""
@@ -154,6 +156,7 @@ class JavaPeer:
         self._number += 1
         numbered = {"command": command, "number": self._number, "bootstrap_servers": servers, **arguments}
         line = json.dumps(numbered)
+        said_before = self._error_file.stat().st_size
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # the missing answer tells of it, with the reason
@@ -164,8 +167,7 @@ class JavaPeer:
             answer = self._process.stdout.readline()
             parsed = json.loads(answer) if answer else {"error": "it has ended", "number": self._number}
         if "error" in parsed:
-            self._errors.seek(0)
-            said = self._errors.read()[-8000:].decode(errors="replace")
+            said = self._error_file.read_bytes()[said_before:][-8000:].decode(errors="replace")
             raise JavaToolError(f"{command} against {servers}: {parsed['error']}\n{said}")
         return parsed
 
@@ -181,5 +183,8 @@ def _to_bytes(text: str | None) -> bytes | None:
 @contextlib.contextmanager
 def started_java_peer() -> Iterator[JavaPeer]:
     """A Java peer that ends with the block."""
-    with tempfile.TemporaryFile() as errors, contextlib.closing(JavaPeer(errors)) as peer:
+    with (
+        tempfile.TemporaryDirectory(prefix="java-peer-") as folder,
+        contextlib.closing(JavaPeer(Path(folder) / "stderr")) as peer,
+    ):
         yield peer

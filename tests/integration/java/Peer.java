@@ -16,6 +16,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
@@ -30,6 +31,7 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -95,7 +97,22 @@ public final class Peer {
             for (int partition = 0; partition < count; partition++) {
                 latest.put(new TopicPartition(name, partition), OffsetSpec.latest());
             }
-            admin.listOffsets(latest).all().get(limit(command), TimeUnit.MILLISECONDS);
+            long deadline = System.nanoTime() + limit(command) * 1_000_000;
+            while (!served(admin, latest) && System.nanoTime() < deadline) {
+                Thread.sleep(10);
+            }
+        }
+    }
+
+    private static boolean served(Admin admin, Map<TopicPartition, OffsetSpec> partitions) throws Exception {
+        try {
+            admin.listOffsets(partitions).all().get();
+            return true;
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof UnknownTopicOrPartitionException) {
+                return false;
+            }
+            throw e;
         }
     }
 
