@@ -123,6 +123,7 @@ def test_every_default_of_a_topic_config_is_a_value_it_may_have(name: str) -> No
         ("min.cleanable.dirty.ratio", "1.5"),
         ("min.cleanable.dirty.ratio", "nan"),
         ("message.timestamp.type", "createtime"),
+        ("compression.type", "lz4"),
         ("no.such.config", "1"),
         ("segment.bytes", None),
     ],

@@ -48,7 +48,8 @@ _B, _S, _I, _L, _D, _LIST = (
     ConfigType.DOUBLE,
     ConfigType.LIST,
 )
-_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+#: Batches are kept as producers wrote them; a codec of the topic's own would be promised and not kept.
+_CODECS = ("producer",)
 _WEEK_MS = str(7 * 24 * 3600 * 1000)
 _DAY_MS = str(24 * 3600 * 1000)
 

@@ -16,7 +16,7 @@ from kafkacore.errors import (
     MessageSizeTooLargeError,
     RecordListTooLargeError,
 )
-from kafkacore.record import read_batches
+from kafkacore.record import RecordBatchBuilder, read_batches
 from kafkacore.structs import TimestampType
 from kafkacore.testing.disk import SimulatedDisk
 from kafkacore.wire import crc32c
@@ -73,6 +73,17 @@ def test_flip_of_any_bit_behind_the_epoch_is_refused() -> None:
         with pytest.raises((CorruptRecordError, InvalidRecordError)):
             log.append(memoryview(flipped), now_ms=NOW_MS)
     assert log.log_end_offset == 0
+
+
+def test_compacted_topic_refuses_a_record_without_a_key() -> None:
+    log = log_with(cleanup_policy="compact")
+    keyless = RecordBatchBuilder(1000)
+    keyless.append(NOW_MS, b"key", b"value")
+    keyless.append(NOW_MS, None, b"value")
+    with pytest.raises(InvalidRecordError, match="cannot accept message without key"):
+        log.append(keyless.close(), now_ms=NOW_MS)
+    assert log.log_end_offset == 0
+    assert log.append(batch([b"value"]), now_ms=NOW_MS).last_offset == 0
 
 
 def test_records_before_the_limit_of_the_past_are_refused() -> None:

@@ -47,6 +47,11 @@ class LogConfig:
         """Whether old segments are removed by time and size."""
         return "delete" in self.cleanup_policy.split(",")
 
+    @property
+    def compacts(self) -> bool:
+        """Whether every record must have a key. (Nothing is compacted yet: all records are kept.)"""
+        return "compact" in self.cleanup_policy.split(",")
+
     @classmethod
     def from_configs(cls, *configs: Mapping[str, str], base: Self | None = None) -> Self:
         """From Kafka's keys (``segment.bytes``), later mappings over earlier ones over ``base``.

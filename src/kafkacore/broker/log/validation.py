@@ -33,7 +33,7 @@ def validate_append(records: memoryview, config: LogConfig, now_ms: int) -> Batc
         No batch, or its CRC is wrong.
     InvalidRecordError
         Not one batch from offset 0 on, a control batch, a count that is not that of its offsets or its
-        records.
+        records; a record without a key for a compacted topic.
     InvalidTimestampError
         Too far from ``now_ms``. Judged by the batch's largest timestamp, its records only if the topic
         limits the past.
@@ -56,6 +56,8 @@ def validate_append(records: memoryview, config: LogConfig, now_ms: int) -> Batc
         raise InvalidRecordError(
             f"The baseOffset of the record batch in the append should be 0, but it is {batch.base_offset}"
         )
+    if config.compacts and any(record.key is None for record in batch):
+        raise InvalidRecordError("Compacted topic cannot accept message without key")
     if config.message_timestamp_type is TimestampType.CREATE_TIME:
         _check_timestamps(batch, config, now_ms)
     return batch
@@ -68,7 +70,7 @@ def _check_timestamps(batch: RecordBatch, config: LogConfig, now_ms: int) -> Non
     if batch.max_timestamp > latest:
         raise InvalidTimestampError(
             f"Timestamp {batch.max_timestamp} is more than message.timestamp.after.max.ms="
-            f"{config.message_timestamp_after_max_ms} behind the broker's time {now_ms}"
+            f"{config.message_timestamp_after_max_ms} ahead of the broker's time {now_ms}"
         )
     if config.message_timestamp_before_max_ms == LONG_MAX:
         return
