@@ -39,7 +39,18 @@ def draw_delays(aggregate: Path, target: Path) -> None:
         for month in range(1, 13):
             delay = delays.loc[carrier, month]
             if pd.notna(delay):
-                axes.text(month - 1, row, f"{delay:.0f}", ha="center", va="center", fontsize=8)
+                # White on the dark ends of the scale: below a luminance of one half black is hard to read.
+                red, green, blue, _ = colours(image.norm(delay))
+                dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+                axes.text(
+                    month - 1,
+                    row,
+                    f"{delay:.0f}",
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color="white" if dark else "black",
+                )
     axes.set_title("Mean departure delay, minutes: flights from New York City, 2013", loc="left")
     axes.set_ylabel("carrier (flights)")
     bar = figure.colorbar(image, ax=axes, shrink=0.6, extend="both")

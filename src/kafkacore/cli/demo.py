@@ -9,21 +9,23 @@ chart. A folder holds one run: the second time everything is there already and n
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkacore.cli import flights
-from kafkacore.cli.cpu import tree_cpu_seconds
-from kafkacore.cli.report import Reporter
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.cli.processes import CpuMeter
+from kafkacore.cli.report import Advance, Reporter, print_table
+from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
-from kafkacore.spark.pipeline import Aggregate, PipelineConfig, PipelineResult, run_pipeline
+from kafkacore.spark.pipeline import Aggregate, PipelineConfig, SinkError, count_rows, run_pipeline
 from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -58,18 +60,61 @@ class DemoError(KafkaError):
     """The demo's own check failed, or its folder cannot be used."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Step:
     """One line of the summary."""
 
     name: str
     records: int
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
+    seconds: float
+    cpu_seconds: float
 
     @property
     def records_per_second(self) -> float:
         return self.records / self.seconds if self.seconds else 0.0
+
+
+class Work:
+    """Shows each step while it runs, and measures it for the summary.
+
+    Parameters
+    ----------
+    reporter:
+        Shows them.
+    """
+
+    def __init__(self, reporter: Reporter, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.steps: list[Step] = []
+        self.say = reporter.say
+        self._reporter = reporter
+        self._clock = clock
+        self._cpu = CpuMeter()
+        self._started = (clock.monotonic_ms(), self._cpu.seconds())
+
+    @contextmanager
+    def step(self, name: str, total: int | None = None) -> Iterator[Advance]:
+        """One step; call what it gives with how many records it has done so far, out of ``total``."""
+        records, started = 0, (self._clock.monotonic_ms(), self._cpu.seconds())
+
+        with self._reporter.step(name[0].upper() + name[1:], total) as show:
+
+            def advance(done: int) -> None:
+                nonlocal records
+                records = done
+                self._cpu.seconds()
+                show(done)
+
+            yield advance
+        self.steps.append(self._since(started, name, records))
+
+    def total(self) -> Step:
+        """Everything from the start until now, also what lay between the steps."""
+        return self._since(self._started, "total", 0)
+
+    def _since(self, started: tuple[float, float], name: str, records: int) -> Step:
+        started_ms, started_cpu = started
+        seconds = (self._clock.monotonic_ms() - started_ms) / 1000
+        return Step(name, records, seconds, self._cpu.seconds() - started_cpu)
 
 
 @dataclass(frozen=True)
@@ -84,36 +129,69 @@ class Folder:
     checkpoint = property(lambda self: self.root / "checkpoint")
     chart = property(lambda self: self.root / "delays_by_carrier_and_month.png")
     spark_log = property(lambda self: self.root / "spark.log")
+    warehouse = property(lambda self: self.root / "warehouse")
     marker = property(lambda self: self.root / MARKER)
 
-    def open(self, fresh: bool, records: int) -> int:
-        """Make the folder ready; how many records it already holds, acknowledged.
+    @contextmanager
+    def opened(self, fresh: bool, records: int) -> Iterator[int]:
+        """Make the folder ready and hold it for this process alone; gives how many records it already
+        holds, acknowledged.
 
         Raises
         ------
         DemoError
-            Something that is not ours lies there, or a run of another size.
+            Something that is not ours lies there, another demo is at it, or a run of another size.
         """
         if self.root.exists() and any(self.root.iterdir()) and not self.marker.exists():
             raise DemoError(
                 f"{self.root} is not a folder of this demo: choose another --dir, or empty it yourself"
             )
-        held = json.loads(self.marker.read_text())["acknowledged"] if self.marker.exists() else 0
-        if fresh or held == 0:
+        self.root.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.root, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise DemoError(
+                    f"another demo is at work in {self.root}: wait for it, or choose another --dir"
+                ) from None
+            yield self._prepare(fresh, records)
+        finally:
+            os.close(lock)
+
+    def _prepare(self, fresh: bool, records: int) -> int:
+        held = 0 if fresh else self._held()
+        if held == 0:
             # Nothing acknowledged in whole: what an interrupted run left would be counted twice.
-            shutil.rmtree(self.root, ignore_errors=True)
-            held = 0
+            self._empty()
         elif held != records:
             raise DemoError(
                 f"{self.root} holds a run of {held:,} records, not {records:,}: add --fresh to start over"
             )
-        self.root.mkdir(parents=True, exist_ok=True)
-        self.mark(held)
-        return int(held)
+        return held
+
+    def _held(self) -> int:
+        if not self.marker.exists():
+            return 0
+        try:
+            return int(json.loads(self.marker.read_text())["acknowledged"])
+        except (ValueError, KeyError, TypeError):
+            raise DemoError(f"{self.marker} is damaged: add --fresh to start over") from None
+
+    def _empty(self) -> None:
+        """Remove what a run leaves, and nothing else that somebody may have put there."""
+        self.mark(0)
+        for folder in (self.broker, self.parquet, self.aggregate, self.checkpoint, self.warehouse):
+            if folder.exists():
+                shutil.rmtree(folder)
+        for file in (self.chart, self.spark_log):
+            file.unlink(missing_ok=True)
 
     def mark(self, acknowledged: int) -> None:
-        """Write down how many records the broker has acknowledged."""
-        self.marker.write_text(json.dumps({"topic": TOPIC, "acknowledged": acknowledged}) + "\n")
+        """Write down, as a whole or not at all, how many records the broker has acknowledged."""
+        new = self.marker.with_suffix(".new")
+        new.write_text(json.dumps({"topic": TOPIC, "acknowledged": acknowledged}) + "\n")
+        new.replace(self.marker)
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -142,37 +220,57 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if not 0 < number <= flights.RECORD_COUNT:
-        raise argparse.ArgumentTypeError(f"{number:,} is not between 1 and {flights.RECORD_COUNT:,}")
-    return number
+    if not text.isdecimal() or not 0 < int(text) <= flights.RECORD_COUNT:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 to {flights.RECORD_COUNT}")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo; 0, or 1 if the check finds a difference."""
     _require_extras()
-    # Imported here: `kafkacore topics` has no business loading them.
-    from kafkacore.broker.process import BrokerProcess
-    from kafkacore.spark.session import spark_session
-
     reporter = Reporter(quiet=arguments.json)
     folder = Folder(arguments.dir.absolute())
-    held = folder.open(arguments.fresh, arguments.records)
-    steps: list[Step] = []
-    reporter.say(f"The broker's data lies in {folder.broker}")
-    with BrokerProcess(data_dir=folder.broker) as broker:
-        reporter.say(f"The broker listens on {broker.bootstrap_servers} (process {broker.pid})")
-        acknowledged = produce(broker.bootstrap_servers, arguments.records, held, reporter, steps)
-        folder.mark(acknowledged)
-        with spark_session("kafkacore demo", folder.root, folder.spark_log) as spark:
-            stream(spark, broker.bootstrap_servers, folder, acknowledged, reporter, steps)
-            with _measured(steps, Step("check against pandas", arguments.records)), reporter.step("Check"):
-                differences = check(spark, folder, arguments.records, acknowledged)
-    from kafkacore.cli.chart import draw_delays
-
-    draw_delays(folder.aggregate, folder.chart)
-    _print_summary(folder, steps, differences, as_json=arguments.json)
+    work = Work(reporter)
+    with folder.opened(arguments.fresh, arguments.records) as held:
+        differences = _run_steps(folder, arguments.records, held, work)
+    _print_summary(folder, [*work.steps, work.total()], differences, as_json=arguments.json)
     return 1 if differences else 0
+
+
+def _run_steps(folder: Folder, wanted: int, held: int, work: Work) -> list[str]:
+    """Every step of the demo; the differences that its check found."""
+    # Imported here: `kafkacore topics` has no business loading them.
+    from kafkacore.broker.process import BrokerProcess
+    from kafkacore.cli.chart import draw_delays
+    from kafkacore.spark.session import spark_session
+
+    work.say(f"The broker's data lies in {folder.broker}")
+    with ExitStack() as running:
+        with work.step("start the broker"):
+            broker = running.enter_context(BrokerProcess(data_dir=folder.broker))
+        work.say(f"The broker listens on {broker.bootstrap_servers} (process {broker.pid})")
+        if held == wanted:
+            acknowledged = _records_in_topic(broker.bootstrap_servers)
+            work.say(f"Topic {TOPIC} already holds {acknowledged:,} records; nothing is produced")
+        else:
+            with work.step("produce", wanted) as advance:
+                acknowledged = produce(broker.bootstrap_servers, wanted, advance)
+            folder.mark(acknowledged)
+        with work.step("start Spark"):
+            spark = running.enter_context(spark_session("kafkacore demo", folder.root, folder.spark_log))
+        try:
+            with work.step("Spark to Parquet", wanted) as advance:
+                stream(spark, broker.bootstrap_servers, folder, advance)
+            with work.step("check against pandas") as advance:
+                differences = check(spark, folder, wanted, acknowledged)
+                advance(wanted)
+        except SinkError as error:
+            return [f"what was written to Parquet cannot be read: {error}"]
+        with work.step("draw the chart"):
+            draw_delays(folder.aggregate, folder.chart)
+        with work.step("stop"):
+            running.close()
+    return differences
 
 
 def _require_extras() -> None:
@@ -186,26 +284,11 @@ def _require_extras() -> None:
     flights.csv_path()
 
 
-@contextmanager
-def _measured(steps: list[Step], step: Step) -> Iterator[Step]:
-    """Add the step to the summary with its wall and CPU seconds."""
-    steps.append(step)
-    started_ms, started_cpu = SYSTEM_CLOCK.monotonic_ms(), tree_cpu_seconds()
-    yield step
-    step.seconds = (SYSTEM_CLOCK.monotonic_ms() - started_ms) / 1000
-    step.cpu_seconds = tree_cpu_seconds() - started_cpu
-
-
-def produce(bootstrap: str, wanted: int, held: int, reporter: Reporter, steps: list[Step]) -> int:
-    """Produce the flights unless the topic holds them already; how many the broker has acknowledged.
+def produce(bootstrap: str, wanted: int, advance: Advance) -> int:
+    """Produce the flights; how many the broker has acknowledged.
 
     Each record is JSON, keyed by its carrier, so that one carrier's flights stay in order.
     """
-    if held == wanted:
-        reporter.say(
-            f"Topic {TOPIC} already holds {_records_in_topic(bootstrap):,} records; nothing is produced"
-        )
-        return _records_in_topic(bootstrap)
     from kafkacore import KafkaProducer
 
     acknowledged = 0
@@ -217,17 +300,13 @@ def produce(bootstrap: str, wanted: int, held: int, reporter: Reporter, steps: l
 
     _create_topic(bootstrap)
     encode = json.JSONEncoder(separators=(",", ":")).encode
-    with (
-        _measured(steps, Step("produce", wanted)),
-        reporter.step(f"Produce to topic {TOPIC}", wanted) as advance,
-        KafkaProducer(
-            bootstrap_servers=bootstrap,
-            acks="all",
-            compression_type="lz4",
-            linger_ms=20,
-            batch_size=256 * 1024,
-        ) as producer,
-    ):
+    with KafkaProducer(
+        bootstrap_servers=bootstrap,
+        acks="all",
+        compression_type="lz4",
+        linger_ms=20,
+        batch_size=256 * 1024,
+    ) as producer:
         for sent, flight in enumerate(flights.read_flights(wanted), 1):
             future = producer.send(TOPIC, encode(flight).encode(), key=str(flight["carrier"]).encode())
             future.add_callback(count)
@@ -235,7 +314,7 @@ def produce(bootstrap: str, wanted: int, held: int, reporter: Reporter, steps: l
             if sent % 5_000 == 0:
                 advance(acknowledged)
         producer.flush()
-        advance(acknowledged)
+    advance(acknowledged)
     if failures:
         raise DemoError(f"{len(failures):,} records were not acknowledged; the first: {failures[0]}")
     return acknowledged
@@ -256,9 +335,7 @@ def _records_in_topic(bootstrap: str) -> int:
     return sum(last[tp] - first[tp] for tp in partitions)
 
 
-def stream(
-    spark: SparkSession, bootstrap: str, folder: Folder, total: int, reporter: Reporter, steps: list[Step]
-) -> PipelineResult:
+def stream(spark: SparkSession, bootstrap: str, folder: Folder, advance: Advance) -> None:
     """Run the pipeline: the topic to Parquet by month, and the aggregate per carrier and month."""
     config = PipelineConfig(
         bootstrap_servers=bootstrap,
@@ -272,13 +349,7 @@ def stream(
         options={"maxOffsetsPerTrigger": "100000"},
         aggregate=Aggregate(("carrier", "month"), AGGREGATE, folder.aggregate),
     )
-    with (
-        _measured(steps, Step("Spark to Parquet", 0)) as step,
-        reporter.step("Spark to Parquet", total) as advance,
-    ):
-        result = run_pipeline(spark, config, on_progress=advance)
-        step.records = result.rows
-    return result
+    run_pipeline(spark, config, on_progress=advance)
 
 
 def check(spark: SparkSession, folder: Folder, wanted: int, acknowledged: int) -> list[str]:
@@ -287,7 +358,7 @@ def check(spark: SparkSession, folder: Folder, wanted: int, acknowledged: int) -
 
     differences = []
     table = pd.read_csv(flights.csv_path(), nrows=wanted)
-    in_parquet = spark.read.parquet(str(folder.parquet)).count()
+    in_parquet = count_rows(spark, folder.parquet)
     if not len(table) == acknowledged == in_parquet:
         differences.append(
             f"{len(table):,} records in the data set, {acknowledged:,} acknowledged, "
@@ -322,13 +393,20 @@ def _print_summary(folder: Folder, steps: list[Step], differences: list[str], as
         rows = [asdict(step) | {"records_per_second": step.records_per_second} for step in steps]
         print(json.dumps({"steps": rows, "output": places, "differences": differences}, indent=2))
         return
-    print(f"\n{'step':<22}{'records':>10}{'seconds':>9}{'records/s':>11}{'CPU s':>8}")
-    for step in steps:
-        rate = f"{step.records_per_second:,.0f}" if step.records else "-"
-        print(f"{step.name:<22}{step.records:>10,}{step.seconds:>9.1f}{rate:>11}{step.cpu_seconds:>8.1f}")
-    print()
+    lines = [
+        (
+            step.name,
+            f"{step.records:,}" if step.records else "-",
+            f"{step.seconds:.1f}",
+            f"{step.records_per_second:,.0f}" if step.records else "-",
+            f"{step.cpu_seconds:.1f}",
+        )
+        for step in steps
+    ]
+    print_table(("step", "records", "seconds", "records/s", "CPU seconds"), lines)
     for name, place in places.items():
         print(f"{name:<10} {place}")
+    sys.stdout.flush()
     for difference in differences:
         print(f"MISMATCH: {difference}", file=sys.stderr)
     if not differences:

@@ -7,18 +7,21 @@ wrong arguments; 130 interrupted.
 
 from __future__ import annotations
 
+import _thread
 import argparse
+import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from importlib import metadata
-from types import FrameType
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import NoReturn
 
-from kafkacore.cli import broker, consume, demo, dump_log, pipeline, produce, topics
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 
+COMMANDS = ("demo", "broker", "topics", "produce", "consume", "pipeline", "dump_log")
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 EPILOG = """examples:
@@ -28,8 +31,23 @@ EPILOG = """examples:
   kafkacore consume flights --from-beginning --json | head -n 3
   kafkacore demo
 
-exit status: 0 done, 1 failed, 2 wrong arguments, 130 interrupted
+exit status: 0 done (also a broker that was asked to stop), 1 failed (the reason on standard error),
+2 wrong arguments, 130 interrupted by Ctrl-C or SIGTERM
 """
+#: How long what we have started may take to end after an interrupt, before it is killed.
+GRACE_MS = 5_000.0
+#: How long after an interrupt that was lost in a finalizer it is raised again.
+AGAIN_S = 0.05
+
+
+class _Version(argparse.Action):
+    """Looks the version up when it is asked for: that takes as long as everything else at the start."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib import metadata
+
+        print(f"kafkacore {metadata.version('kafkacore')}")
+        parser.exit()
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -41,38 +59,107 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"kafkacore {metadata.version('kafkacore')}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
+    parser.add_argument(
+        "--log-level",
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+        help="say more on standard error (default: ERROR; broker: WARNING)",
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (demo, broker, topics, produce, consume, pipeline, dump_log):
-        module.add_parser(commands)
+    for name in COMMANDS:
+        import_module(f"kafkacore.cli.{name}").add_parser(commands)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the console script ``kafkacore``."""
-    arguments = build_parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, _interrupt)
+    with suppress(KeyboardInterrupt), _interruptible():
+        return _run(argv)
+    # Not in an except clause: the traceback would keep what was at work, such as the pipe to a JVM that
+    # ends when the pipe does.
+    return _interrupted()
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    """The command's exit status, with a sentence for what failed."""
     try:
-        return int(arguments.run(arguments))
-    except KeyboardInterrupt:
-        print("kafkacore: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return _run_command(argv)
     except BrokenPipeError:
         # The reader of our output has gone (`| head`): that is its way of saying enough. What is still
         # buffered goes nowhere, so that the interpreter does not complain as it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KafkaConfigurationError as error:
-        print(f"kafkacore: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    except (KafkaError, OSError) as error:
-        print(f"kafkacore: {error}", file=sys.stderr)
-        return EXIT_FAILED
+        return _failed(str(error), EXIT_USAGE)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{place}{error.strerror}" if error.strerror else str(error), EXIT_FAILED)
+    except ImportError as error:
+        return _failed(
+            f"{error}: the installation is not whole; pip install --force-reinstall 'kafkacore[demo]'",
+            EXIT_FAILED,
+        )
+    except KafkaError as error:
+        return _failed(str(error), EXIT_FAILED)
 
 
-def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
+def _run_command(argv: Sequence[str] | None) -> int:
+    arguments = build_parser().parse_args(argv)
+    default = "WARNING" if arguments.run.__module__ == "kafkacore.cli.broker" else "ERROR"
+    with _logging_at(arguments.log_level or default):
+        status = int(arguments.run(arguments))
+    sys.stdout.flush()
+    return status
+
+
+@contextmanager
+def _logging_at(level: str) -> Iterator[None]:
+    """What failed is said in one sentence at the end: a logger's warnings are for who asks, and those of
+    others' libraries (the bridge to Spark's JVM shows an interrupt's traceback) for nobody.
+    """
+    logging.basicConfig(level=logging.CRITICAL, format="%(levelname)s %(name)s: %(message)s")
+    ours = logging.getLogger("kafkacore")
+    former = ours.level
+    ours.setLevel(level)
+    try:
+        yield
+    finally:
+        ours.setLevel(former)
+
+
+def _failed(sentence: str, status: int) -> int:
+    print(f"kafkacore: {sentence}", file=sys.stderr)
+    return status
+
+
+def _interrupted() -> int:
+    """Everything has been told to end; make sure that it has. A further Ctrl-C changes nothing."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    from kafkacore.cli.processes import end_descendants
+
+    end_descendants(GRACE_MS)
+    return _failed("interrupted", EXIT_INTERRUPTED)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
     """A polite kill ends the same way as Ctrl-C: everything started is stopped."""
-    raise KeyboardInterrupt
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    former_hook, sys.unraisablehook = sys.unraisablehook, _not_to_be_lost
+    try:
+        yield
+    finally:
+        sys.unraisablehook = former_hook
+        signal.signal(signal.SIGTERM, former)
+
+
+def _not_to_be_lost(unraisable: sys.UnraisableHookArgs) -> None:
+    """An interrupt that comes while a finalizer runs is dropped by the interpreter: raise it once more."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        threading.Timer(AGAIN_S, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,22 @@
-"""What a person sees of long work: a bar on a terminal, plain lines in a pipe, nothing with ``--json``.
+"""What a person sees of long work: a bar on a terminal, plain lines in a pipe, nothing with ``--json``; and
+a table at the end.
 
-Everything goes to standard error, so that standard output stays the result's alone.
+Progress goes to standard error, so that standard output stays the result's alone.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 
-#: Plain lines come this often at most.
+#: Plain lines come this often at most, and only if something has changed ...
 LINE_INTERVAL_MS = 2_000.0
+#: ... but this often a sign of life.
+LIFE_INTERVAL_MS = 10_000.0
 
 Advance = Callable[[int], None]
 
@@ -30,7 +33,7 @@ class Reporter:
     def __init__(self, quiet: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
         self._quiet = quiet
         self._clock = clock
-        self._bars = not quiet and sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
+        self._bars = not quiet and sys.stderr.isatty() and _has_rich()
 
     def say(self, line: str) -> None:
         """One line of text."""
@@ -39,7 +42,9 @@ class Reporter:
 
     @contextmanager
     def step(self, name: str, total: int | None = None, unit: str = "records") -> Iterator[Advance]:
-        """Show one step; call what it gives with how much is done so far, out of ``total``."""
+        """Show one step; call what it gives with how much is done so far, out of ``total``. A step that
+        fails is not shown as done.
+        """
         if self._quiet:
             yield lambda done: None
         elif self._bars:
@@ -55,32 +60,63 @@ class Reporter:
 
         columns = (
             SpinnerColumn(finished_text="[green]✓"),
-            TextColumn("{task.description:<28}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.completed:>9,.0f} {task.fields[unit]}"),
+            TextColumn("{task.description:<24}"),
+            BarColumn(bar_width=24),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[count]}"),
         )
         with Progress(*columns, console=Console(stderr=True)) as progress:
-            task = progress.add_task(name, total=total, unit=unit)
-            yield lambda done: progress.update(task, completed=done)
-            shown = progress.tasks[0]
-            progress.update(
-                task, total=max(shown.completed, 1), completed=max(shown.completed, 1) if total else 1
-            )
+            task = progress.add_task(name, total=total, count="")
+
+            def advance(done: int) -> None:
+                progress.update(task, completed=done, count=f"{done:,} {unit}")
+
+            yield advance
+            progress.update(task, total=1, completed=1)
 
     def _lines(self, name: str, total: int | None, unit: str) -> Iterator[Advance]:
         self.say(f"{name} ...")
-        started_ms = last_ms = self._clock.monotonic_ms()
-        seen = 0
+        started_ms = said_ms = self._clock.monotonic_ms()
+        seen = said = 0
 
         def advance(done: int) -> None:
-            nonlocal last_ms, seen
+            nonlocal said_ms, said, seen
             seen = done
             now_ms = self._clock.monotonic_ms()
-            if now_ms - last_ms >= LINE_INTERVAL_MS:
-                last_ms = now_ms
+            if now_ms - said_ms >= (LIFE_INTERVAL_MS if done == said else LINE_INTERVAL_MS):
+                said_ms, said = now_ms, done
                 self.say(f"{name}: {done:,}" + (f" of {total:,}" if total else "") + f" {unit}")
 
         yield advance
         seconds = (self._clock.monotonic_ms() - started_ms) / 1000
         self.say(f"{name}: done" + (f", {seen:,} {unit}" if seen else "") + f" in {seconds:.1f} s")
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table to standard output; the first column is text, the others are numbers. The last row is
+    the sum. On a terminal it has lines, in a pipe it is columns of plain text.
+    """
+    if sys.stdout.isatty() and _has_rich():
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for number, name in enumerate(header):
+            table.add_column(name, justify="right" if number else "left")
+        for row in rows[:-1]:
+            table.add_row(*row)
+        table.add_section()
+        table.add_row(*rows[-1], style="bold")
+        Console().print(table)
+        return
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    print()
+    for row in (header, *rows):
+        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        print("  ".join((row[0].ljust(widths[0]), *cells)))
+    print()
+
+
+def _has_rich() -> bool:
+    return importlib.util.find_spec("rich") is not None

@@ -6,13 +6,15 @@ this on a known topic. Does not know: command lines, progress bars, the embedded
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.spark.session import in_time
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +30,10 @@ LOOK_S = 1
 
 class PipelineError(KafkaError):
     """The Spark job failed; the message is its cause in one sentence, ``__cause__`` the whole story."""
+
+
+class SinkError(PipelineError):
+    """What the sink says that it holds cannot be read: a file of it is gone or damaged."""
 
 
 @dataclass(frozen=True)
@@ -137,19 +143,26 @@ def run_pipeline(
 
     Raises
     ------
+    KafkaConfigurationError
+        Spark does not understand the schema or an expression, or they do not fit together.
     PipelineError
         The query failed. What had been written stays, and running again goes on from the checkpoint.
+    SinkError
+        The stream has ended, but what it has written cannot be read for the aggregate.
     """
     started_ms = clock.monotonic_ms()
-    query = _start(spark, config)
+    with _spark_errors(KafkaConfigurationError):
+        query = _start(spark, config)
     rows: dict[int, int] = {}
+    ended = False
     try:
-        while not _ended(query):
-            on_progress(_count(query, rows))
+        with _spark_errors(PipelineError):
+            while not ended:
+                ended = bool(query.awaitTermination(LOOK_S))
+                on_progress(_count(query, rows))
     finally:
-        if query.isActive:
-            query.stop()
-    on_progress(_count(query, rows))
+        if not ended:
+            in_time(query.stop)
     streamed_ms = clock.monotonic_ms()
     if config.aggregate is not None:
         write_aggregate(spark, config.path, config.aggregate)
@@ -178,9 +191,25 @@ def write_aggregate(spark: SparkSession, sink: Path, aggregate: Aggregate) -> No
     """Compute ``aggregate`` from everything that the sink holds, and replace the former one."""
     from pyspark.sql import functions as sql
 
-    columns = [sql.expr(expression).alias(name) for name, expression in aggregate.columns]
-    table = spark.read.parquet(str(sink)).groupBy(*aggregate.group_by).agg(*columns)
-    table.orderBy(*aggregate.group_by).coalesce(1).write.mode("overwrite").parquet(str(aggregate.path))
+    with _spark_errors(SinkError):
+        held = spark.read.parquet(str(sink))
+    with _spark_errors(KafkaConfigurationError):
+        columns = [sql.expr(expression).alias(name) for name, expression in aggregate.columns]
+        table = held.groupBy(*aggregate.group_by).agg(*columns).orderBy(*aggregate.group_by).coalesce(1)
+    with _spark_errors(SinkError):
+        table.write.mode("overwrite").parquet(str(aggregate.path))
+
+
+def count_rows(spark: SparkSession, sink: Path) -> int:
+    """How many rows the sink holds, by what its own list of files says.
+
+    Raises
+    ------
+    SinkError
+        A file that is on the list is not there or is damaged.
+    """
+    with _spark_errors(SinkError):
+        return spark.read.parquet(str(sink)).count()
 
 
 def _start(spark: SparkSession, config: PipelineConfig) -> StreamingQuery:
@@ -218,21 +247,26 @@ def _spark_type(column: str) -> str:
     return next(kind for name, kind in SPARK_TYPES.items() if name == column)
 
 
-def _ended(query: StreamingQuery) -> bool:
-    from pyspark.errors import StreamingQueryException
-
-    try:
-        return bool(query.awaitTermination(LOOK_S))
-    except StreamingQueryException as error:
-        raise PipelineError(last_cause(str(error))) from error
-
-
 def _count(query: StreamingQuery, rows: dict[int, int]) -> int:
     """Spark keeps the last hundred progress reports; remembered by batch, so that none is counted twice."""
     for progress in query.recentProgress:
         if progress["numInputRows"]:
             rows[progress["batchId"]] = progress["numInputRows"]
     return sum(rows.values())
+
+
+@contextmanager
+def _spark_errors(kind: type[KafkaError]) -> Iterator[None]:
+    """Turn what PySpark and its bridge to the JVM raise into ``kind``, with one sentence."""
+    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # py4j has no types
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise PipelineError("Spark's JVM has ended; what it said last is in Spark's log") from error
+    except (PySparkException, Py4JError) as error:
+        raise kind(last_cause(str(error))) from error
 
 
 def last_cause(text: str) -> str:
