@@ -111,7 +111,7 @@ class CorruptRecordError(RetriableError, BrokerResponseError, errno=2, code_name
         super().__init__(f"{reason} (at {', '.join(place)})" if place else reason)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.reason, self.topic_partition, self.offset)
+        return type(self), (self.reason, self.topic_partition, self.offset), self.__dict__
 
 
 # ---- One class per broker error code, in the order of the codes ------------------------------------------
