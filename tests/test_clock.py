@@ -1,0 +1,101 @@
+"""The machine's clock and the virtual one, which stands in for it wherever a test needs time to pass."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from kafkacore.clock import Clock
+from kafkacore.testing import VirtualClock
+
+
+def test_monotonic_reading_is_the_machines_in_milliseconds() -> None:
+    before_s = time.monotonic()
+    reading_ms = Clock().monotonic_ms()
+    assert before_s * 1000 <= reading_ms <= time.monotonic() * 1000
+
+
+def test_wall_reading_is_whole_milliseconds_since_the_epoch() -> None:
+    before_ns = time.time_ns()
+    reading_ms = Clock().wall_ms()
+    assert isinstance(reading_ms, int)
+    assert before_ns // 1_000_000 <= reading_ms <= time.time_ns() // 1_000_000
+
+
+@pytest.mark.parametrize("duration_ms", [0.0, -5.0])
+def test_sleep_of_no_time_does_not_reach_the_system(
+    monkeypatch: pytest.MonkeyPatch, duration_ms: float
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda duration_s: pytest.fail("slept"))
+    Clock().sleep_ms(duration_ms)
+
+
+def test_sleep_is_told_to_the_system_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    Clock().sleep_ms(250)
+    assert slept == [0.25]
+
+
+def test_same_seed_gives_the_same_chances() -> None:
+    assert [Clock(7).random.random() for _ in range(2)] == [VirtualClock(seed=7).random.random()] * 2
+    assert Clock(7).random.random() != Clock(8).random.random()
+
+
+@pytest.mark.parametrize("timeout_ms", [0.0, -1.0, 1.0])
+def test_wait_gives_up_at_its_time(timeout_ms: float) -> None:
+    condition = threading.Condition()
+    with condition:
+        assert Clock().wait_for(condition, lambda: False, timeout_ms) is False
+
+
+def test_wait_ends_when_another_thread_makes_it_true() -> None:
+    condition = threading.Condition()
+    made: list[bool] = []
+
+    def make() -> None:
+        with condition:
+            made.append(True)
+            condition.notify_all()
+
+    with condition:
+        thread = threading.Thread(target=make)
+        thread.start()
+        assert Clock().wait_for(condition, lambda: bool(made), 30_000) is True
+    thread.join()
+
+
+def test_virtual_time_passes_only_when_told() -> None:
+    clock = VirtualClock(start_ms=500.0)
+    assert (clock.monotonic_ms(), clock.wall_ms()) == (500.0, 500)
+    assert clock.monotonic_ms() == 500.0
+    clock.advance(0.25)
+    assert (clock.monotonic_ms(), clock.wall_ms()) == (500.25, 500)
+    clock.sleep_ms(9.75)
+    clock.sleep_ms(-3)
+    assert (clock.monotonic_ms(), clock.wall_ms()) == (510.0, 510)
+
+
+def test_virtual_wall_can_jump_and_the_monotonic_reading_stays() -> None:
+    clock = VirtualClock(start_ms=500.0)
+    clock.wall_offset_ms = -400
+    assert (clock.monotonic_ms(), clock.wall_ms()) == (500.0, 100)
+
+
+def test_virtual_time_never_goes_back() -> None:
+    with pytest.raises(AssertionError, match="never goes back"):
+        VirtualClock().advance(-1)
+
+
+def test_virtual_wait_takes_no_time_when_it_is_true_and_all_of_it_when_it_is_not() -> None:
+    clock = VirtualClock(start_ms=0.0)
+    condition = threading.Condition()
+    assert clock.wait_for(condition, lambda: True, 1000) is True
+    assert clock.monotonic_ms() == 0.0
+    assert clock.wait_for(condition, lambda: False, 1000) is False
+    assert clock.monotonic_ms() == 1000.0
+    assert clock.wait_for(condition, lambda: clock.monotonic_ms() >= 2000, 1000) is True, "true by then"
+    assert clock.wait_for(condition, lambda: False, None) is False
+    assert clock.monotonic_ms() == 2000.0

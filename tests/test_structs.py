@@ -1,0 +1,61 @@
+"""The shared nouns: the same as kafka-python's, so that a program can swap the import."""
+
+from __future__ import annotations
+
+import pickle
+
+import kafka.structs
+import pytest
+
+from kafkacore import structs
+from kafkacore.structs import (
+    IsolationLevel,
+    Node,
+    OffsetAndMetadata,
+    OffsetSpec,
+    TimestampType,
+    TopicPartition,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [
+        ("TopicPartition", ()),
+        ("TopicPartitionReplica", ()),
+        ("OffsetAndMetadata", ()),
+        ("OffsetAndTimestamp", ()),
+        ("ConsumerGroupMetadata", ("state",)),  # the joined group's, which comes with groups
+    ],
+)
+def test_fields_are_those_of_kafka_python_in_its_order(name: str, missing: tuple[str, ...]) -> None:
+    theirs = getattr(kafka.structs, name)._fields
+    assert (*getattr(structs, name)._fields, *missing) == theirs
+
+
+def test_topic_partition_is_a_pair_that_can_be_a_key_and_travel() -> None:
+    tp = TopicPartition("t", 3)
+    topic, partition = tp
+    assert (topic, partition) == ("t", 3) == tp
+    assert {tp: 1}[TopicPartition("t", 3)] == 1
+    assert sorted([TopicPartition("b", 0), TopicPartition("a", 2), TopicPartition("a", 1)]) == [
+        ("a", 1),
+        ("a", 2),
+        ("b", 0),
+    ]
+    assert pickle.loads(pickle.dumps(tp)) == tp
+
+
+def test_what_is_not_given_is_unknown() -> None:
+    assert Node(1, "host", 9092).rack is None
+    assert OffsetAndMetadata(7) == (7, "", -1)
+
+
+def test_numbers_are_those_on_the_wire() -> None:
+    assert [(level.name, level.value) for level in IsolationLevel] == [
+        ("READ_UNCOMMITTED", 0),
+        ("READ_COMMITTED", 1),
+    ]
+    assert (TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME) == (0, 1)
+    assert (OffsetSpec.LATEST, OffsetSpec.EARLIEST, OffsetSpec.MAX_TIMESTAMP) == (-1, -2, -3)
+    assert OffsetSpec(-4) is OffsetSpec.EARLIEST_LOCAL
