@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import pytest
 from model.consumer_cluster import ModelCluster, ModelMetadata, ModelNetwork
 
+from kafkacore.consumer import kafka_consumer
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.kafka_consumer import KafkaConsumer
 from kafkacore.testing import VirtualClock
 
 
@@ -30,3 +32,23 @@ def make_parts(clock):
         )
 
     return make
+
+
+@pytest.fixture
+def make_consumer(clock, monkeypatch):
+    """``make_consumer(logs, *topics, **configs)`` → a consumer; ``.model`` is its cluster."""
+    made = []
+
+    def make(logs, *topics, node_count=1, **configs):
+        cluster = ModelCluster(clock, logs, node_count=node_count)
+        metadata = ModelMetadata(cluster)
+        network = ModelNetwork(cluster, metadata)
+        monkeypatch.setattr(kafka_consumer, "_connectable", lambda config, clock: (network, metadata))
+        consumer = KafkaConsumer(*topics, clock=clock, **{"auto_offset_reset": "earliest"} | configs)
+        consumer.model, consumer.network, consumer.known = cluster, network, metadata
+        made.append(consumer)
+        return consumer
+
+    yield make
+    for consumer in made:
+        consumer.close(timeout_ms=0)

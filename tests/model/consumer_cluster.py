@@ -435,3 +435,11 @@ class ModelMetadata:
     def partitions_for_topic(self, topic):
         found = tuple(tp.partition for tp in self._known if tp.topic == topic)
         return found or None
+
+
+def read(consumer, timeout_ms=1000, **limits):
+    """Partition → offsets of one poll."""
+    return {
+        tp: [record.offset for record in records]
+        for tp, records in consumer.poll(timeout_ms, **limits).items()
+    }
