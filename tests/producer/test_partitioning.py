@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner import DefaultPartitioner as DefaultPartitionerOfKafkaPython
 from model.producer_cluster import TableCluster
+from model.producer_harness import make_accumulator
 
 from kafkacore.errors import IllegalStateError
 from kafkacore.partitioner import DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.partitioner import ClusterForPartitioner
 from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.record.compression import Compression
 from kafkacore.testing import VirtualClock
 
 
@@ -27,20 +27,7 @@ class SnapshotCluster(TableCluster):
 
 
 def accumulator_for(cluster: TableCluster, seed: int = 0) -> RecordAccumulator:
-    accumulator = RecordAccumulator(
-        VirtualClock(seed=seed),
-        lambda: None,
-        batch_size=1000,
-        linger_ms=10.0,
-        buffer_memory=1 << 24,
-        compression=Compression.NONE,
-        compression_level=None,
-        retry_backoff_ms=100.0,
-        retry_backoff_max_ms=1000.0,
-        delivery_timeout_ms=120_000.0,
-        max_request_size=1 << 20,
-        max_block_ms=1000.0,
-    )
+    accumulator = make_accumulator(VirtualClock(seed=seed), batch_size=1000, buffer_memory=1 << 24)
     accumulator.update_topic("t", cluster)
     return accumulator
 

@@ -10,86 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.producer_cluster import NODES, TableCluster
+from model.producer_harness import TP0, TP1, TP2, VALUE, values
+from model.producer_harness import AccumulatorHarness as Harness
 
 from kafkacore.errors import IllegalStateError, KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
-from kafkacore.producer.batch import ProducerBatch
-from kafkacore.producer.future import FutureRecordMetadata
-from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.record import read_batches
 from kafkacore.record.compression import Compression
-from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
-
-TP0, TP1, TP2 = (TopicPartition("t", partition) for partition in range(3))
-#: Partitions 0 and 1 lie on broker 1, partition 2 on broker 2.
-CLUSTER = TableCluster({"t": [1, 1, 2]})
-VALUE = b"v" * 100
-
-
-class Harness:
-    """An accumulator for topic ``t``, with a count of wake-ups and short names for what tests do."""
-
-    def __init__(self, cluster: TableCluster = CLUSTER, **changes: Any) -> None:
-        self.clock = VirtualClock()
-        self.cluster = cluster
-        self.wakeups = 0
-        config: dict[str, Any] = {
-            "batch_size": 1024,
-            "linger_ms": 10.0,
-            "buffer_memory": 64 * 1024,
-            "compression": Compression.NONE,
-            "compression_level": None,
-            "retry_backoff_ms": 100.0,
-            "retry_backoff_max_ms": 1000.0,
-            "delivery_timeout_ms": 120_000.0,
-            "max_request_size": 1 << 20,
-            "max_block_ms": 1000.0,
-        }
-        self.accumulator = RecordAccumulator(self.clock, self.wakeup, **(config | changes))
-        for topic in cluster.topics():
-            self.accumulator.update_topic(topic, cluster)
-
-    def wakeup(self) -> None:
-        self.wakeups += 1
-
-    def append(self, partition: int | None = 0, value: bytes = VALUE, **more: Any) -> FutureRecordMetadata:
-        fields = {"topic": "t", "key": None, "headers": None, "timestamp_ms": None} | more
-        future = self.accumulator.append(value=value, partition=partition, **fields)
-        assert future is not None
-        return future
-
-    def fill(self, partition: int = 0) -> int:
-        """Records until the head batch is closed because one more does not fit; how many it took."""
-        count = 0
-        queue = self.accumulator._queue(TopicPartition("t", partition))
-        while not queue.is_head_full:
-            self.append(partition)
-            count += 1
-        return count
-
-    def ready(self) -> set[int]:
-        return set(self.accumulator.ready(self.cluster, self.now).nodes)
-
-    def drain(self, *nodes: int, max_size: int = 1 << 20) -> list[ProducerBatch]:
-        drained = self.accumulator.drain(
-            self.cluster, [NODES[node] for node in nodes or (1, 2)], max_size, self.now
-        )
-        return [batch for batches in drained.values() for batch in batches]
-
-    @property
-    def now(self) -> float:
-        return self.clock.monotonic_ms()
-
-    def finish(self, batch: ProducerBatch) -> None:
-        """As the sender does after success."""
-        self.accumulator.incomplete.pop(batch, None)
-        self.accumulator.release(batch)
-        batch.complete(base_offset=0)
-
-
-def values(batch: ProducerBatch) -> list[bytes | None]:
-    return [record.value for sealed in read_batches(batch.seal()) for record in sealed]
-
 
 # ---- Readiness -------------------------------------------------------------------------------------------
 
@@ -122,15 +49,16 @@ def test_next_check_delay_is_the_least_of_the_waits() -> None:
     harness.append(0)
     harness.clock.advance(4)
     harness.append(2)
-    assert harness.accumulator.ready(CLUSTER, harness.now).next_check_delay_ms == 6
+    assert harness.accumulator.ready(harness.cluster, harness.now).next_check_delay_ms == 6
     harness.clock.advance(6)
-    ready = harness.accumulator.ready(CLUSTER, harness.now)
+    ready = harness.accumulator.ready(harness.cluster, harness.now)
     assert set(ready.nodes) == {1}
     assert ready.next_check_delay_ms == 4
 
 
 def test_nothing_waiting_needs_no_next_check() -> None:
-    ready = Harness().accumulator.ready(CLUSTER, 0)
+    harness = Harness()
+    ready = harness.accumulator.ready(harness.cluster, 0)
     assert not ready.nodes
     assert ready.next_check_delay_ms == math.inf
 
@@ -193,7 +121,7 @@ def test_drain_gives_each_node_the_batches_of_its_partitions() -> None:
     harness = Harness()
     for partition in (0, 1, 2):
         harness.append(partition)
-    drained = harness.accumulator.drain(CLUSTER, [NODES[1], NODES[2]], 1 << 20, harness.now)
+    drained = harness.accumulator.drain(harness.cluster, [NODES[1], NODES[2]], 1 << 20, harness.now)
     assert {node: [batch.topic_partition for batch in batches] for node, batches in drained.items()} == {
         1: [TP0, TP1],
         2: [TP2],
@@ -341,7 +269,7 @@ def test_retried_batch_backs_off_exponentially_with_jitter_up_to_the_cap() -> No
         harness.accumulator.reenqueue(batch, harness.now)
         assert harness.ready() == set()
         assert harness.drain() == []
-        wait_ms = harness.accumulator.ready(CLUSTER, harness.now).next_check_delay_ms
+        wait_ms = harness.accumulator.ready(harness.cluster, harness.now).next_check_delay_ms
         assert 0.8 * expected_ms <= wait_ms <= 1.2 * expected_ms
         harness.clock.advance(wait_ms)
         assert harness.ready() == {1}

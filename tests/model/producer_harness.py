@@ -1,0 +1,186 @@
+"""The producer's parts put together on a virtual clock, with short names for what tests do to them.
+
+:class:`AccumulatorHarness` is a RecordAccumulator alone, :class:`SenderHarness` has a Sender and a client
+that the test answers by hand. Topic ``t`` has partitions 0 and 1 on broker 1, partition 2 on broker 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from model.producer_client import HandClient, TableMetadata
+from model.producer_cluster import NODES, TableCluster
+
+from kafkacore.clock import Clock
+from kafkacore.errors import KafkaError
+from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.producer.sender import Sender
+from kafkacore.record import read_batches
+from kafkacore.record.compression import Compression
+from kafkacore.structs import TopicPartition
+from kafkacore.testing import VirtualClock
+
+TP0, TP1, TP2 = (TopicPartition("t", partition) for partition in range(3))
+LEADERS: dict[str, list[int | None]] = {"t": [1, 1, 2]}
+VALUE = b"v" * 100
+BUFFER_MEMORY = 64 * 1024
+MAX_REQUEST_SIZE = 1 << 20
+
+
+def make_accumulator(
+    clock: Clock, wakeup: Callable[[], None] = lambda: None, **changes: Any
+) -> RecordAccumulator:
+    config: dict[str, Any] = {
+        "batch_size": 1024,
+        "linger_ms": 10.0,
+        "buffer_memory": BUFFER_MEMORY,
+        "compression": Compression.NONE,
+        "compression_level": None,
+        "retry_backoff_ms": 100.0,
+        "retry_backoff_max_ms": 1000.0,
+        "delivery_timeout_ms": 120_000.0,
+        "max_request_size": MAX_REQUEST_SIZE,
+        "max_block_ms": 1000.0,
+    }
+    return RecordAccumulator(clock, wakeup, **(config | changes))
+
+
+class AccumulatorHarness:
+    """An accumulator, and a count of how often it woke the sender."""
+
+    def __init__(self, cluster: TableCluster | None = None, **changes: Any) -> None:
+        self.clock = VirtualClock()
+        self.cluster = cluster or TableCluster(LEADERS)
+        self.wakeups = 0
+        self.accumulator = make_accumulator(self.clock, self.wakeup, **changes)
+        for topic in self.cluster.topics():
+            self.accumulator.update_topic(topic, self.cluster)
+
+    def wakeup(self) -> None:
+        self.wakeups += 1
+
+    def append(self, partition: int | None = 0, value: bytes = VALUE, **more: Any) -> FutureRecordMetadata:
+        fields = {"topic": "t", "key": None, "headers": None, "timestamp_ms": None} | more
+        future = self.accumulator.append(value=value, partition=partition, **fields)
+        assert future is not None
+        return future
+
+    def fill(self, partition: int = 0) -> int:
+        """Records until the head batch is closed because one more does not fit; how many it took."""
+        count = 0
+        queue = self.accumulator._queue(TopicPartition("t", partition))
+        while not queue.is_head_full:
+            self.append(partition)
+            count += 1
+        return count
+
+    def ready(self) -> set[int]:
+        return set(self.accumulator.ready(self.cluster, self.now).nodes)
+
+    def drain(self, *nodes: int, max_size: int = 1 << 20) -> list[ProducerBatch]:
+        drained = self.accumulator.drain(
+            self.cluster, [NODES[node] for node in nodes or (1, 2)], max_size, self.now
+        )
+        return [batch for batches in drained.values() for batch in batches]
+
+    @property
+    def now(self) -> float:
+        return self.clock.monotonic_ms()
+
+    def finish(self, batch: ProducerBatch) -> None:
+        """As the sender does after success."""
+        self.accumulator.incomplete.pop(batch, None)
+        self.accumulator.release(batch)
+        batch.complete(base_offset=0)
+
+
+def values(batch: ProducerBatch) -> list[bytes | None]:
+    return [record.value for sealed in read_batches(batch.seal()) for record in sealed]
+
+
+class IdCluster(TableCluster):
+    """A cluster whose topics have ids."""
+
+    ids = {"t": UUID(int=7)}  # noqa: RUF012 - a table that no test changes
+
+    def topic_id(self, topic: str) -> UUID | None:
+        return self.ids.get(topic)
+
+
+class SenderHarness:
+    """Sender, accumulator without linger, and a client by hand."""
+
+    def __init__(
+        self,
+        *,
+        acks: int = -1,
+        retries: float = math.inf,
+        ordered: bool = False,
+        max_in_flight: int = 5,
+        leaders: dict[str, list[int | None]] | None = None,
+        **changes: Any,
+    ) -> None:
+        self.clock = VirtualClock()
+        self.cluster = IdCluster(leaders or LEADERS)
+        self.metadata = TableMetadata(self.cluster)
+        self.client = HandClient(self.clock, 1 if ordered else max_in_flight)
+        self.accumulator = make_accumulator(self.clock, self.client.wakeup, **({"linger_ms": 0.0} | changes))
+        self.sender = Sender(
+            self.client,  # type: ignore[arg-type]  # stands in
+            self.metadata,  # type: ignore[arg-type]  # stands in
+            self.accumulator,
+            self.clock,
+            acks=acks,
+            retries=retries,
+            request_timeout_ms=30_000,
+            max_request_size=changes.get("max_request_size", MAX_REQUEST_SIZE),
+            guarantee_message_order=ordered,
+        )
+        self.accumulator.update_topic("t", self.cluster)
+
+    def send(self, value: bytes = b"value", partition: int = 0) -> FutureRecordMetadata:
+        future = self.accumulator.append("t", value, None, None, partition, None)
+        assert future is not None
+        return future
+
+    def run(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.sender.run_once(self.clock.monotonic_ms())
+
+    def after(self, duration_ms: float) -> None:
+        self.clock.advance(duration_ms)
+        self.run()
+
+    def move(self, *leaders: int | None, epoch: int) -> None:
+        """New metadata."""
+        self.cluster = IdCluster({"t": list(leaders)}, epoch)
+        self.metadata.cluster = self.cluster
+
+    def contents(self, at: int = -1) -> dict[int, list[bytes | None]]:
+        """Partition → values of the ``at``-th request that was sent."""
+        return {
+            partition.index: [record.value for batch in read_batches(partition.records) for record in batch]
+            for topic in self.client.sent[at].request.topic_data
+            for partition in topic.partition_data
+        }
+
+    @property
+    def free(self) -> int:
+        return self.accumulator.pool.available_bytes
+
+
+def outcome(future: FutureRecordMetadata) -> type[BaseException] | int | None:
+    """Error class, offset, or ``None`` while unknown."""
+    if future.exception is not None:
+        return type(future.exception)
+    return None if future.value is None else future.value.offset
+
+
+def possibly_persisted(future: FutureRecordMetadata) -> bool:
+    assert isinstance(future.exception, KafkaError)
+    return future.exception.possibly_persisted
