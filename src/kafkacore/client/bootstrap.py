@@ -1,5 +1,6 @@
-"""A client out of its settings: Selector, Metadata and NetworkClient, put together. No connection is made
-yet.
+"""A client out of its settings: a checked dictionary in, Metadata and a NetworkClient on a Selector out.
+
+No connection is made yet. Does not know: what the client is for.
 """
 
 from __future__ import annotations
@@ -48,24 +49,11 @@ def bootstrap_client(
         When ``bootstrap_servers`` names no broker.
     """
     servers = _servers(config)
-    metadata = Metadata(
-        clock,
-        refresh_backoff_ms=config["retry_backoff_ms"],
-        refresh_backoff_max_ms=config["retry_backoff_max_ms"],
-        metadata_max_age_ms=config["metadata_max_age_ms"],
-        topic_expiry_ms=topic_expiry_ms,
-        allow_auto_topic_creation=config.get("allow_auto_create_topics", True),
-    )
+    metadata = _metadata(config, clock, topic_expiry_ms)
     metadata.bootstrap(bootstrap_nodes(servers))
-    idle_ms = config["connections_max_idle_ms"]
     rebootstraps = config["metadata_recovery_strategy"] == "rebootstrap"
     client = NetworkClient(
-        selector
-        or Selector(
-            clock,
-            max_receive_size=config["receive_message_max_bytes"],
-            connections_max_idle_ms=None if idle_ms == math.inf else idle_ms,
-        ),
+        selector or _selector(config, clock),
         metadata,
         clock=clock,
         client_id=config["client_id"],
@@ -83,6 +71,26 @@ def bootstrap_client(
         resolver=resolver,
     )
     return client, metadata
+
+
+def _metadata(config: Mapping[str, Any], clock: Clock, topic_expiry_ms: float | None) -> Metadata:
+    return Metadata(
+        clock,
+        refresh_backoff_ms=config["retry_backoff_ms"],
+        refresh_backoff_max_ms=config["retry_backoff_max_ms"],
+        metadata_max_age_ms=config["metadata_max_age_ms"],
+        topic_expiry_ms=topic_expiry_ms,
+        allow_auto_topic_creation=config.get("allow_auto_create_topics", True),
+    )
+
+
+def _selector(config: Mapping[str, Any], clock: Clock) -> Selector:
+    idle_ms = config["connections_max_idle_ms"]
+    return Selector(
+        clock,
+        max_receive_size=config["receive_message_max_bytes"],
+        connections_max_idle_ms=None if idle_ms == math.inf else idle_ms,
+    )
 
 
 def _servers(config: Mapping[str, Any]) -> list[tuple[str, int]]:
