@@ -1,5 +1,7 @@
-"""The producer that the user has: ``send()`` in, futures out. Does not know: how (the parts that it puts
-together).
+"""The producer that the user has: records by ``send()`` in, futures out.
+
+Puts the parts together and holds what a call needs that is not per record: settings, waiting for a topic,
+the end. Does not know: batches, requests, when anything is sent.
 """
 
 from __future__ import annotations
@@ -157,16 +159,14 @@ class KafkaProducer:
 
         Parameters
         ----------
-        topic:
-            Where to.
+        topic, partition:
+            Where to. ``None`` for the partition lets the partitioner choose: by the key, or without one a
+            partition for a batch's worth of records.
         value, key:
             Bytes-like, or what the serializers take. A record needs one of them; a ``None`` value deletes
             its key from a compacted topic.
         headers:
             Pairs of a name and bytes.
-        partition:
-            Where to in the topic. ``None`` lets the partitioner choose: by the key, or without one a
-            partition for a batch's worth of records.
         timestamp_ms:
             Milliseconds since the epoch; ``None`` is now.
 
