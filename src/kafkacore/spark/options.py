@@ -111,22 +111,9 @@ def parse_options(options: Mapping[str, str], streaming: bool) -> SourceOptions:
     client_configs = _client_configs(given)
     _refuse_unknown(given)
     known = {name: given[name.lower()] for name in OPTION_NAMES if name.lower() in given}
-    if streaming:
-        for name in BATCH_ONLY:
-            if name in known:
-                raise KafkaConfigurationError(
-                    f"{name} is for spark.read; a stream has no end: remove the option"
-                )
+    _refuse_end_of_stream(known, streaming)
     assign, subscribe, pattern = _subscription(known)
-    starting = _bound(known, "starting", "latest" if streaming else "earliest")
-    ending = _bound(known, "ending", "latest")
-    if not streaming:
-        if starting.name == "latest" or LATEST_OFFSET in (starting.offsets or {}).values():
-            raise KafkaConfigurationError(
-                'startingOffsets of spark.read cannot be "latest" (-1): nothing would be read'
-            )
-        if ending.name == "earliest" or EARLIEST_OFFSET in (ending.offsets or {}).values():
-            raise KafkaConfigurationError('endingOffsets cannot be "earliest" (-2): nothing would be read')
+    starting, ending = _bounds(known, streaming)
     strategy = known.get("startingOffsetsByTimestampStrategy", "error").lower()
     if strategy not in ("error", "latest"):
         raise KafkaConfigurationError(
@@ -221,6 +208,26 @@ def _subscription(known: Mapping[str, str]) -> tuple[tuple[TopicPartition, ...],
             'assign must be JSON such as {"topicA":[0,1],"topicB":[2]} with a partition in it'
         )
     return partitions, (), None
+
+
+def _refuse_end_of_stream(known: Mapping[str, str], streaming: bool) -> None:
+    for name in BATCH_ONLY:
+        if streaming and name in known:
+            raise KafkaConfigurationError(f"{name} is for spark.read; a stream has no end: remove the option")
+
+
+def _bounds(known: Mapping[str, str], streaming: bool) -> tuple[Bound, Bound]:
+    """Start and end of the read."""
+    starting = _bound(known, "starting", "latest" if streaming else "earliest")
+    ending = _bound(known, "ending", "latest")
+    if not streaming:
+        if starting.name == "latest" or LATEST_OFFSET in (starting.offsets or {}).values():
+            raise KafkaConfigurationError(
+                'startingOffsets of spark.read cannot be "latest" (-1): nothing would be read'
+            )
+        if ending.name == "earliest" or EARLIEST_OFFSET in (ending.offsets or {}).values():
+            raise KafkaConfigurationError('endingOffsets cannot be "earliest" (-2): nothing would be read')
+    return starting, ending
 
 
 def _bound(known: Mapping[str, str], which: str, default: str) -> Bound:
