@@ -6,16 +6,16 @@ import struct
 from typing import Any
 
 import pytest
-from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
-from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest
-from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
-from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 from model.broker_harness import BrokerHarness
 
 from kafkacore.broker.kafka_apis import HANDLERS
 from kafkacore.broker.request import CloseConnectionError
 from kafkacore.errors import InvalidRequestError, MalformedMessageError, UnsupportedVersionError
 from kafkacore.protocol import decode_response
+from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
+from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
+from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 
 CLIENT = {"client_software_name": "kafkacore", "client_software_version": "1.0"}
 

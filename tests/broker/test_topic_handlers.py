@@ -7,11 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
-from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
-from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
-from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest
-from kafkacore.protocol.generated.metadata import MetadataRequest
 from model.broker_harness import BrokerHarness
 
 from kafkacore.broker.request import CloseConnectionError
@@ -29,6 +24,11 @@ from kafkacore.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
+from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
+from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest
+from kafkacore.protocol.generated.metadata import MetadataRequest
 
 NOBODY = UUID(int=77)
 
