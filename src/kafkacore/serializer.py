@@ -1,7 +1,6 @@
-"""What turns a user's objects into bytes and back: classes to derive from, and two that do. Knows nothing
-else.
+"""What turns a user's objects into bytes and back: classes to derive from, and two that do.
 
-Names and arguments are kafka-python's (``kafka.serializer``).
+Names and arguments are kafka-python's (``kafka.serializer``). Knows nothing else.
 """
 
 from __future__ import annotations

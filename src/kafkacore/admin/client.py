@@ -1,5 +1,7 @@
-"""``KafkaAdminClient``: topics listed, described, created and deleted. Method and argument names are
-kafka-python's.
+"""Topics listed, described, created and deleted: arguments in, plain Python values out.
+
+Method and argument names are kafka-python's. Does not know: how a request travels and is waited for
+(``requester``).
 """
 
 from __future__ import annotations

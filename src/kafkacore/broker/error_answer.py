@@ -1,4 +1,4 @@
-"""What a client is told of an exception: a code and a sentence. An exception in, Kafka's words out.
+"""What a client is told of an exception: an exception in, Kafka's code and a sentence out.
 
 Does not know: requests, where the exception came from.
 """

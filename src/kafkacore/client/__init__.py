@@ -1,5 +1,4 @@
-"""Requests: to which node, in which version, when again. Protocol messages in, answers and a cluster's
-picture out.
+"""Requests: to which node, in which version, when again. Messages in, answers and a cluster's picture out.
 
 Does not know: records, groups, what a request is for. Kafka's ``org.apache.kafka.clients``.
 """

@@ -1,5 +1,4 @@
-"""Addresses: what the user calls the brokers in, hosts and ports and IP addresses out. The one place that
-asks DNS.
+"""Addresses: what the user calls the brokers in, hosts, ports and IP addresses out. Only here is DNS asked.
 
 Source of the behaviour: Kafka's ``ClientUtils``; the accepted spellings are kafka-python's.
 """

@@ -1,4 +1,7 @@
-"""Which version of a request a broker understands. (Kafka's ``NodeApiVersions`` and ``ApiVersions``.)"""
+"""Which version of a request a broker understands: its ApiVersions answer in, versions to use out.
+
+Does not know: connections, when the question is asked. (Kafka's ``NodeApiVersions`` and ``ApiVersions``.)
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is known of a cluster at one moment: nodes, topics, partitions and their leaders. (Kafka's
-``Cluster``.)
+"""What is known of a cluster at one moment: nodes, topics, partitions and their leaders.
 
 Never changes once made, so that any thread may read it. Does not know: how old it is, where it came from.
+(Kafka's ``Cluster``.)
 """
 
 from __future__ import annotations

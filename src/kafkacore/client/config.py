@@ -1,12 +1,12 @@
-"""Settings of all clients: keyword arguments in, a complete and checked dictionary out. Does not know: what
-they do.
+"""Settings of all clients: keyword arguments in, a complete and checked dictionary out.
 
 A façade adds a table of its own settings to :data:`CLIENT_SETTINGS` and calls :func:`resolve`::
 
     SETTINGS = {"group_id": Setting(None, text_or_none), "fetch_min_bytes": Setting(1, at_least(0))}
     config = resolve(SETTINGS, configs)
 
-Names and defaults are kafka-python's; those marked with a KIP are Kafka's in snake case.
+Names and defaults are kafka-python's; those marked with a KIP are Kafka's in snake case. Does not know:
+what a setting does.
 """
 
 from __future__ import annotations

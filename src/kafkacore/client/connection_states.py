@@ -1,10 +1,10 @@
-"""How far the connection to each node has come, and when the next try is due. (Kafka's
-``ClusterConnectionStates``.)
+"""How far the connection to each node has come, and when the next try is due.
 
     disconnected -> connecting -> checking API versions -> ready
          ^______________|___________________|______________|
 
-In: what happened, and when. Out: what may be done. Does not know: sockets, requests.
+In: what happened, and when. Out: what may be done. Does not know: sockets, requests. (Kafka's
+``ClusterConnectionStates``.)
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""How long to wait before the next try: attempts in, milliseconds out. (Kafka's ``ExponentialBackoff``,
-KIP-580.)
+"""How long to wait before the next try: attempts in, milliseconds out.
+
+Does not know: what is tried. (Kafka's ``ExponentialBackoff``, KIP-580.)
 """
 
 from __future__ import annotations

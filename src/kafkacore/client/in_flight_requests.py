@@ -1,4 +1,6 @@
-"""Requests that have been sent and not answered, by node, in the order of sending. (Kafka's
+"""Requests that have been sent and not answered, by node, in the order of sending.
+
+Requests in; the oldest, the last and the late out. Does not know: sockets, what is asked. (Kafka's
 ``InFlightRequests``.)
 """
 

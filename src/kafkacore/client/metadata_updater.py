@@ -1,7 +1,7 @@
-"""Keeps the metadata fresh from within the network client's poll: one request at a time, to the least loaded
-node.
+"""Keeps the metadata fresh from within the network client's poll: one request at a time, to the idlest node.
 
-Source of the behaviour: ``DefaultMetadataUpdater`` of Kafka's ``NetworkClient``.
+The time in; a request when it is due, and how long to wait, out. Does not know: sockets, what the metadata
+are for. Source of the behaviour: ``DefaultMetadataUpdater`` of Kafka's ``NetworkClient``.
 """
 
 from __future__ import annotations

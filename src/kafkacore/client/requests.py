@@ -1,4 +1,7 @@
-"""A request on its way, and what became of it. (Kafka's ``ClientRequest`` and ``ClientResponse``.)"""
+"""A request on its way, and what became of it. Nouns: they know neither sockets nor retries.
+
+(Kafka's ``ClientRequest`` and ``ClientResponse``.)
+"""
 
 from __future__ import annotations
 

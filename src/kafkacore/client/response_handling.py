@@ -2,7 +2,7 @@
 
 In the order in which it must be seen: what was sent, what was received, who is gone, who has come, who is too
 late. Does not know: how to send or connect; the :class:`NetworkClient` does. (The ``handle…`` methods of
-Kafka's.)
+Kafka's ``NetworkClient``.)
 """
 
 from __future__ import annotations

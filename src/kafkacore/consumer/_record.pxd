@@ -1,3 +1,5 @@
+"""ConsumerRecord for Cython callers."""
+
 from kafkacore.record.batch cimport Record
 
 

@@ -1,5 +1,4 @@
-"""One partition's part of a fetch response, handed out piece by piece. Record bytes in, records or columns
-out.
+"""One partition's part of a fetch response, piece by piece: record bytes in, records or columns out.
 
 Steps over control records and, reading committed, over aborted transactions; knows at each moment the
 offset to go on from. Does not know: positions, subscriptions, other partitions. (Kafka's ``CompletedFetch``.)

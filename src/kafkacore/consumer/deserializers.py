@@ -1,4 +1,7 @@
-"""What turns bytes into the user's objects: a configured deserializer in, one plain function out."""
+"""What turns bytes into the user's objects: a configured deserializer in, one plain function out.
+
+Does not know: records, when it is called.
+"""
 
 from __future__ import annotations
 

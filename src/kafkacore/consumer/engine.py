@@ -1,7 +1,7 @@
-"""The wheel of a consumer: follow metadata, find positions, fetch, hand out, over and over until there is
-enough.
+"""The wheel of a consumer: follow metadata, find positions, fetch, hand out, until there is enough.
 
-Owns the parts and decides their order. Does not know: the user's arguments, threads.
+A deadline in, records or columns out. Owns the parts and decides their order. Does not know: what the
+user wrote, threads.
 """
 
 from __future__ import annotations

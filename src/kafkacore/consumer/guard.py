@@ -1,4 +1,7 @@
-"""One thread at a time, one process for life. Enter before using the consumer, leave after."""
+"""One thread at a time, one process for life: enter before using the consumer, leave after.
+
+Does not know: what is done inside.
+"""
 
 from __future__ import annotations
 

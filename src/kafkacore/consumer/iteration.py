@@ -1,5 +1,6 @@
-"""``for record in consumer``: a poll's records in, one after the other out, and where that leaves each
-partition.
+"""``for record in consumer``: a poll's records in, one after the other out, with where that leaves us.
+
+Does not know: fetching, time-outs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Which topics there are: asks any broker, leaves the metadata that the consumer lives on alone.
+"""Which topics there are: names or nothing in, partitions by topic out, asked of any broker.
 
-(Kafka's ``TopicMetadataFetcher``.)
+The metadata that the consumer lives on are left alone. Does not know: subscriptions, leaders. (Kafka's
+``TopicMetadataFetcher``.)
 """
 
 from __future__ import annotations

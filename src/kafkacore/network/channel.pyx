@@ -1,10 +1,10 @@
-"""One connection: a frame at a time out, frames in, interest derived from the two. Does not know: polls,
-other channels.
+"""One connection: a frame at a time out, frames in, interest derived from the two.
 
     connecting --writable, no error--> connected --end of stream, error, close--> closed
 
 Interest in writing exists only while connecting or while a frame has not gone out whole, interest in reading
-only while neither muted nor short of memory. Source of the behaviour: Kafka's ``KafkaChannel``.
+only while neither muted nor short of memory. Does not know: polls, other channels. Source of the behaviour:
+Kafka's ``KafkaChannel``.
 """
 
 cimport cython

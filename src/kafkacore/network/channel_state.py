@@ -1,4 +1,7 @@
-"""Why a channel is gone: what :attr:`Selector.disconnected` holds. (Kafka's ``ChannelState``.)"""
+"""Why a channel is gone: what :attr:`Selector.disconnected` holds. A noun; it knows no socket.
+
+(Kafka's ``ChannelState``.)
+"""
 
 from __future__ import annotations
 

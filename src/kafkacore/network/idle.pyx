@@ -1,7 +1,6 @@
-"""Which connection has been idle for too long: activity in, the oldest id out. Does not know: channels,
-clocks.
+"""Which connection has been idle for too long: activity in, the oldest id out.
 
-Source of the behaviour: Kafka's ``Selector.IdleExpiryManager``.
+Does not know: channels, clocks. Source of the behaviour: Kafka's ``Selector.IdleExpiryManager``.
 """
 
 cimport cython

@@ -1,8 +1,7 @@
-"""Memory that received bytes live in: sizes in, views that own what they show out. Does not know: frames,
-sockets.
+"""Memory that received bytes live in: sizes in, views that own what they show out.
 
-Source of the pool's behaviour: Kafka's ``MemoryPool`` and ``SimpleMemoryPool``
-(``queued.max.request.bytes``).
+Does not know: frames, sockets. Source of the pool's behaviour: Kafka's ``MemoryPool`` and
+``SimpleMemoryPool`` (``queued.max.request.bytes``).
 """
 
 cimport cython

@@ -1,8 +1,8 @@
-"""Frames out of a stream of bytes: a size of 4 bytes, then that many. Does not know: what a frame says,
-channels.
+"""Frames out of a stream of bytes: a size of 4 bytes, then that many.
 
 Small frames are views of a read buffer that all channels of a selector share; a large one is read straight
-into memory of its own. Source of the behaviour: Kafka's ``NetworkReceive``.
+into memory of its own. Does not know: what a frame says, channels. Source of the behaviour: Kafka's
+``NetworkReceive``.
 """
 
 cimport cython

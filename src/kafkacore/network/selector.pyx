@@ -1,5 +1,4 @@
-"""Many connections, one thread: sends in, whole frames out, nothing blocks but the wait, and that without the
-GIL.
+"""Many connections, one thread: sends in, whole frames out; nothing blocks but the wait, without the GIL.
 
 Used by one thread; ``wakeup`` alone may be called by any. Does not know: what a frame says, DNS, retries.
 Source of the behaviour: Kafka's ``Selector``.

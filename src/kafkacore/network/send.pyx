@@ -1,7 +1,6 @@
-"""One frame on its way out: pieces in, bytes handed to a transport, no joined copy. Does not know: channels,
-messages.
+"""One frame on its way out: pieces in, bytes handed to a transport, no joined copy.
 
-Source of the behaviour: Kafka's ``NetworkSend`` and ``ByteBufferSend``.
+Does not know: channels, messages. Source of the behaviour: Kafka's ``NetworkSend`` and ``ByteBufferSend``.
 """
 
 cimport cython

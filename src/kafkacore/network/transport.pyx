@@ -1,7 +1,7 @@
-"""How the bytes of a channel travel: memory in and out, a count or an errno back. Does not know: frames,
-interest.
+"""How the bytes of a channel travel: memory in and out, a count or an errno back.
 
-Source of the boundary: Kafka's ``TransportLayer`` and ``PlaintextTransportLayer``.
+Does not know: frames, interest. Source of the boundary: Kafka's ``TransportLayer`` and
+``PlaintextTransportLayer``.
 """
 
 cimport cython

@@ -1,3 +1,5 @@
+"""RecordAppender for Cython callers."""
+
 from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
 from kafkacore.producer.future cimport FutureRecordMetadata
 from kafkacore.producer.partition_queue cimport PartitionQueue

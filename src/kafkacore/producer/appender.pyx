@@ -1,6 +1,5 @@
 # cython: boundscheck=False, wraparound=False
-"""What ``send()`` does per record: check, choose the partition, append, say so to the sender if it has to
-know.
+"""What ``send()`` does per record: check, choose the partition, append, wake the sender if it has to know.
 
 Serialised records in, futures out; one call per record. Does not know: when a batch is sent
 (RecordAccumulator, which is a RecordAppender), metadata requests.

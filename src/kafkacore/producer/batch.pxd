@@ -1,3 +1,5 @@
+"""ProducerBatch for Cython callers."""
+
 from libc.stdint cimport int32_t, uint8_t
 
 from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult

@@ -1,5 +1,4 @@
-"""Records of one partition on their way together. Records in, one sealed batch out, and its outcome to the
-futures.
+"""Records of one partition on their way together: records in, one sealed batch and their outcome out.
 
 Owns its bytes from the first record until its last request has ended. Does not know: the queue it stands
 in, the network.

@@ -1,3 +1,5 @@
+"""Futures and what completes them, for Cython callers."""
+
 cdef class ProduceResult:
     cdef readonly object topic_partition
     cdef readonly bint done

@@ -1,3 +1,5 @@
+"""PartitionQueue for Cython callers."""
+
 from cpython.pythread cimport PyThread_type_lock
 
 from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord

@@ -1,8 +1,7 @@
-"""The batches of one partition that wait to be sent. Records in at the back, batches out at the front,
-retries put back where they stood.
+"""The batches of one partition that wait to be sent: records in at the back, batches out at the front.
 
-Any thread may append, one thread (the sender's) takes. Does not know: when a batch is ready, the other
-partitions.
+What is retried is put back where it stood. Any thread may append, one thread (the sender's) takes. Does not
+know: when a batch is ready, the other partitions.
 """
 
 cimport cython

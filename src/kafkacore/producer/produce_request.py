@@ -1,5 +1,4 @@
-"""Produce requests and their answers. Sealed batches in, a message out; a message in, an answer per
-partition out.
+"""Produce requests and their answers: sealed batches in, a message out, and an answer per partition.
 
 Source: KIP-516 (topic ids from version 13 on), KIP-467 (errors of single records). Does not know:
 connections, retries.

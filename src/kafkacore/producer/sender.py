@@ -1,5 +1,4 @@
-"""What becomes of a batch: to the broker, and again if need be, until it is acknowledged or has failed for
-good.
+"""What becomes of a batch: to the broker, and again if need be, until it is acknowledged or has failed.
 
 Batches of the accumulator in, produce requests to the NetworkClient out, answers to the batches. One
 ``run_once`` is one turn of the network thread; it reads no clock that is not handed in. Does not know:

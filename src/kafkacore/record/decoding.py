@@ -1,4 +1,4 @@
-"""The one-call form: batches in, columns out."""
+"""The one-call form of columns: a buffer of batches in, one set of columns out. Does not know: positions."""
 
 from __future__ import annotations
 

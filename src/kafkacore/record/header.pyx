@@ -1,5 +1,4 @@
-"""Headers of record batches: bytes in, their fields out, checked; and the two fields that a broker writes in
-place.
+"""Headers of record batches: bytes in, their fields out, checked; two fields written in place, for a broker.
 
 Records are not touched here. Source of the checks: Kafka's ``DefaultRecordBatch`` and
 ``ByteBufferLogInputStream``. Does not know: records, compression.

@@ -1,8 +1,7 @@
-"""One record of a batch, found in memory without a Python object: positions out, or the code of what is
-wrong.
+"""One record of a batch, found in memory without a Python object: positions out, or what is wrong as a code.
 
 Used by every loop over records. The whole record is checked, its headers too, before anything of it is
-believed.
+believed. Does not know: batches' headers, compression.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t

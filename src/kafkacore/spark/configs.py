@@ -1,4 +1,7 @@
-"""``kafka.*`` options, which are text, to the consumer's arguments, which have types."""
+"""``kafka.*`` options, which are text, in; the consumer's arguments, which have types, out.
+
+Does not know: what an argument does, the source's own options.
+"""
 
 from __future__ import annotations
 

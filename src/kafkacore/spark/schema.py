@@ -1,7 +1,8 @@
 """The columns of the source: Spark's built-in ``kafka`` schema, and what of it a user's schema asks for.
 
 Spark cannot push a projection down to a Python source, but it hands over the schema that the user gave:
-``.schema("value binary, offset bigint")`` reads these columns alone, and costs a third.
+``.schema("value binary, offset bigint")`` reads these columns alone, and costs a third. Does not know:
+offsets, connections.
 """
 
 from __future__ import annotations

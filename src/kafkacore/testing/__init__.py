@@ -1,4 +1,7 @@
-"""What a test of a Kafka program needs: a broker as a process, a clock that moves only when told."""
+"""What a test of a Kafka program needs: a broker as a process, a clock that moves only when told.
+
+For kafkacore's own tests also a scripted network (``mock_client``) and a disk that fails (``disk``).
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -6,16 +6,16 @@ correlation ids and time-outs are as they are in life. :class:`MockClient` puts 
 mock cluster on top::
 
     mock = MockClient(topics={"t": 3}, node_count=2)
-    mock.connect()                                    # metadata fetched, every node ready
-    mock.prepare_response(ProduceResponse(...))       # the answer to the next Produce; or a function of the
-    request mock.prepare_response(ProduceResponse, disconnected=True)   # the next one after it loses its
-    connection mock.client.send(mock.client.new_client_request(0, ProduceRequest(...), now), now)
-    responses = mock.poll()                           # list of ClientResponse
+    mock.connect()                              # metadata fetched, every node ready
+    mock.prepare_response(ProduceResponse(...))           # for the next Produce; or a function of the request
+    mock.prepare_response(ProduceResponse, disconnected=True)   # the one after it loses its connection
+    mock.client.send(mock.client.new_client_request(0, ProduceRequest(...), now), now)
+    responses = mock.poll()                     # list of ClientResponse
 
-    mock.respond(FetchResponse(...))                  # to the oldest request that nothing was prepared for
-    mock.disconnect(1)                                # node 1 hangs up
-    mock.requests                                     # all that were sent: (node_id, message, version, …)
-    mock.clock.advance(30_000)                        # time passes only so, and by waiting in poll
+    mock.respond(FetchResponse(...))            # to the oldest request that nothing was prepared for
+    mock.disconnect(1)                          # node 1 hangs up
+    mock.requests                               # all that were sent: (node_id, message, version, …)
+    mock.clock.advance(30_000)                  # time passes only so, and by waiting in poll
 
 ApiVersions and Metadata are answered by themselves unless an answer was prepared; everything else waits.
 """

@@ -1,4 +1,7 @@
-"""The broker's log: segments, indexes, recovery, retention, producers' state, in Kafka's on-disk format."""
+"""The broker's log: batches in, batches by offset out, in Kafka's on-disk format.
+
+Segments, indexes, recovery, retention, producers' state. Does not know: requests, sockets.
+"""
 
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.log_manager import LogManager
