@@ -5,6 +5,7 @@ python -m pytest bench/micro/records.py --benchmark-enable
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,16 +14,15 @@ import pytest
 from kafkacore.record import ColumnBuilder, RecordBatchBuilder, read_batches, validate_batch
 from kafkacore.wire._crc32c import crc32c_with, implementations
 
-RECORD_COUNT = 100_000
 BATCH_SIZE = 1 << 20
-KEYS = [b"key-%d" % (number % 1000) for number in range(RECORD_COUNT)]
+KEYS = [b"key-%d" % number for number in range(1000)]
 VALUE = bytes(range(100))
 
 
-def build(batch_size: int = BATCH_SIZE) -> bytes:
+def build(record_count: int, batch_size: int = BATCH_SIZE) -> bytes:
     batches = []
     builder = RecordBatchBuilder(batch_size)
-    for number, key in enumerate(KEYS):
+    for number, key in zip(range(record_count), itertools.cycle(KEYS), strict=False):
         if builder.append(1_700_000_000_000 + number, key, VALUE) < 0:
             batches.append(builder.close())
             builder = RecordBatchBuilder(batch_size)
@@ -31,7 +31,9 @@ def build(batch_size: int = BATCH_SIZE) -> bytes:
     return b"".join(batches)
 
 
-LOG = build()
+@pytest.fixture(scope="session")
+def log(record_count: int) -> bytes:
+    return build(record_count)
 
 
 def report(benchmark: Any, count: int, unit: str) -> None:
@@ -40,37 +42,37 @@ def report(benchmark: Any, count: int, unit: str) -> None:
 
 
 @pytest.mark.parametrize("batch_size", [16_384, BATCH_SIZE])
-def test_append(benchmark: Any, batch_size: int) -> None:
-    benchmark(build, batch_size)
-    report(benchmark, RECORD_COUNT, "records/s")
+def test_append(benchmark: Any, record_count: int, batch_size: int) -> None:
+    benchmark(build, record_count, batch_size)
+    report(benchmark, record_count, "records/s")
 
 
-def test_read_lazily(benchmark: Any) -> None:
-    benchmark(lambda: sum(1 for batch in read_batches(LOG) for _ in batch))
-    report(benchmark, RECORD_COUNT, "records/s")
+def test_read_lazily(benchmark: Any, log: bytes, record_count: int) -> None:
+    benchmark(lambda: sum(1 for batch in read_batches(log) for _ in batch))
+    report(benchmark, record_count, "records/s")
 
 
-def test_read_keys_and_values(benchmark: Any) -> None:
-    benchmark(lambda: [(record.key, record.value) for batch in read_batches(LOG) for record in batch])
-    report(benchmark, RECORD_COUNT, "records/s")
+def test_read_keys_and_values(benchmark: Any, log: bytes, record_count: int) -> None:
+    benchmark(lambda: [(record.key, record.value) for batch in read_batches(log) for record in batch])
+    report(benchmark, record_count, "records/s")
 
 
 @pytest.mark.parametrize("columns", [("value",), ("offset", "timestamp", "key", "value")], ids=len)
-def test_columns(benchmark: Any, columns: Iterable[str]) -> None:
+def test_columns(benchmark: Any, log: bytes, record_count: int, columns: Iterable[str]) -> None:
     def decode_all() -> None:
         builder = ColumnBuilder(columns)
-        for batch in read_batches(LOG):
+        for batch in read_batches(log):
             builder.append(batch)
         builder.finish()
 
     benchmark(decode_all)
-    report(benchmark, RECORD_COUNT, "records/s")
+    report(benchmark, record_count, "records/s")
 
 
-def test_validate(benchmark: Any) -> None:
-    batches = [LOG[batch.position : batch.position + batch.size_in_bytes] for batch in read_batches(LOG)]
+def test_validate(benchmark: Any, log: bytes, record_count: int) -> None:
+    batches = [log[batch.position : batch.position + batch.size_in_bytes] for batch in read_batches(log)]
     benchmark(lambda: [validate_batch(batch) for batch in batches])
-    report(benchmark, RECORD_COUNT, "records/s")
+    report(benchmark, record_count, "records/s")
 
 
 @pytest.mark.parametrize("implementation", implementations())
