@@ -35,6 +35,8 @@ build: $(VENV)/.dev  ## Compile the Cython modules in place; ONLY=wire,record bu
 INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 $(VENV)/.python:
+	@command -v $(PYTHON) > /dev/null || { echo "missing: Python 3.11 or newer ($(PYTHON)): on Debian and Ubuntu," \
+		"apt-get install python3 python3-venv python3-dev; another one: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) tools/check_tools.py demo
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip

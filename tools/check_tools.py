@@ -15,15 +15,48 @@ JAVA_MINIMUM = 17
 JDK = "openjdk-17-jdk-headless"
 
 
+def find_java_program(name):
+    """Path of ``java`` or ``javac``, looked for where Spark looks: in JAVA_HOME alone if it is set."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(os.path.join(home, "bin", name) if home else name)
+
+
 def java_version():
     """The major version of the Java that Spark would run, or None."""
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    if not java or not os.path.exists(java):
+    java = find_java_program("java")
+    if java is None:
         return None
-    answer = subprocess.run([java, "-version"], stderr=subprocess.PIPE, check=False)
-    match = re.search(r'version "(\d+)', answer.stderr.decode(errors="replace"))
+    try:
+        answer = subprocess.run([java, "-version"], stderr=subprocess.PIPE, check=False)
+    except OSError:
+        return None
+    # Up to 8 they called themselves 1.x.
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr.decode(errors="replace"))
     return int(match.group(1)) if match else None
+
+
+def missing_java():
+    """What is wrong with the Java that Spark would run, or None."""
+    install = "on Debian and Ubuntu, apt-get install %s" % JDK
+    home = os.environ.get("JAVA_HOME")
+    version = java_version()
+    if version is None and home:
+        return "Java %d, for Spark: JAVA_HOME is %s, where no bin/java runs; correct or unset it, or %s" % (
+            JAVA_MINIMUM,
+            home,
+            install,
+        )
+    if version is None:
+        return "Java %d, for Spark: %s" % (JAVA_MINIMUM, install)
+    if version < JAVA_MINIMUM:
+        where = "JAVA_HOME is %s" % home if home else "on PATH"
+        return "Java %d or newer, for Spark (%s, and is Java %d): %s, and let JAVA_HOME name it" % (
+            JAVA_MINIMUM,
+            where,
+            version,
+            install,
+        )
+    return None
 
 
 def missing(purpose):
@@ -42,16 +75,14 @@ def missing(purpose):
     header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
     if not os.path.exists(header):
         yield "Python's C headers (%s): on Debian and Ubuntu, apt-get install python3-dev" % header
-    java = java_version()
-    if java is None:
-        yield "Java %d, for Spark: on Debian and Ubuntu, apt-get install %s" % (JAVA_MINIMUM, JDK)
-    elif java < JAVA_MINIMUM:
-        yield "Java %d or newer, for Spark (JAVA_HOME or PATH has %d)" % (JAVA_MINIMUM, java)
+    java = missing_java()
+    if java:
+        yield java
     if purpose == "test":
         # The integration tests fetch Apache Kafka's jars by Maven and compile small Java programs.
         if not shutil.which("mvn"):
             yield "Maven, for the integration tests: on Debian and Ubuntu, apt-get install maven"
-        if not shutil.which("javac"):
+        if not (find_java_program("javac") or shutil.which("javac")):
             yield "a JDK (javac), for the integration tests: on Debian and Ubuntu, apt-get install %s" % JDK
 
 
