@@ -190,6 +190,9 @@ class ClusterConnectionStates:
             ConnectionState.CHECKING_API_VERSIONS,
         )
 
+    def node_ids(self) -> list[int]:
+        return list(self._nodes)
+
     def state(self, node_id: int) -> ConnectionState | None:
         node = self._nodes.get(node_id)
         return None if node is None else node.state

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, MutableSequence
 from typing import Any
 
 from kafkacore.client import response_handling
@@ -99,12 +100,15 @@ class NetworkClient:
         self._correlation_ids = CorrelationIds()
         #: Connections whose first request is still to be sent, and its highest version.
         self.wanted_api_versions: dict[int, int] = {}
-        #: Ended outside of poll; delivered by the next one.
-        self._aborted: list[ClientResponse] = []
+        #: Ended, and their callbacks not yet called; those that ended outside of poll wait for the next one.
+        self._aborted: deque[ClientResponse] = deque()
         #: The selector's names of connections that began as a bootstrap server's.
         self._connection_ids: dict[int, str] = {}
         self._node_ids: dict[str, int] = {}
         self._bootstrap_connections = 0
+        #: The selector's answers that have been handled last; others there are have been missed by Ctrl-C.
+        self._handled: object = selector.completed_receives
+        self._is_handling = False
         self._is_closed = False
 
     # ---- Connections ---------------------------------------------------------------------------------------
@@ -321,15 +325,48 @@ class NetworkClient:
             Their callbacks have been called already.
         """
         self._check_open()
+        if self._is_handling:
+            self._begin_anew(now_ms)
+        elif self.selector.completed_receives is not self._handled:
+            self._handle_missed()
         if self._aborted:
-            aborted, self._aborted = self._aborted, []
-            return response_handling.complete(aborted)
+            return self._complete_aborted()
         metadata_ms = self.updater.maybe_update(now_ms)
         self.selector.poll(min(timeout_ms, metadata_ms, self._next_deadline_ms(now_ms)))
-        responses = response_handling.handle_results(self, self.clock.monotonic_ms())
+        self._handle_results()
+        self._handled = self.selector.completed_receives
         # A callback of the last poll, or an update, may have ended requests too.
-        aborted, self._aborted = self._aborted, []
-        return response_handling.complete(aborted + responses)
+        return self._complete_aborted()
+
+    def _handle_results(self) -> None:
+        self._is_handling = True
+        response_handling.handle_results(self, self.clock.monotonic_ms(), self._aborted)
+        self._is_handling = False
+
+    def _handle_missed(self) -> None:
+        """Ctrl-C came when the selector's poll had just returned, or while it waited."""
+        self._handle_results()
+        if self.selector.completed_receives or self.selector.disconnected or self.selector.connected:
+            self._handled = self.selector.completed_receives
+
+    def _complete_aborted(self) -> list[ClientResponse]:
+        completed = []
+        # Those that callbacks add are for the next poll. Each leaves the list only when its callback has
+        # returned, so that Ctrl-C loses none.
+        for _ in range(len(self._aborted)):
+            response_handling.complete(self._aborted[0])
+            completed.append(self._aborted.popleft())
+        return completed
+
+    def _begin_anew(self, now_ms: float) -> None:
+        """Ctrl-C came while results were being handled: which, nobody knows. Connect again."""
+        for node_id in self.states.node_ids():
+            self.selector.close(self.connection_id(node_id))
+            self.cancel_in_flight(node_id, now_ms, self._aborted)
+            self.states.disconnected(node_id, now_ms)
+            self.forget_connection(node_id)
+        self.updater.forget_request()
+        self._is_handling = False
 
     def _next_deadline_ms(self, now_ms: float) -> float:
         """How long the selector may wait before a request or a connection has taken too long."""
@@ -344,7 +381,7 @@ class NetworkClient:
         self,
         node_id: int,
         now_ms: float,
-        responses: list[ClientResponse],
+        responses: MutableSequence[ClientResponse],
         *,
         timed_out: bool = False,
         error: KafkaError | None = None,

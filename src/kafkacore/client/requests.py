@@ -135,9 +135,17 @@ class ClientResponse:
         return self.received_ms - self.request.created_ms
 
     def on_complete(self) -> None:
-        """Call the request's callback."""
-        if self.request.callback is not None:
-            self.request.callback(self)
+        """Call the request's callback, once."""
+        callback = self.request.callback
+        if callback is None:
+            return
+        try:
+            callback(self)
+        except Exception:
+            self.request.callback = None
+            raise
+        # Not before: a Ctrl-C on the way in would have it called never.
+        self.request.callback = None
 
     def __repr__(self) -> str:
         end = (

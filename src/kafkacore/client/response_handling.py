@@ -8,6 +8,7 @@ Kafka's ``NetworkClient``.)
 from __future__ import annotations
 
 import logging
+from collections.abc import MutableSequence
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.client.api_versions import NodeApiVersions, should_client_throttle
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def handle_results(client: NetworkClient, now_ms: float) -> list[ClientResponse]:
-    """All that the last poll of the client's selector has found out."""
-    responses: list[ClientResponse] = []
+def handle_results(client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
+    """All that the last poll of the selector has found out; requests that ended go to ``responses``."""
     _completed_sends(client, now_ms, responses)
     _completed_receives(client, now_ms, responses)
     _disconnections(client, now_ms, responses)
@@ -40,20 +40,19 @@ def handle_results(client: NetworkClient, now_ms: float) -> list[ClientResponse]
     client.send_api_versions(now_ms)
     _timed_out_connections(client, now_ms, responses)
     _timed_out_requests(client, now_ms, responses)
-    return responses
 
 
-def complete(responses: list[ClientResponse]) -> list[ClientResponse]:
-    """Call the callbacks; one that raises stops none of the others."""
-    for response in responses:
-        try:
-            response.on_complete()
-        except Exception:
-            logger.exception("the callback of %r raised", response.request)
-    return responses
+def complete(response: ClientResponse) -> None:
+    """Call the callback; one that raises stops none of the others."""
+    try:
+        response.on_complete()
+    except Exception:
+        logger.exception("the callback of %r raised", response.request)
 
 
-def _completed_sends(client: NetworkClient, now_ms: float, responses: list[ClientResponse]) -> None:
+def _completed_sends(
+    client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
+) -> None:
     for send in client.selector.completed_sends:
         node_id = client.node_id(send.destination_id)
         request = None if node_id is None else client.in_flight.last_sent(node_id)
@@ -65,7 +64,9 @@ def _completed_sends(client: NetworkClient, now_ms: float, responses: list[Clien
 # ---- Answers -----------------------------------------------------------------------------------------------
 
 
-def _completed_receives(client: NetworkClient, now_ms: float, responses: list[ClientResponse]) -> None:
+def _completed_receives(
+    client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
+) -> None:
     for receive in client.selector.completed_receives:
         node_id = client.node_id(receive.source_id)
         if node_id is None:
@@ -79,14 +80,16 @@ def _completed_receives(client: NetworkClient, now_ms: float, responses: list[Cl
             client.selector.close(receive.source_id)
             end_connection(client, node_id, now_ms, responses)
             continue
-        client.in_flight.complete_next(node_id)
         assert request is not None
-        _keep_throttle_time(client, node_id, request, message, now_ms)
         if not request.is_internal:
+            # Before it is taken off those in flight, so that an interrupt in between ends it twice, of which
+            # the second is nothing, and not never.
             responses.append(ClientResponse(request, now_ms, message=message))
-        elif request.api_key == ApiKey.METADATA:
+        client.in_flight.complete_next(node_id)
+        _keep_throttle_time(client, node_id, request, message, now_ms)
+        if request.is_internal and request.api_key == ApiKey.METADATA:
             client.updater.handle_response(request, message, now_ms)
-        else:
+        elif request.is_internal:
             _api_versions(client, node_id, request, message, now_ms, responses)
 
 
@@ -126,7 +129,7 @@ def _api_versions(
     request: ClientRequest,
     response: ApiVersionsResponse,
     now_ms: float,
-    responses: list[ClientResponse],
+    responses: MutableSequence[ClientResponse],
 ) -> None:
     if not response.error_code:
         client.api_versions.update(node_id, NodeApiVersions(response))
@@ -149,7 +152,7 @@ def end_connection(
     client: NetworkClient,
     node_id: int,
     now_ms: float,
-    responses: list[ClientResponse],
+    responses: MutableSequence[ClientResponse],
     *,
     timed_out: bool = False,
     error: KafkaError | None = None,
@@ -170,7 +173,7 @@ def end_connection(
     client.updater.handle_server_disconnect(node_id, error)
 
 
-def _disconnections(client: NetworkClient, now_ms: float, responses: list[ClientResponse]) -> None:
+def _disconnections(client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
     for connection_id, state in client.selector.disconnected.items():
         node_id = client.node_id(connection_id)
         if node_id is not None:
@@ -192,14 +195,18 @@ def _connections(client: NetworkClient) -> None:
             client.wanted_api_versions[node_id] = ApiVersionsRequest.MAX_VERSION
 
 
-def _timed_out_connections(client: NetworkClient, now_ms: float, responses: list[ClientResponse]) -> None:
+def _timed_out_connections(
+    client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
+) -> None:
     for node_id in client.states.nodes_with_setup_timeout(now_ms):
         logger.info("node %d was not ready in time; closing the connection", node_id)
         client.selector.close(client.connection_id(node_id))
         end_connection(client, node_id, now_ms, responses)
 
 
-def _timed_out_requests(client: NetworkClient, now_ms: float, responses: list[ClientResponse]) -> None:
+def _timed_out_requests(
+    client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
+) -> None:
     for node_id in client.in_flight.nodes_with_expired_requests(now_ms):
         logger.info("node %d did not answer in time; closing the connection", node_id)
         client.selector.close(client.connection_id(node_id))

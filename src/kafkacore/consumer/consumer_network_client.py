@@ -42,6 +42,8 @@ class _Pending:
         self.error = error
 
     def fire(self) -> None:
+        if self.future.is_done():
+            return  # A Ctrl-C came when it had been fired.
         if self.error is not None:
             self.future.fail(self.error)
         else:
@@ -265,7 +267,12 @@ class ConsumerNetworkClient:
 
     def _fire_pending_completions(self) -> None:
         while self._pending_completion:
-            self._pending_completion.popleft().fire()
+            # It leaves the queue when it has been fired, lest a Ctrl-C in between lose it; by then a listener
+            # that polls may have taken it off.
+            pending = self._pending_completion[0]
+            pending.fire()
+            if self._pending_completion and self._pending_completion[0] is pending:
+                self._pending_completion.popleft()
 
     def _handle_pending_disconnects(self) -> None:
         while self._pending_disconnects:

@@ -139,7 +139,25 @@ class ConsumerEngine:
         is_enough: Callable[[F], bool],
         end_offsets: Mapping[TopicPartition, int] | None = None,
     ) -> F:
-        """Turn the wheel until ``collect`` gives enough or the time is up."""
+        """Turn the wheel until ``collect`` gives enough or the time is up.
+
+        What interrupts it (Ctrl-C, an error while the next fetch is sent) takes no records with it: positions
+        go back to where they were.
+        """
+        self.fetcher.keep_moved()
+        try:
+            return self._turn_until(timer, collect, is_enough, end_offsets)
+        except BaseException:
+            self.fetcher.rewind()
+            raise
+
+    def _turn_until(
+        self,
+        timer: Timer,
+        collect: Callable[[], F],
+        is_enough: Callable[[F], bool],
+        end_offsets: Mapping[TopicPartition, int] | None,
+    ) -> F:
         while True:
             self.client.maybe_trigger_wakeup()
             self._follow_metadata()

@@ -37,6 +37,8 @@ class FetchBuffer:
         self._subscriptions = subscriptions
         self._initialize = initialize
         self._queue: deque[CompletedFetch] = deque()
+        #: Partitions that the last collect moved, and where they stood before.
+        self._moved_from: dict[TopicPartition, FetchPosition] = {}
 
     def __iter__(self) -> Iterator[CompletedFetch]:
         return iter(self._queue)
@@ -96,8 +98,12 @@ class FetchBuffer:
                 raise
         finally:
             self._queue.extendleft(reversed(kept))
+        self._moved_from = {}
         if update_positions:
             for partition, position in moved.items():
+                before = self._subscriptions.position(partition)
+                if before is not None:
+                    self._moved_from[partition] = before
                 self._subscriptions.set_position(partition, position)
         return {partition: position.offset for partition, position in moved.items()}
 
@@ -136,6 +142,17 @@ class FetchBuffer:
         if not self._subscriptions.is_fetchable(partition):
             return None
         return self._subscriptions.position(partition)
+
+    def keep_moved(self) -> None:
+        """What has been collected so far has reached the user."""
+        self._moved_from = {}
+
+    def rewind(self) -> None:
+        """What the last collect gave does not reach the user: fetch it again."""
+        moved_from, self._moved_from = self._moved_from, {}
+        for partition, position in moved_from.items():
+            if self._subscriptions.is_assigned(partition) and self._subscriptions.position(partition):
+                self._subscriptions.set_position(partition, position)
 
     def is_available(self, skip: Callable[[TopicPartition], bool] = lambda partition: False) -> bool:
         """Whether a :meth:`collect` would find something; paused partitions do not count."""

@@ -308,6 +308,14 @@ class Fetcher:
         self._subscriptions.request_offset_reset(tp)
 
     # ---- Handing out -------------------------------------------------------------------------------------
+    def keep_moved(self) -> None:
+        """The positions stay where the last collect moved them."""
+        self._buffer.keep_moved()
+
+    def rewind(self) -> None:
+        """Undo the last collect's moves: its records have not reached the user."""
+        self._buffer.rewind()
+
     def has_available_fetches(self, end_offsets: Mapping[TopicPartition, int] | None = None) -> bool:
         return self._buffer.is_available(self._is_bounded(end_offsets or {}))
 

@@ -1,0 +1,155 @@
+"""Ctrl-C at the worst moments of a consumer: nothing is lost, and nothing waits for a time-out afterwards."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.client import network_client, response_handling
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.testing import EmbeddedBroker
+
+RECORDS = 4000
+PARTITIONS = 4
+LIMIT_MS = 20_000.0
+#: Longer than any of these tests may take: what waits for it has failed.
+NEVER_MS = 60_000
+TP0 = TopicPartition("interrupts", 0)
+
+
+@pytest.fixture(scope="module")
+def servers(broker: EmbeddedBroker) -> str:
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, linger_ms=1) as producer:
+        for number in range(RECORDS):
+            producer.send("interrupts", b"%d" % number, partition=number % PARTITIONS)
+    return broker.bootstrap_servers
+
+
+@pytest.fixture
+def consumer(servers: str) -> Iterator[KafkaConsumer]:
+    with KafkaConsumer(
+        bootstrap_servers=servers,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=2000,
+        max_poll_records=37,
+        request_timeout_ms=NEVER_MS,
+    ) as consumer:
+        consumer.assign([TopicPartition("interrupts", partition) for partition in range(PARTITIONS)])
+        yield consumer
+
+
+def read(consumer: KafkaConsumer, count: int) -> list[ConsumerRecord]:
+    """The next ``count`` records at least, within the limit."""
+    records: list[ConsumerRecord] = []
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while len(records) < count:
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"{len(records)} of {count} records"
+        for some in consumer.poll(timeout_ms=200).values():
+            records += some
+    return records
+
+
+class InterruptOnce:
+    """In place of a function: Ctrl-C when ``condition`` holds, before it does anything; then itself."""
+
+    def __init__(self, function: Any, condition: Any = lambda *arguments: True) -> None:
+        self.function = function
+        self.condition = condition
+        self.happened = False
+
+    def __call__(self, *arguments: Any, **more: Any) -> Any:
+        if not self.happened and self.condition(*arguments):
+            self.happened = True
+            raise KeyboardInterrupt
+        return self.function(*arguments, **more)
+
+
+def poll_until_interrupted(consumer: KafkaConsumer) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        read(consumer, RECORDS + 1)
+
+
+def test_records_that_an_interrupt_keeps_from_the_user_come_again(
+    consumer: KafkaConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer.assign([TP0])
+    fetcher = consumer._engine.fetcher
+    # Between the collecting of records and their return, the next fetch is sent.
+    interrupt = InterruptOnce(fetcher.send_fetches, lambda *more: fetcher.metrics.records_consumed_total)
+    monkeypatch.setattr(fetcher, "send_fetches", interrupt)
+    poll_until_interrupted(consumer)
+    assert consumer.position(TP0) == 0
+    assert read(consumer, 1)[0].offset == 0
+
+
+def test_answers_that_an_interrupt_loses_are_asked_for_again_at_once(
+    consumer: KafkaConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read(consumer, 1)
+    interrupt = InterruptOnce(
+        response_handling.handle_results, lambda client, *more: client.selector.completed_receives
+    )
+    monkeypatch.setattr(network_client.response_handling, "handle_results", interrupt)
+    poll_until_interrupted(consumer)
+    assert len(read(consumer, 1000)) >= 1000
+
+
+def test_callback_that_an_interrupt_comes_before_is_called_by_the_next_poll(
+    consumer: KafkaConsumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read(consumer, 1)
+    interrupt = InterruptOnce(response_handling.complete)
+    monkeypatch.setattr(network_client.response_handling, "complete", interrupt)
+    poll_until_interrupted(consumer)
+    assert len(read(consumer, 1000)) >= 1000
+
+
+def test_interrupts_at_any_time_lose_no_record_and_cost_no_time_out(consumer: KafkaConsumer) -> None:
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")  # noqa: T201 - shown when the test fails
+    chance = random.Random(seed)
+    done = threading.Event()
+    in_poll = threading.Event()
+
+    def interrupt() -> None:
+        while not done.wait(chance.uniform(0.0005, 0.005)):
+            if in_poll.is_set():
+                os.kill(os.getpid(), signal.SIGINT)
+
+    position = dict.fromkeys(range(PARTITIONS), 0)
+    taken = interrupts = 0
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        while taken < RECORDS:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"{taken} records, {interrupts} interrupts"
+            records: dict[TopicPartition, list[ConsumerRecord]] = {}
+            try:
+                try:
+                    in_poll.set()
+                    records = consumer.poll(timeout_ms=50)
+                finally:
+                    in_poll.clear()
+            except KeyboardInterrupt:
+                interrupts += 1
+                # Between the return of poll and the assignment nothing can be done for the records.
+                for partition, offset in position.items():
+                    consumer.seek(TopicPartition("interrupts", partition), offset)
+            for tp, some in records.items():
+                expected = range(position[tp.partition], position[tp.partition] + len(some))
+                assert [record.offset for record in some] == list(expected)
+                position[tp.partition] += len(some)
+                taken += len(some)
+    finally:
+        done.set()
+        thread.join()
+    assert interrupts > 0
