@@ -43,7 +43,7 @@ def make_consumer(clock, monkeypatch):
         cluster = ModelCluster(clock, logs, node_count=node_count)
         metadata = ModelMetadata(cluster)
         network = ModelNetwork(cluster, metadata)
-        monkeypatch.setattr(kafka_consumer, "_connectable", lambda config, clock: (network, metadata))
+        monkeypatch.setattr(kafka_consumer, "bootstrap_client", lambda config, clock: (network, metadata))
         consumer = KafkaConsumer(*topics, clock=clock, **{"auto_offset_reset": "earliest"} | configs)
         consumer.model, consumer.network, consumer.known = cluster, network, metadata
         made.append(consumer)

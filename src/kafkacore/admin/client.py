@@ -14,7 +14,7 @@ from typing import Any
 from kafkacore.admin.new_topic import NewTopic
 from kafkacore.admin.requester import Requester
 from kafkacore.client import bootstrap_client
-from kafkacore.client.config import resolve
+from kafkacore.client.config import resolve, servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalStateError, for_code
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
@@ -40,10 +40,8 @@ class KafkaAdminClient:
         self._closed = True
         clock: Clock = configs.pop("clock", SYSTEM_CLOCK)
         self.config = resolve({}, configs)
-        servers = self.config["bootstrap_servers"]
-        text = servers if isinstance(servers, str) else ",".join(map(str, servers))
         self._client, self._metadata = bootstrap_client(self.config, clock)
-        self._requester = Requester(self._client, clock, text)
+        self._requester = Requester(self._client, clock, servers_text(self.config))
         self._closed = False
 
     def __enter__(self) -> KafkaAdminClient:

@@ -217,6 +217,12 @@ def _unknown(names: list[str], table: Mapping[str, Setting]) -> str:
     return ". ".join(sentences)
 
 
+def servers_text(config: Mapping[str, Any]) -> str:
+    """``bootstrap_servers`` as one text, for messages."""
+    servers = config["bootstrap_servers"]
+    return servers if isinstance(servers, str) else ",".join(map(str, servers))
+
+
 def redacted(config: Mapping[str, Any]) -> dict[str, Any]:
     """``config`` as it may be logged."""
     return {

@@ -96,9 +96,3 @@ def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
         config["receive_message_max_bytes"], config["fetch_max_bytes"] + config["max_partition_fetch_bytes"]
     )
     return config
-
-
-def servers_text(config: Mapping[str, Any]) -> str:
-    """``bootstrap_servers`` as one text, for messages."""
-    servers = config["bootstrap_servers"]
-    return servers if isinstance(servers, str) else ",".join(map(str, servers))

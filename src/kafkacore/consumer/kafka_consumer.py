@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Literal
 
-from kafkacore.client import Metadata, NetworkClient, bootstrap_client
+from kafkacore.client import bootstrap_client
+from kafkacore.client.config import servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer._record import ConsumerRecord
-from kafkacore.consumer.config import DEFAULTS, resolve, servers_text
+from kafkacore.consumer.config import DEFAULTS, resolve
 from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.engine import ConsumerEngine
 from kafkacore.consumer.guard import SingleOwnerGuard
@@ -56,7 +57,7 @@ class KafkaConsumer:
         clock: Clock = configs.pop("clock", SYSTEM_CLOCK)
         self.config = resolve(configs)
         self._guard = SingleOwnerGuard()
-        client, metadata = _connectable(self.config, clock)
+        client, metadata = bootstrap_client(self.config, clock)
         self._engine = ConsumerEngine(self.config, client, metadata, clock, servers_text(self.config))
         self._closed = False
         if topics:
@@ -515,8 +516,3 @@ def _check_poll(timeout_ms: float, max_records: int | None) -> None:
         raise TypeError("max_records must be an int")
     if max_records is not None and max_records <= 0:
         raise ValueError("max_records must be positive")
-
-
-def _connectable(config: Mapping[str, Any], clock: Clock) -> tuple[NetworkClient, Metadata]:
-    """The client of the layer below and its metadata; nothing is connected yet."""
-    return bootstrap_client(config, clock)
