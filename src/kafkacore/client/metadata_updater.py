@@ -8,17 +8,35 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from kafkacore.client.metadata import Metadata, MetadataRequestAndVersion
 from kafkacore.client.requests import ClientRequest
 from kafkacore.errors import KafkaError, RebootstrapRequiredError, for_code
+from kafkacore.protocol import RequestMessage
 from kafkacore.structs import Node
 
-if TYPE_CHECKING:
-    from kafkacore.client.network_client import NetworkClient
-
 logger = logging.getLogger(__name__)
+
+
+class MetadataSender(Protocol):
+    """What an updater needs of the network client that owns it."""
+
+    def least_loaded_node(self, now_ms: float) -> Node | None: ...
+
+    def can_send_request(self, node_id: int, now_ms: float) -> bool: ...
+
+    def send_internal(self, node_id: int, message: RequestMessage[Any], now_ms: float) -> None: ...
+
+    def is_any_node_preparing(self) -> bool: ...
+
+    def can_connect(self, node: Node, now_ms: float) -> bool: ...
+
+    def initiate_connect(self, node: Node, now_ms: float) -> None: ...
+
+    def rebootstrap(self, now_ms: float) -> None: ...
+
+    def adopt_bootstrap_connections(self) -> None: ...
 
 
 class MetadataUpdater:
@@ -36,7 +54,7 @@ class MetadataUpdater:
 
     def __init__(
         self,
-        client: NetworkClient,
+        client: MetadataSender,
         metadata: Metadata,
         *,
         request_timeout_ms: float,
