@@ -1,6 +1,8 @@
 """The loops over records: append, read lazily, decode to columns, validate, checksum; of 100-byte values.
 
-python -m pytest bench/micro/records.py --benchmark-enable
+    python -m pytest bench/micro/records.py --benchmark-enable
+
+Rates are of the best round.
 """
 
 from __future__ import annotations
