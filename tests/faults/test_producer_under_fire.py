@@ -1,0 +1,205 @@
+"""A producer of many threads against a broker that is paused and killed: each record has one outcome, and it
+is true.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaError, KafkaTimeoutError
+from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.testing import EmbeddedBroker
+
+LIMIT_S = 20.0
+PARTITIONS = 4
+
+
+def log_of(servers: str, topic: str) -> dict[tuple[int, int], bytes]:
+    """(partition, offset) → value, of all that the topic has."""
+    log: dict[tuple[int, int], bytes] = {}
+    partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+    with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+        while any(consumer.position(tp) < ends[tp] for tp in partitions):
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+            for tp, records in consumer.poll(timeout_ms=200).items():
+                log |= {(tp.partition, record.offset): record.value or b"" for record in records}
+    return log
+
+
+@pytest.mark.parametrize(
+    ("linger_ms", "buffer_memory"), [(0, 32 << 20), (60_000, 20_000)], ids=["free", "short of memory"]
+)
+def test_fifty_threads_keep_their_order_and_lose_nothing(
+    broker: EmbeddedBroker, linger_ms: int, buffer_memory: int
+) -> None:
+    topic, per_thread = f"fifty-{linger_ms}", 100
+    futures: list[list[FutureRecordMetadata]] = [[] for _ in range(50)]
+    with KafkaProducer(
+        bootstrap_servers=broker.bootstrap_servers,
+        linger_ms=linger_ms,
+        batch_size=1000,
+        buffer_memory=buffer_memory,
+        max_in_flight_requests_per_connection=1,
+        max_block_ms=LIMIT_S * 1000,
+    ) as producer:
+
+        def write(thread: int) -> None:
+            for number in range(per_thread):
+                value = b"%d %d " % (thread, number) + b"x" * 80
+                futures[thread].append(producer.send(topic, value, partition=thread % PARTITIONS))
+
+        threads = [threading.Thread(target=write, args=(thread,)) for thread in range(50)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        producer.flush(LIMIT_S)
+        figures = producer.metrics()["producer-metrics"]
+    assert figures["buffer_available_bytes"] == buffer_memory
+    log = log_of(broker.bootstrap_servers, topic)
+    assert len(log) == 50 * per_thread
+    for number, mine in enumerate(futures):
+        offsets = [future.get(0).offset for future in mine]
+        assert offsets == sorted(offsets)
+        assert log[number % PARTITIONS, offsets[7]].startswith(b"%d 7 " % number)
+
+
+def test_each_record_has_one_true_outcome_while_the_broker_is_killed_and_restarted(
+    broker: EmbeddedBroker,
+) -> None:
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")  # noqa: T201 - shown when the test fails
+    chance = random.Random(seed)
+    outcomes: dict[bytes, Any] = {}
+    calls: Counter[bytes] = Counter()
+    stop = threading.Event()
+    sent = [0, 0, 0, 0]
+
+    def note(value: bytes, outcome: Any) -> None:
+        calls[value] += 1
+        outcomes[value] = outcome
+
+    with KafkaProducer(
+        bootstrap_servers=broker.bootstrap_servers,
+        linger_ms=1,
+        batch_size=4000,
+        buffer_memory=200_000,
+        request_timeout_ms=400,
+        delivery_timeout_ms=600,
+        reconnect_backoff_max_ms=100,
+        max_block_ms=LIMIT_S * 1000,
+    ) as producer:
+
+        def write(thread: int) -> None:
+            while not stop.wait(0.001):
+                value = b"%d %d " % (thread, sent[thread]) + b"y" * (sent[thread] % 900)
+                sent[thread] += 1
+                future = producer.send("killed", value, partition=thread)
+                future.add_callback(note, value)
+                future.add_errback(note, value)
+
+        threads = [threading.Thread(target=write, args=(thread,)) for thread in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(4):
+            # Not a wait for something: the moment of the kill is what is drawn.
+            stop.wait(chance.uniform(0.05, 0.4))
+            broker.kill()
+            broker.start()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        producer.flush(LIMIT_S)
+    assert set(calls.values()) == {1}
+    assert len(calls) == sum(sent)
+    log = log_of(broker.bootstrap_servers, "killed")
+    written = set(log.values())
+    for value, outcome in outcomes.items():
+        if isinstance(outcome, KafkaError):
+            assert outcome.possibly_persisted or value not in written, outcome
+        else:
+            assert log[outcome.partition, outcome.offset] == value
+
+
+@pytest.mark.parametrize("max_in_flight", [1, 5])
+def test_request_half_written_to_a_paused_broker_never_carries_another_topics_records(
+    broker: EmbeddedBroker, max_in_flight: int
+) -> None:
+    topics = {letter: f"{letter}-half-{max_in_flight}" for letter in "AB"}
+    memory, size = 3_000_000, 400_000
+    with KafkaProducer(
+        bootstrap_servers=broker.bootstrap_servers,
+        send_buffer_bytes=4096,
+        request_timeout_ms=300,
+        delivery_timeout_ms=350,
+        buffer_memory=memory,
+        batch_size=size,
+        max_in_flight_requests_per_connection=max_in_flight,
+        max_block_ms=LIMIT_S * 1000,
+    ) as producer:
+        for topic in topics.values():
+            producer.partitions_for(topic)
+        os.kill(broker.pid, signal.SIGSTOP)
+        try:
+            expired = [producer.send(topics["A"], b"A" * size, partition=0) for _ in range(5)]
+            for future in expired:
+                with pytest.raises(KafkaTimeoutError):
+                    future.get(LIMIT_S)
+            futures = [producer.send(topics["B"], b"B" * size, partition=0) for _ in range(5)]
+        finally:
+            os.kill(broker.pid, signal.SIGCONT)
+        producer.flush(LIMIT_S)
+        assert all(future.is_done for future in futures)
+        assert producer.metrics()["producer-metrics"]["buffer_available_bytes"] == memory
+    for letter, topic in topics.items():
+        assert set(log_of(broker.bootstrap_servers, topic).values()) <= {letter.encode() * size}
+
+
+def test_flush_and_close_are_bounded_while_the_broker_is_paused(broker: EmbeddedBroker) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+    producer.partitions_for("bounded")
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        future = producer.send("bounded", b"v", partition=0)
+        begun_ms = SYSTEM_CLOCK.monotonic_ms()
+        with pytest.raises(KafkaTimeoutError):
+            producer.flush(0.2)
+        producer.close(0.2)
+        assert SYSTEM_CLOCK.monotonic_ms() - begun_ms < 3000
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+    assert isinstance(future.exception, KafkaError)
+    assert future.exception.possibly_persisted
+
+
+def test_forty_lives_of_clients_leave_no_descriptor_and_no_thread(broker: EmbeddedBroker) -> None:
+    def live() -> None:
+        with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            producer.send("lives", b"v", partition=0).get(LIMIT_S)
+        with KafkaConsumer(bootstrap_servers=broker.bootstrap_servers) as consumer:
+            consumer.assign([TopicPartition("lives", 0)])
+            assert consumer.end_offsets([TopicPartition("lives", 0)])
+
+    def held() -> tuple[int, int]:
+        gc.collect()
+        return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+
+    live()
+    before = held()
+    for _ in range(40):
+        live()
+    assert held() == before
