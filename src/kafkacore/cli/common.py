@@ -8,11 +8,21 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.errors import KafkaConfigurationError, KafkaError
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
+DEFAULT_TIMEOUT_S = 10.0
+#: A fetch waits half a second for records, and a connection may be idle for nine minutes: a request's limit
+#: lies between.
+LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 1.0, 500.0
 
 Commands = argparse._SubParsersAction
+
+
+class CommandError(KafkaError):
+    """What a command met, such as a line of its input, cannot be used. Wrong arguments are
+    :class:`KafkaConfigurationError`.
+    """
 
 
 def add_command(
@@ -43,6 +53,18 @@ def add_bootstrap(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help=f"brokers, comma-separated (default: {DEFAULT_BOOTSTRAP})",
     )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=DEFAULT_TIMEOUT_S,
+        metavar="SECONDS",
+        help=f"give up if no broker answers for so long (default: {DEFAULT_TIMEOUT_S:g})",
+    )
+
+
+def time_limits(arguments: argparse.Namespace, *names: str) -> dict[str, int]:
+    """``--timeout`` as the settings of a client that are called ``names``."""
+    return dict.fromkeys(names, int(arguments.timeout * 1000))
 
 
 def assignment(text: str) -> tuple[str, str]:
@@ -51,6 +73,18 @@ def assignment(text: str) -> tuple[str, str]:
     if not separator or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name, value
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not LEAST_TIMEOUT_S <= seconds <= MOST_TIMEOUT_S:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of seconds from {LEAST_TIMEOUT_S:g} to {MOST_TIMEOUT_S:g}"
+        )
+    return seconds
 
 
 def natural(text: str) -> int:

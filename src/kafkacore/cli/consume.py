@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import select
 import sys
 from typing import TYPE_CHECKING, Any
 
-from kafkacore.cli.common import Commands, add_bootstrap, add_command, natural, put_bytes
+from kafkacore.cli.common import (
+    CommandError,
+    Commands,
+    add_bootstrap,
+    add_command,
+    natural,
+    put_bytes,
+    time_limits,
+)
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition
 
@@ -53,12 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
     with KafkaConsumer(
         bootstrap_servers=arguments.bootstrap,
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
+        **time_limits(arguments, "request_timeout_ms"),
     ) as consumer:
         partitions = _partitions(consumer, arguments)
         consumer.assign(partitions)
         if arguments.from_beginning:
             consumer.seek_to_beginning(*partitions)
         elif arguments.offset is not None:
+            _require_offset(consumer, partitions[0], arguments.offset)
             consumer.seek(partitions[0], arguments.offset)
         else:
             consumer.seek_to_end(*partitions)
@@ -69,17 +80,30 @@ def run(arguments: argparse.Namespace) -> int:
 def _partitions(consumer: KafkaConsumer, arguments: argparse.Namespace) -> list[TopicPartition]:
     numbers = consumer.partitions_for_topic(arguments.topic)
     if not numbers:
-        raise KafkaConfigurationError(
+        raise CommandError(
             f"topic {arguments.topic!r} does not exist on {arguments.bootstrap}: see `kafkacore topics list`"
         )
     if arguments.partition is None:
         return [TopicPartition(arguments.topic, number) for number in sorted(numbers)]
     if arguments.partition not in numbers:
-        raise KafkaConfigurationError(
+        raise CommandError(
             f"topic {arguments.topic!r} has {len(numbers)} partitions, 0 to {len(numbers) - 1}; "
             f"there is no {arguments.partition}"
         )
     return [TopicPartition(arguments.topic, arguments.partition)]
+
+
+def _require_offset(consumer: KafkaConsumer, partition: TopicPartition, offset: int) -> None:
+    """The consumer would silently go on at the end."""
+    first, end = (
+        offsets[partition]
+        for offsets in (consumer.beginning_offsets([partition]), consumer.end_offsets([partition]))
+    )
+    if not first <= offset <= end:
+        raise CommandError(
+            f"offset {offset} is neither one of those that {partition.topic}-{partition.partition} holds, "
+            f"which start at {first}, nor its end, which is {end}"
+        )
 
 
 def _print_records(
@@ -88,6 +112,8 @@ def _print_records(
     ends = consumer.end_offsets(partitions) if arguments.exit_at_end else {}
     left = arguments.max_records
     out = sys.stdout.buffer
+    reader = select.poll()
+    reader.register(out, 0)
     while left is None or left > 0:
         if ends and all(consumer.position(tp) >= end for tp, end in ends.items()):
             return
@@ -96,6 +122,9 @@ def _print_records(
                 out.write(_as_json(record) if arguments.json else (record.value or b"") + b"\n")
             left = None if left is None else left - len(records)
         out.flush()
+        if reader.poll(0):
+            # Who read our output has gone; without a further record no write would tell.
+            raise BrokenPipeError
 
 
 def _as_json(record: ConsumerRecord) -> bytes:

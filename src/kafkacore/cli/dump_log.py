@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from kafkacore.cli.common import Commands, add_command
+from kafkacore.errors import IllegalArgumentError, KafkaConfigurationError, KafkaError
 
 EXAMPLES = """  kafkacore dump-log ./kafka/flights-0/00000000000000000000.log
   kafkacore dump-log ./kafka/flights-0/*.log --records --json | jq .offset
@@ -28,7 +30,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Print every file; 1 if one of them is damaged."""
     from kafkacore.broker.log.dump import dump_log_segments
 
+    status = 0
     for path in arguments.files:
-        for line in dump_log_segments(path, records=arguments.records, as_json=arguments.json):
-            print(line)
-    return 0
+        if len(arguments.files) > 1 and not arguments.json:
+            print(f"{path}:")
+        try:
+            for line in dump_log_segments(path, records=arguments.records, as_json=arguments.json):
+                print(line)
+        except IllegalArgumentError as error:
+            raise KafkaConfigurationError(str(error)) from None
+        except KafkaError as error:
+            # What stands before the damage has been printed, and the other files may be sound.
+            sys.stdout.flush()
+            print(f"kafkacore: {path}: {error}", file=sys.stderr)
+            status = 1
+    return status

@@ -8,6 +8,7 @@ import argparse
 import importlib.util
 import json
 import re
+from contextlib import ExitStack
 from pathlib import Path
 
 from kafkacore.cli.report import Reporter
@@ -150,11 +151,13 @@ def run(arguments: argparse.Namespace) -> int:
     reporter = Reporter(quiet=arguments.json)
     spark_log = config.checkpoint.parent / f"{config.checkpoint.name}.spark.log"
     reporter.say(f"Spark's own log is {spark_log}")
-    with (
-        spark_session("kafkacore pipeline", config.checkpoint.parent, spark_log) as spark,
-        reporter.step(f"{config.topic} to {config.path.name}") as advance,
-    ):
-        result = run_pipeline(spark, config, on_progress=advance)
+    short_lived = config.trigger == AVAILABLE_NOW
+    with ExitStack() as running:
+        with reporter.step("Start Spark"):
+            session = spark_session("kafkacore pipeline", config.checkpoint.parent, spark_log, short_lived)
+            spark = running.enter_context(session)
+        with reporter.step(f"{config.topic} to {config.path.name}") as advance:
+            result = run_pipeline(spark, config, on_progress=advance)
     if arguments.json:
         print(
             json.dumps({"records": result.rows, "batches": result.batches, "seconds": result.stream_seconds})

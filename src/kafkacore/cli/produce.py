@@ -8,8 +8,16 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from kafkacore.cli.common import Commands, add_bootstrap, add_command, get_bytes, natural
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.cli.common import (
+    CommandError,
+    Commands,
+    add_bootstrap,
+    add_command,
+    get_bytes,
+    natural,
+    time_limits,
+)
+from kafkacore.errors import KafkaConfigurationError, KafkaError
 
 EXAMPLES = """  echo hello | kafkacore produce greetings
   kafkacore produce orders orders.jsonl --compression lz4
@@ -46,10 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
         acks="all" if arguments.acks == "all" else int(arguments.acks),
         compression_type=arguments.compression,
         linger_ms=5,
+        **time_limits(arguments, "bootstrap_timeout_ms", "max_block_ms"),
     ) as producer:
         for record in _records(arguments.file, arguments):
-            producer.send(arguments.topic, **record).add_errback(failures.append)
             count += 1
+            try:
+                producer.send(arguments.topic, **record).add_errback(failures.append)
+            except (KafkaError, ValueError, TypeError) as error:
+                # Those before it are written as the producer closes.
+                raise CommandError(f"line {count} cannot be sent: {error}") from error
         producer.flush()
     if failures:
         print(
@@ -69,9 +82,7 @@ def _records(lines: Iterable[bytes], arguments: argparse.Namespace) -> Iterable[
         elif separator is not None:
             key, found, value = line.partition(separator)
             if not found:
-                raise KafkaConfigurationError(
-                    f"line {number} has no key separator {arguments.key_separator!r}"
-                )
+                raise CommandError(f"line {number} has no key separator {arguments.key_separator!r}")
             record = {"key": key, "value": value}
         else:
             record = {"value": line}
@@ -84,13 +95,19 @@ def _from_json(line: bytes, number: int) -> dict[str, Any]:
     try:
         fields = json.loads(line)
     except ValueError as error:
-        raise KafkaConfigurationError(f"line {number} is not JSON: {error}") from None
+        raise CommandError(f"line {number} is not JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise KafkaConfigurationError(f'line {number} must be an object such as {{"value": "hello"}}')
-    headers = [(str(header["key"]), get_bytes(header, "value")) for header in fields.get("headers") or ()]
-    return {
-        "key": get_bytes(fields, "key"),
-        "value": get_bytes(fields, "value"),
-        "headers": headers,
-        "timestamp_ms": fields.get("timestamp"),
-    }
+        raise CommandError(f'line {number} must be an object such as {{"value": "hello"}}')
+    try:
+        return {
+            "key": get_bytes(fields, "key"),
+            "value": get_bytes(fields, "value"),
+            "headers": [(str(h["key"]), get_bytes(h, "value")) for h in fields.get("headers") or ()],
+            "timestamp_ms": fields.get("timestamp"),
+        }
+    except KafkaConfigurationError as error:
+        raise CommandError(f"line {number}: {error}") from None
+    except (TypeError, KeyError, AttributeError):
+        raise CommandError(
+            f'line {number}: headers must be a list such as [{{"key": "a", "value": "b"}}]'
+        ) from None

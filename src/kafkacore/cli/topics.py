@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from kafkacore.cli.common import Commands, add_bootstrap, add_command, assignment, natural
+from kafkacore.cli.common import Commands, add_bootstrap, add_command, assignment, natural, time_limits
 
 EXAMPLES = """  kafkacore topics list
   kafkacore topics create orders --partitions 6 --config retention.ms=86400000
@@ -53,7 +53,9 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
 def _admin(arguments: argparse.Namespace) -> Any:
     from kafkacore.admin import KafkaAdminClient
 
-    return KafkaAdminClient(bootstrap_servers=arguments.bootstrap)
+    return KafkaAdminClient(
+        bootstrap_servers=arguments.bootstrap, **time_limits(arguments, "request_timeout_ms")
+    )
 
 
 def _list(arguments: argparse.Namespace) -> int:

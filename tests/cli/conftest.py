@@ -1,0 +1,128 @@
+"""The command as a child process, and a look at what it has left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkacore.clock import SYSTEM_CLOCK
+
+#: Generous: the machine may be busy with the rest of the tests.
+LIMIT_MS = 60_000.0
+#: Within how long after the command's end nothing that it has started may be left.
+LEFT_MS = 10_000.0
+
+
+class Command:
+    """``kafkacore …`` as a child, in a process group of its own, as a terminal would start it."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.lines: list[str] = []
+        self._said = threading.Condition()
+        self._ended = False
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "kafkacore.cli.main", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            process_group=0,
+            # The runner may ignore Ctrl-C, which a child would inherit.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self.process.stderr:
+            with self._said:
+                self.lines.append(line.decode().rstrip())
+                self._said.notify_all()
+        with self._said:
+            self._ended = True
+            self._said.notify_all()
+
+    def wait_until_it_says(self, text: str) -> None:
+        with self._said:
+            said = SYSTEM_CLOCK.wait_for(
+                self._said, lambda: self._ended or any(text in line for line in self.lines), LIMIT_MS
+            )
+        assert said, self.lines
+        assert any(text in line for line in self.lines), self.lines
+
+    def interrupt(self, number: int = signal.SIGINT, group: bool = True) -> None:
+        (os.killpg if group else os.kill)(self.process.pid, number)
+
+    def end(self) -> int:
+        """Its exit status, once it has ended by itself."""
+        status = self.process.wait(LIMIT_MS / 1000)
+        self._reader.join()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return status
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Command]]:
+    commands: list[Command] = []
+
+    def start(*arguments: str) -> Command:
+        commands.append(Command(*arguments))
+        return commands[-1]
+
+    yield start
+    for command in commands:
+        if command.process.poll() is None:
+            command.process.kill()
+            command.end()
+
+
+def processes_that_name(folder: Path) -> list[str]:
+    """Command lines and working files of living processes that carry the folder's name."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                shown = (entry / "cmdline").read_bytes() + b"".join(
+                    os.readlink(file).encode() for file in (entry / "fd").iterdir()
+                )
+            except OSError:
+                continue
+            if str(folder).encode() in shown:
+                found.append(f"{entry.name}: {(entry / 'cmdline').read_bytes()[:80]!r}")
+    return found
+
+
+@pytest.fixture
+def assert_nothing_left() -> Callable[[Path], None]:
+    """The JVM's output and the workers' goes to a file in the folder, so open files give them away."""
+
+    def check(folder: Path) -> None:
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LEFT_MS
+        while left := processes_that_name(folder):
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, left
+            SYSTEM_CLOCK.sleep_ms(50)
+
+    return check
+
+
+@pytest.fixture
+def make_topic(our_broker, request) -> Callable[[list[bytes]], str]:
+    """A topic of one partition, named like the test, with these values."""
+    from kafkacore import KafkaProducer
+
+    def make(values: list[bytes], name: str = request.node.name) -> str:
+        topic = "".join(c if c.isalnum() else "-" for c in name)
+        with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+            futures = [producer.send(topic, value, partition=0) for value in values]
+            producer.flush()
+        assert all(future.succeeded() for future in futures)
+        return topic
+
+    return make

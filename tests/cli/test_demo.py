@@ -1,0 +1,103 @@
+"""The demo in this process, on one Spark session: run again, started over, tampered with."""
+
+import json
+import os
+
+import pytest
+
+from kafkacore import KafkaProducer
+from kafkacore.broker.process import BrokerProcess
+from kafkacore.cli.demo import Folder
+from kafkacore.cli.main import main
+from kafkacore.spark.session import spark_session
+
+RECORDS = "2000"
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    """An active session is used by the demo as it is: starting one takes longer than a run."""
+    folder = tmp_path_factory.mktemp("spark")
+    with spark_session("kafkacore cli tests", folder, folder / "spark.log") as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def finished(spark, tmp_path_factory):
+    """A demo's folder after a first run."""
+    root = tmp_path_factory.mktemp("demo") / "run"
+    assert main(["demo", "--dir", str(root), "--records", RECORDS]) == 0
+    return Folder(root)
+
+
+def again(folder, *arguments):
+    return main(["demo", "--dir", str(folder.root), "--records", RECORDS, *arguments])
+
+
+def test_second_run_adds_nothing(finished, capsys):
+    before = sorted(finished.parquet.rglob("*.parquet"))
+    assert again(finished, "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    done = {step["name"]: step["records"] for step in summary["steps"]}
+    assert "produce" not in done
+    assert (done["Spark to Parquet"], done["check against pandas"]) == (0, int(RECORDS))
+    assert sorted(finished.parquet.rglob("*.parquet")) == before
+
+
+def test_plain_summary_names_every_step_and_place(finished, capsys):
+    assert again(finished) == 0
+    shown = capsys.readouterr().out
+    for word in ("start Spark", "records/s", "CPU seconds", "total", str(finished.chart), "equals pandas'"):
+        assert word in shown
+
+
+def test_missing_file_of_the_sink_is_a_mismatch_and_fresh_mends_it(finished, capsys):
+    next(finished.parquet.rglob("*.parquet")).unlink()
+    assert again(finished) == 1
+    shown = capsys.readouterr().err
+    assert "MISMATCH: what was written to Parquet cannot be read" in shown
+    assert "Traceback" not in shown
+    (finished.root / "notes.txt").write_text("mine")
+    assert again(finished, "--fresh") == 0
+    assert (finished.root / "notes.txt").exists()
+
+
+def test_record_of_another_hand_is_a_mismatch_each_time(finished, capsys):
+    with (
+        BrokerProcess(data_dir=finished.broker) as broker,
+        KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer,
+    ):
+        producer.send("flights", b'{"carrier":"ZZ","month":1,"year":2013,"day":1}').get(timeout=30)
+    for _ in range(2):
+        assert again(finished) == 1
+        assert "MISMATCH: 2,000 records in the data set, 2,001 acknowledged" in capsys.readouterr().err
+
+
+def test_only_one_demo_works_in_a_folder(tmp_path, capsys):
+    folder = Folder(tmp_path / "demo")
+    with folder.opened(fresh=False, records=10):
+        assert main(["demo", "--dir", str(folder.root), "--fresh"]) == 1
+    assert "another demo is at work" in capsys.readouterr().err
+
+
+def test_damaged_marker_is_a_sentence(tmp_path, capsys):
+    folder = Folder(tmp_path)
+    folder.marker.write_text("")
+    assert main(["demo", "--dir", str(tmp_path)]) == 1
+    assert "is damaged: add --fresh" in capsys.readouterr().err
+
+
+def test_place_that_is_no_folder_is_a_sentence(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["demo", "--dir", str(tmp_path / "file")]) == 1
+    assert main(["demo", "--dir", os.devnull + "/x"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"kafkacore: {tmp_path}/file: Not a directory",
+        "kafkacore: /dev/null/x: Not a directory",
+    ]
+
+
+def test_missing_extra_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["demo", "--dir", str(tmp_path / "new")]) == 2
+    assert "pip install 'kafkacore[demo]'" in capsys.readouterr().err

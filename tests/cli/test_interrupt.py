@@ -1,0 +1,80 @@
+"""Ctrl-C, a polite and a rude kill at every stage: nothing is left, and the next run completes."""
+
+import json
+import signal
+
+import pytest
+
+from kafkacore.testing import EmbeddedBroker
+
+RECORDS = 3_000
+
+
+@pytest.mark.timeout(240)
+def test_demo_interrupted_at_every_stage_leaves_nothing_and_completes_afterwards(
+    start, assert_nothing_left, tmp_path
+):
+    demo = ("demo", "--dir", str(tmp_path), "--records", str(RECORDS))
+    for says, number, group in [
+        ("The broker's data lies in", signal.SIGINT, True),
+        ("Start the broker ...", signal.SIGTERM, False),
+        ("Produce ...", signal.SIGINT, True),
+        ("Produce: done", signal.SIGINT, False),
+        ("Start Spark ...", signal.SIGKILL, False),
+        ("Start Spark ...", signal.SIGINT, True),
+        ("Spark to Parquet ...", signal.SIGINT, True),
+    ]:
+        command = start(*demo)
+        command.wait_until_it_says(says)
+        command.interrupt(number, group)
+        status = command.end()
+        if number == signal.SIGKILL:
+            assert status == -signal.SIGKILL
+        else:
+            assert (status, command.lines[-1]) == (130, "kafkacore: interrupted"), command.lines
+        assert not [line for line in command.lines if "Traceback" in line or "Error" in line], command.lines
+        assert_nothing_left(tmp_path)
+
+    command = start(*demo, "--json")
+    summary = json.loads(command.process.stdout.read())
+    assert command.end() == 0, command.lines
+    assert summary["differences"] == []
+    assert_nothing_left(tmp_path)
+
+
+@pytest.mark.timeout(120)
+def test_endless_pipeline_ends_with_ctrl_c(start, assert_nothing_left, our_broker, make_topic, tmp_path):
+    topic = make_topic([b'{"id": 1}', b'{"id": 2}'])
+    # fmt: off
+    command = start(
+        "pipeline", "--bootstrap", our_broker.bootstrap_servers, "--topic", topic, "--schema", "id INT",
+        "--path", str(tmp_path / "sink"), "--checkpoint", str(tmp_path / "checkpoint"),
+        "--trigger", "1 second",
+    )
+    # fmt: on
+    command.wait_until_it_says(f"{topic} to sink: 2 records")
+    command.interrupt()
+    assert command.end() == 130
+    assert command.lines[-1] == "kafkacore: interrupted"
+    assert not [line for line in command.lines if "Traceback" in line]
+    assert_nothing_left(tmp_path)
+
+
+def test_consume_ends_with_ctrl_c(start, our_broker, make_topic):
+    topic = make_topic([b"one"])
+    command = start("consume", topic, "--bootstrap", our_broker.bootstrap_servers, "--from-beginning")
+    assert command.process.stdout.readline() == b"one\n"
+    command.interrupt()
+    assert command.end() == 130
+    assert command.lines == ["kafkacore: interrupted"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_broker_that_is_asked_to_stop_has_done_its_work(start, tmp_path, number):
+    command = start("broker", "--data-dir", str(tmp_path), "--listen", "127.0.0.1:0")
+    assert command.process.stdout.readline().startswith(b"Listening on 127.0.0.1:")
+    command.interrupt(number)
+    assert command.end() == 0
+    assert command.lines == []
+    with EmbeddedBroker(tmp_path) as broker:
+        assert broker.port
