@@ -41,9 +41,7 @@ class BufferPool:
     one that would fit, so that a large record is not starved by small ones.
     """
 
-    def __init__(
-        self, total_bytes: int, clock: Clock, on_wait: Callable[[], object] = lambda: None
-    ) -> None:
+    def __init__(self, total_bytes: int, clock: Clock, on_wait: Callable[[], object] = lambda: None) -> None:
         self.total_bytes = total_bytes
         self._available = total_bytes
         self._clock = clock
