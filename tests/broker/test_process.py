@@ -190,3 +190,17 @@ def test_broker_may_open_as_many_files_as_the_system_lets_it(tmp_path):
         limits = Path(f"/proc/{broker.pid}/limits").read_text().splitlines()
     soft, hard = next(line for line in limits if line.startswith("Max open files")).split()[3:5]
     assert soft == hard
+
+
+def test_forked_child_that_leaves_the_block_leaves_the_broker_alone(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data") as broker:
+        child = os.fork()
+        if child == 0:
+            try:
+                broker.__exit__(None, None, None)
+            finally:
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert broker.is_running
+        with socket.create_connection((broker.host, broker.port), timeout=10):
+            pass

@@ -233,6 +233,8 @@ def test_call_that_cannot_be_is_refused_and_the_producer_stays_usable(
         ({"key_serializer": 5}, "key_serializer"),
         ({"partitioner": print}, "partitioner"),
         ({"compression_level": "high"}, "compression_level"),
+        ({"compression_type": "gzip", "compression_level": 42}, "between 1 and 9 for gzip"),
+        ({"compression_type": "zstd", "compression_level": 23}, "between -131072 and 22 for zstd"),
         ({"enable_idempotence": True}, "max_in_flight_requests_per_connection=1"),
         ({"transactional_id": "t"}, "transactions"),
     ],

@@ -61,6 +61,7 @@ class BrokerProcess:
         self.data_dir = self.config.data_dir
         self._clock = clock
         self._process: subprocess.Popen[bytes] | None = None
+        self._parent = os.getpid()
         self._ready: dict[str, Any] = {}
 
     # ---- Where it is ----------------------------------------------------------------------------------
@@ -121,7 +122,7 @@ class BrokerProcess:
                 stderr=log,
                 start_new_session=True,
             )
-        self._process = process
+        self._process, self._parent = process, os.getpid()
         try:
             self._ready = self._read_ready_line(process)
         except BaseException:
@@ -155,7 +156,7 @@ class BrokerProcess:
 
     def kill(self) -> None:
         """SIGKILL: the crash of a broker. Returns when the process is gone."""
-        process, self._process = self._process, None
+        process = self._take()
         if process is not None:
             process.kill()
             process.wait()
@@ -174,7 +175,7 @@ class BrokerProcess:
         BrokerProcessError
             It had to be killed after ``timeout``, or ended with a status other than 0.
         """
-        process, self._process = self._process, None
+        process = self._take()
         if process is None:
             return
         process.send_signal(signal.SIGTERM)
@@ -190,6 +191,14 @@ class BrokerProcess:
             _close_pipes(process)
         if status != 0:
             raise self._error(f"the broker ended with status {status}")
+
+    def _take(self) -> subprocess.Popen[bytes] | None:
+        """The child, no longer held. Who was forked from us has none: the broker is our child alone."""
+        process, self._process = self._process, None
+        if process is not None and os.getpid() != self._parent:
+            _close_pipes(process)
+            return None
+        return process
 
     def restart(self: Self) -> Self:
         """Stop, if it runs, and start on the same folder and port."""

@@ -29,6 +29,10 @@ def _acks(name: str, value: Any) -> int:
     return int(acks)
 
 
+#: What the codecs' libraries take; the others have no levels and pass them over, as in Kafka (KIP-390).
+LEVELS = {Compression.GZIP: (1, 9), Compression.LZ4: (0, 12), Compression.ZSTD: (-131_072, 22)}
+
+
 def _compression(name: str, value: Any) -> Compression:
     codec = COMPRESSIONS.get("none" if value is None else value) if isinstance(value, str | None) else None
     if codec is None:
@@ -40,6 +44,14 @@ def _level(name: str, value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise refuse(name, value, "a whole number, or None for the codec's own")
     return value
+
+
+def _check_level(codec: Compression, level: int | None) -> None:
+    if level is None:
+        return
+    lowest, highest = LEVELS.get(codec, (level, level))
+    if not lowest <= level <= highest:
+        raise refuse("compression_level", level, f"between {lowest} and {highest} for {codec.name.lower()}")
 
 
 def _serializer(name: str, value: Any) -> Any:
@@ -128,6 +140,8 @@ def resolve_producer(given: Mapping[str, Any]) -> dict[str, Any]:
         For an unknown name, and for a value that cannot be.
     """
     try:
-        return resolve(PRODUCER_SETTINGS, given)
+        config = resolve(PRODUCER_SETTINGS, given)
+        _check_level(config["compression_type"], config["compression_level"])
+        return config
     except KafkaConfigurationError as error:
         raise ProducerConfigurationError(str(error)) from None
