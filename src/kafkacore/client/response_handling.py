@@ -23,7 +23,6 @@ from kafkacore.errors import (
 from kafkacore.network import ChannelState, ConnectionPhase
 from kafkacore.protocol import ApiKey, decode_response
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kafkacore.wire import Cursor
 
 if TYPE_CHECKING:
     from kafkacore.client.network_client import NetworkClient
@@ -96,22 +95,12 @@ def _completed_receives(
 def _decode(request: ClientRequest | None, payload: memoryview) -> Any:
     if request is None:
         raise KafkaProtocolError("it sent an answer to nothing that was asked")
-    version = request.version
-    if request.api_key == ApiKey.API_VERSIONS and _is_unsupported_version(payload):
-        # A broker that does not know the version of the question answers in one that everybody can read.
-        version = 0
-    correlation_id, message = decode_response(payload, type(request.request), version)
+    correlation_id, message = decode_response(payload, type(request.request), request.version)
     if correlation_id != request.correlation_id:
         raise CorrelationIdError(
             f"it answered correlation id {correlation_id}, the next to answer was {request.correlation_id}"
         )
     return message
-
-
-def _is_unsupported_version(payload: memoryview) -> bool:
-    cursor = Cursor(payload)
-    cursor.read_int32()
-    return cursor.read_int16() == UnsupportedVersionError.errno
 
 
 def _keep_throttle_time(
