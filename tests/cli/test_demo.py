@@ -9,17 +9,8 @@ from kafkacore import KafkaProducer
 from kafkacore.broker.process import BrokerProcess
 from kafkacore.cli.demo import Folder
 from kafkacore.cli.main import main
-from kafkacore.spark.session import spark_session
 
 RECORDS = "2000"
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    """An active session is used by the demo as it is: starting one takes longer than a run."""
-    folder = tmp_path_factory.mktemp("spark")
-    with spark_session("kafkacore cli tests", folder, folder / "spark.log") as session:
-        yield session
 
 
 @pytest.fixture(scope="module")

@@ -62,6 +62,8 @@ def test_malformed_argument_ends_with_2_and_says_what_it_may_be(arguments, sente
         (["--schema", "@nowhere"], "No such file or directory: nowhere"),
         (["--schema", "a INT", "--keep", "colour"], "Kafka has no column colour"),
         (["--schema", "a INT", "--group-by", "a"], "go together"),
+        (["--schema", "a INT", "--option", "startingOffsetz=1"], "did you mean startingOffsets?"),
+        (["--schema", "a INT", "--starting-offsets", "yesterday"], "startingOffsets must be JSON"),
         (["--schema", "a INT", *AGGREGATE, "--trigger", "1 minute"], "use available-now"),
     ],
 )

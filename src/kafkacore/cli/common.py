@@ -53,6 +53,11 @@ def add_bootstrap(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help=f"brokers, comma-separated (default: {DEFAULT_BOOTSTRAP})",
     )
+    add_timeout(parser)
+
+
+def add_timeout(parser: argparse.ArgumentParser) -> None:
+    """``--timeout``, for :func:`time_limits`."""
     parser.add_argument(
         "--timeout",
         type=_seconds,

@@ -9,10 +9,13 @@ import importlib.util
 import json
 import re
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
+from kafkacore.cli.common import add_timeout, time_limits
 from kafkacore.cli.report import Reporter
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.options import parse_options
 from kafkacore.spark.pipeline import AVAILABLE_NOW, KAFKA_COLUMNS, Aggregate, PipelineConfig, run_pipeline
 
 EXAMPLES = """examples:
@@ -45,6 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         allow_abbrev=False,
     )
     parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="brokers, comma-separated")
+    add_timeout(parser)
     parser.add_argument("--topic", required=True, help="topic, or comma-separated topics")
     parser.add_argument("--format", choices=("json", "raw"), default="json", help="what the values are")
     parser.add_argument(
@@ -141,6 +145,21 @@ def config_of(arguments: argparse.Namespace) -> PipelineConfig:
     )
 
 
+def _require_topics(config: PipelineConfig, arguments: argparse.Namespace) -> None:
+    """Ask for the topics once before Spark is started, which takes longer and asks for minutes."""
+    from kafkacore.spark.planner import OffsetPlanner
+
+    options = parse_options(config.source_options(), streaming=True)
+    limits = {name: str(limit) for name, limit in time_limits(arguments, "request_timeout_ms").items()}
+    planner = OffsetPlanner(
+        replace(options, fetch_retries=0, client_configs=limits | dict(options.client_configs))
+    )
+    try:
+        planner.partitions()
+    finally:
+        planner.close()
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the pipeline until its trigger ends it, or until Ctrl-C."""
     if importlib.util.find_spec("pyspark") is None:
@@ -148,6 +167,7 @@ def run(arguments: argparse.Namespace) -> int:
     from kafkacore.spark.session import spark_session
 
     config = config_of(arguments)
+    _require_topics(config, arguments)
     reporter = Reporter(quiet=arguments.json)
     spark_log = config.checkpoint.parent / f"{config.checkpoint.name}.spark.log"
     reporter.say(f"Spark's own log is {spark_log}")

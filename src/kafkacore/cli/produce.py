@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from kafkacore.cli.common import (
@@ -20,7 +22,7 @@ from kafkacore.cli.common import (
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 
 EXAMPLES = """  echo hello | kafkacore produce greetings
-  kafkacore produce orders orders.jsonl --compression lz4
+  kafkacore produce orders --file orders.jsonl --compression lz4
   printf 'anna:1\\nbert:2\\n' | kafkacore produce votes --key-separator :
   kafkacore consume a --from-beginning --exit-at-end --json | kafkacore produce b --json
 """
@@ -30,9 +32,8 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add ``produce`` to the command line."""
     parser = add_command(commands, "produce", "write each line of a file or of standard input", EXAMPLES, run)
     parser.add_argument("topic")
-    parser.add_argument(
-        "file", nargs="?", type=argparse.FileType("rb"), default="-", help="default: standard input"
-    )
+    # Not a second positional argument: argparse finds an optional one only right behind the topic.
+    parser.add_argument("--file", type=Path, help="read this file (default: standard input)")
     add_bootstrap(parser)
     parser.add_argument("--key-separator", metavar="TEXT", help="what stands before it in a line is the key")
     parser.add_argument(
@@ -49,14 +50,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     failures: list[BaseException] = []
     count = 0
-    with KafkaProducer(
-        bootstrap_servers=arguments.bootstrap,
-        acks="all" if arguments.acks == "all" else int(arguments.acks),
-        compression_type=arguments.compression,
-        linger_ms=5,
-        **time_limits(arguments, "bootstrap_timeout_ms", "max_block_ms"),
-    ) as producer:
-        for record in _records(arguments.file, arguments):
+    with (
+        nullcontext(sys.stdin.buffer) if arguments.file is None else arguments.file.open("rb") as lines,
+        KafkaProducer(
+            bootstrap_servers=arguments.bootstrap,
+            acks="all" if arguments.acks == "all" else int(arguments.acks),
+            compression_type=arguments.compression,
+            linger_ms=5,
+            **time_limits(arguments, "bootstrap_timeout_ms", "max_block_ms"),
+        ) as producer,
+    ):
+        for record in _records(lines, arguments):
             count += 1
             try:
                 producer.send(arguments.topic, **record).add_errback(failures.append)

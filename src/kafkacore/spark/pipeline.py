@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.spark.options import parse_options
 from kafkacore.spark.session import in_time
 
 if TYPE_CHECKING:
@@ -112,6 +113,16 @@ class PipelineConfig:
             )
         if self.aggregate is not None and self.trigger != AVAILABLE_NOW:
             raise KafkaConfigurationError("an aggregate is computed when the stream ends: use available-now")
+        parse_options(self.source_options(), streaming=True)  # says now what Spark would say after its start
+
+    def source_options(self) -> dict[str, str]:
+        """What the source is given."""
+        return {
+            "kafka.bootstrap.servers": self.bootstrap_servers,
+            "subscribe": self.topic,
+            "startingOffsets": self.starting_offsets,
+            **self.options,
+        }
 
 
 @dataclass(frozen=True)
@@ -213,14 +224,7 @@ def count_rows(spark: SparkSession, sink: Path) -> int:
 
 
 def _start(spark: SparkSession, config: PipelineConfig) -> StreamingQuery:
-    reader = spark.readStream.format("kafkacore").options(
-        **{
-            "kafka.bootstrap.servers": config.bootstrap_servers,
-            "subscribe": config.topic,
-            "startingOffsets": config.starting_offsets,
-            **config.options,
-        }
-    )
+    reader = spark.readStream.format("kafkacore").options(**config.source_options())
     if config.value_format == "json":
         # Only the columns that are used cross from Python into the JVM.
         needed = dict.fromkeys(("value", *config.keep))
