@@ -9,7 +9,7 @@ Kafka's ``KafkaChannel``.
 
 cimport cython
 
-from kafkacore.network cimport poller
+cimport kafkacore.network.poller as poller
 from kafkacore.network.memory cimport MemoryPool
 from kafkacore.network.poller cimport KC_READ, KC_WRITE
 from kafkacore.network.receive cimport STARVED, FrameReader, ReadBuffer

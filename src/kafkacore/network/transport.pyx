@@ -6,7 +6,7 @@ Does not know: frames, interest. Source of the boundary: Kafka's ``TransportLaye
 
 cimport cython
 
-from kafkacore.network cimport poller
+cimport kafkacore.network.poller as poller
 from kafkacore.network.poller cimport iovec
 
 

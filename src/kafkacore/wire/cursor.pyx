@@ -11,7 +11,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 
-from kafkacore.wire cimport primitives
+cimport kafkacore.wire.primitives as primitives
 
 from uuid import UUID
 

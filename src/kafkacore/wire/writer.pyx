@@ -13,7 +13,7 @@ from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
 
-from kafkacore.wire cimport primitives
+cimport kafkacore.wire.primitives as primitives
 
 cdef enum:
     MAX_INT16 = 0x7FFF
