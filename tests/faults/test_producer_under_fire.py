@@ -5,15 +5,14 @@ is true.
 from __future__ import annotations
 
 import gc
-import os
 import random
-import signal
 import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from model.paused_process import paused
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
@@ -153,15 +152,12 @@ def test_request_half_written_to_a_paused_broker_never_carries_another_topics_re
     ) as producer:
         for topic in topics.values():
             producer.partitions_for(topic)
-        os.kill(broker.pid, signal.SIGSTOP)
-        try:
+        with paused(broker.pid):
             expired = [producer.send(topics["A"], b"A" * size, partition=0) for _ in range(5)]
             for future in expired:
                 with pytest.raises(KafkaTimeoutError):
                     future.get(LIMIT_S)
             futures = [producer.send(topics["B"], b"B" * size, partition=0) for _ in range(5)]
-        finally:
-            os.kill(broker.pid, signal.SIGCONT)
         producer.flush(LIMIT_S)
         assert all(future.is_done for future in futures)
         # What has expired on its way keeps its memory until its request has ended too.
@@ -174,18 +170,15 @@ def test_request_half_written_to_a_paused_broker_never_carries_another_topics_re
 
 
 def test_flush_and_close_are_bounded_while_the_broker_is_paused(broker: EmbeddedBroker) -> None:
-    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
-    producer.partitions_for("bounded")
-    os.kill(broker.pid, signal.SIGSTOP)
-    try:
-        future = producer.send("bounded", b"v", partition=0)
-        begun_ms = SYSTEM_CLOCK.monotonic_ms()
-        with pytest.raises(KafkaTimeoutError):
-            producer.flush(0.2)
-        producer.close(0.2)
-        assert SYSTEM_CLOCK.monotonic_ms() - begun_ms < 3000
-    finally:
-        os.kill(broker.pid, signal.SIGCONT)
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        producer.partitions_for("bounded")
+        with paused(broker.pid):
+            future = producer.send("bounded", b"v", partition=0)
+            begun_ms = SYSTEM_CLOCK.monotonic_ms()
+            with pytest.raises(KafkaTimeoutError):
+                producer.flush(0.2)
+            producer.close(0.2)
+            assert SYSTEM_CLOCK.monotonic_ms() - begun_ms < 3000
     assert isinstance(future.exception, KafkaError)
     assert future.exception.possibly_persisted
 
