@@ -14,6 +14,7 @@ demo: $(VENV)/.demo  ## Real flight records through our broker and Spark to Parq
 	$(BIN)/kafkacore demo --dir $(DEMO_DIR) $(DEMO_ARGS)
 
 test: $(VENV)/.dev  ## Set everything up, then pass the tests
+	@$(BIN)/python tests/integration/jars.py
 	$(BIN)/python -m pytest $(TEST_ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, generated code up to date

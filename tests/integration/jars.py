@@ -15,6 +15,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -100,6 +101,7 @@ def kafka_jars() -> Path:
     """Folder with the jars of Apache Kafka's broker, tools and clients; downloaded by Maven when missing."""
 
     def fill(folder: Path) -> None:
+        print("Fetching Apache Kafka's jars by Maven, about 55 MB, once ...", file=sys.stderr, flush=True)
         command = [find_program("mvn"), "-q", "-B", "-f", str(POM), COPY_DEPENDENCIES]
         run([*command, f"-DoutputDirectory={folder}"], timeout_s=600)
         if not any(folder.glob("kafka-clients-*.jar")):
@@ -148,3 +150,11 @@ def run_java(main_class: str, *args: str, timeout_s: float = 120, stdin: bytes |
     ``kafka-dump-log`` is ``org.apache.kafka.tools.DumpLogSegments``.
     """
     return run(java_command(main_class, *args), timeout_s=timeout_s, stdin=stdin)
+
+
+if __name__ == "__main__":
+    # `make test` fetches them before the tests, which have a time limit each, begin.
+    try:
+        kafka_jars()
+    except JavaToolError as failure:
+        sys.exit(str(failure))
