@@ -101,7 +101,7 @@ def kafka_jars() -> Path:
     """Folder with the jars of Apache Kafka's broker, tools and clients; downloaded by Maven when missing."""
 
     def fill(folder: Path) -> None:
-        print("Fetching Apache Kafka's jars by Maven, about 55 MB, once ...", file=sys.stderr, flush=True)
+        sys.stderr.write("Fetching Apache Kafka's jars by Maven, about 55 MB, once ...\n")
         command = [find_program("mvn"), "-q", "-B", "-f", str(POM), COPY_DEPENDENCIES]
         run([*command, f"-DoutputDirectory={folder}"], timeout_s=600)
         if not any(folder.glob("kafka-clients-*.jar")):
