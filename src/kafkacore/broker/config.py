@@ -86,7 +86,8 @@ class BrokerConfig:
         if not self.allow_remote and not is_loopback(self.host):
             raise KafkaConfigurationError(
                 f"listening on {self.host} lets other machines in and no authentication is configured; "
-                "listen on 127.0.0.1, or say allow.remote=true (kafkacore broker --allow-remote) if that is meant"
+                "listen on 127.0.0.1, or say allow.remote=true (kafkacore broker --allow-remote) "
+                "if that is meant"
             )
         if self.client_host in ("0.0.0.0", "::"):
             raise KafkaConfigurationError(
