@@ -31,12 +31,13 @@ def add_command(
     summary: str,
     examples: str,
     run: Callable[[argparse.Namespace], int],
+    description: str | None = None,
 ) -> argparse.ArgumentParser:
-    """A command's parser, with its examples under ``--help``."""
+    """A command's parser, with its examples under ``--help``; described by its summary if by nothing else."""
     parser = commands.add_parser(
         name,
         help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
+        description=description or summary[0].upper() + summary[1:] + ".",
         epilog="examples:\n" + examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

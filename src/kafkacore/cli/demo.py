@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkacore.cli import flights
+from kafkacore.cli.common import Commands, add_command
 from kafkacore.cli.processes import CpuMeter
 from kafkacore.cli.report import Advance, Reporter, print_table
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOPIC, PARTITIONS = "flights", 6
-EXAMPLES = """examples:
-  kafkacore demo                      # into ./kafkacore-demo; the second time it adds nothing
+EXAMPLES = """  kafkacore demo                      # into ./kafkacore-demo; the second time it adds nothing
   kafkacore demo --fresh              # start over
   kafkacore demo --dir /tmp/demo --records 20000
   kafkacore demo --json | jq .steps   # the summary for a program
@@ -194,16 +194,16 @@ class Folder:
         new.replace(self.marker)
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add ``demo`` to the command line."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "demo",
-        help="real data through the embedded broker and Spark to Parquet",
+        "real data through the embedded broker and Spark to Parquet",
+        EXAMPLES,
+        run,
         description="Produce 336,776 real flight records to an embedded broker, run a Spark Structured "
         "Streaming job over them into Parquet, check every count against pandas, and draw the delays.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--dir",
@@ -216,7 +216,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--records", type=_positive, default=flights.RECORD_COUNT, help="produce only the first N records"
     )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, and no progress")
-    parser.set_defaults(run=run)
 
 
 def _positive(text: str) -> int:
@@ -290,6 +289,7 @@ def produce(bootstrap: str, wanted: int, advance: Advance) -> int:
     Each record is JSON, keyed by its carrier, so that one carrier's flights stay in order.
     """
     from kafkacore import KafkaProducer
+    from kafkacore.cli.topics import create_topic
 
     acknowledged = 0
     failures: list[BaseException] = []
@@ -298,7 +298,7 @@ def produce(bootstrap: str, wanted: int, advance: Advance) -> int:
         nonlocal acknowledged
         acknowledged += 1
 
-    _create_topic(bootstrap)
+    create_topic(bootstrap, TOPIC, partitions=PARTITIONS)
     encode = json.JSONEncoder(separators=(",", ":")).encode
     with KafkaProducer(
         bootstrap_servers=bootstrap,
@@ -318,12 +318,6 @@ def produce(bootstrap: str, wanted: int, advance: Advance) -> int:
     if failures:
         raise DemoError(f"{len(failures):,} records were not acknowledged; the first: {failures[0]}")
     return acknowledged
-
-
-def _create_topic(bootstrap: str) -> None:
-    from kafkacore.cli.topics import create_topic
-
-    create_topic(bootstrap, TOPIC, partitions=PARTITIONS)
 
 
 def _records_in_topic(bootstrap: str) -> int:

@@ -12,14 +12,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from kafkacore.cli.common import add_timeout, time_limits
+from kafkacore.cli.common import Commands, add_command, add_timeout, time_limits
 from kafkacore.cli.report import Reporter
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.options import parse_options
 from kafkacore.spark.pipeline import AVAILABLE_NOW, KAFKA_COLUMNS, Aggregate, PipelineConfig, run_pipeline
 
-EXAMPLES = """examples:
-  kafkacore pipeline --bootstrap localhost:9092 --topic orders --format json \\
+EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --format json \\
       --schema 'id BIGINT, item STRING, price DOUBLE, at TIMESTAMP' \\
       --derive 'day=to_date(at)' --partition-by day \\
       --sink parquet --path ./orders.parquet --checkpoint ./orders.checkpoint
@@ -36,16 +35,16 @@ _INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
 _ASSIGNMENT = re.compile(r"(\w+)=(.+)", re.DOTALL)
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add ``pipeline`` to the command line."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "pipeline",
-        help="a topic through Spark Structured Streaming to Parquet",
+        "a topic through Spark Structured Streaming to Parquet",
+        EXAMPLES,
+        run,
         description="Read a topic with Spark, parse and enrich its records, and write Parquet exactly once. "
         "Run it again with the same --checkpoint and it goes on where it stopped.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="brokers, comma-separated")
     add_timeout(parser)
@@ -75,7 +74,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--aggregate", action="append", type=_assignment, default=[], metavar="NAME=SQL")
     parser.add_argument("--aggregate-path", type=Path, help="folder of the aggregate")
     parser.add_argument("--json", action="store_true", help="print the result as JSON, and no progress")
-    parser.set_defaults(run=run)
 
 
 def _assignment(text: str) -> tuple[str, str]:

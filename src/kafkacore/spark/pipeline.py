@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.spark.options import parse_options
+from kafkacore.spark.schema import all_columns, ddl
 from kafkacore.spark.session import in_time
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 #: The trigger that reads what is there, in as many batches as it takes, and ends.
 AVAILABLE_NOW = "available-now"
 #: Columns of the source that may be kept beside the parsed ones.
-KAFKA_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+KAFKA_COLUMNS = all_columns(include_headers=False)
 #: How long to wait for a query between looks at its progress, in seconds.
 LOOK_S = 1
 
@@ -227,8 +228,8 @@ def _start(spark: SparkSession, config: PipelineConfig) -> StreamingQuery:
     reader = spark.readStream.format("kafkacore").options(**config.source_options())
     if config.value_format == "json":
         # Only the columns that are used cross from Python into the JVM.
-        needed = dict.fromkeys(("value", *config.keep))
-        reader = reader.schema(", ".join(f"{name} {_spark_type(name)}" for name in needed))
+        kept = [name for name in KAFKA_COLUMNS if name in config.keep and name != "value"]
+        reader = reader.schema(ddl(["value", *kept]))
     frame = transformed(reader.load(), config)
     missing = [name for name in config.partition_by if name not in frame.columns]
     if missing:
@@ -243,12 +244,6 @@ def _start(spark: SparkSession, config: PipelineConfig) -> StreamingQuery:
     else:
         writer = writer.trigger(processingTime=config.trigger)
     return writer.start(str(config.path))
-
-
-def _spark_type(column: str) -> str:
-    from kafkacore.spark.schema import SPARK_TYPES
-
-    return next(kind for name, kind in SPARK_TYPES.items() if name == column)
 
 
 def _count(query: StreamingQuery, rows: dict[int, int]) -> int:

@@ -7,6 +7,7 @@ offsets, connections.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, cast
 
 from kafkacore.errors import KafkaConfigurationError
@@ -39,11 +40,14 @@ COLUMN_OF: dict[Column, str] = {
 }
 
 
-def ddl(include_headers: bool) -> str:
-    """The schema of a read for which the user gave none."""
-    return ", ".join(
-        f"{name} {kind}" for name, kind in SPARK_TYPES.items() if include_headers or name != "headers"
-    )
+def all_columns(include_headers: bool) -> tuple[Column, ...]:
+    """What a read gives for which the user has chosen nothing."""
+    return tuple(name for name in SPARK_TYPES if include_headers or name != "headers")
+
+
+def ddl(columns: Iterable[Column]) -> str:
+    """``columns`` as a schema in Spark's DDL."""
+    return ", ".join(f"{name} {SPARK_TYPES[name]}" for name in columns)
 
 
 def chosen_columns(schema: StructType) -> tuple[Column, ...]:

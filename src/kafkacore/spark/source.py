@@ -22,7 +22,7 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.offsets import OffsetRange, Offsets, backlog, from_json, limit_to, split, to_json
 from kafkacore.spark.options import SourceOptions, parse_options
 from kafkacore.spark.planner import OffsetPlanner
-from kafkacore.spark.schema import Column, chosen_columns, ddl
+from kafkacore.spark.schema import Column, all_columns, chosen_columns, ddl
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ class KafkaCoreDataSource(DataSource):
         return "kafkacore"
 
     def schema(self) -> str:
-        return ddl(str(self.options.get("includeHeaders", "false")).lower() == "true")
+        return ddl(all_columns(str(self.options.get("includeHeaders", "false")).lower() == "true"))
 
     def reader(self, schema: StructType) -> KafkaBatchReader:
         return KafkaBatchReader(parse_options(self.options, streaming=False), chosen_columns(schema))
