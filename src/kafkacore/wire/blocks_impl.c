@@ -1,0 +1,151 @@
+#include "blocks_impl.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ALIGNMENT = 64,
+    /* Smaller ones the allocator itself keeps for reuse. */
+    SMALLEST_KEPT = 32 * 1024,
+    SMALLEST_KEPT_LOG2 = 15,
+    /* Four sizes to a power of two: at most a quarter more than was asked for, and that part stays untouched. */
+    STEPS = 4,
+    CLASS_COUNT = 10 * STEPS + 1,
+    NOT_KEPT = -1,
+};
+/* All that may lie idle in the process. */
+static const size_t MAX_IDLE_BYTES = (size_t)32 << 20;
+
+/* In front of each block; as long as the alignment, so that the block is aligned too. */
+typedef struct header {
+    size_t capacity;
+    struct header *next;
+    int size_class;
+    char padding[ALIGNMENT - 2 * sizeof(void *) - sizeof(int)];
+} header;
+
+_Static_assert(sizeof(header) == ALIGNMENT, "a block begins on its alignment");
+
+static header *idle[CLASS_COUNT];
+static size_t idle_blocks, idle_bytes;
+static size_t used_blocks, used_bytes;
+static char taken;
+
+/* Nobody ever waits for the lock: who finds it taken (or a fork finds it taken for ever) goes to the
+ * allocator. */
+static int try_lock(void) { return !__atomic_test_and_set(&taken, __ATOMIC_ACQUIRE); }
+
+static void unlock(void) { __atomic_clear(&taken, __ATOMIC_RELEASE); }
+
+static size_t size_of_class(int size_class) {
+    size_t base = (size_t)1 << (SMALLEST_KEPT_LOG2 + size_class / STEPS);
+    return base + base / STEPS * (size_class % STEPS);
+}
+
+/* The smallest class that holds `size`; NOT_KEPT for what is too small or too large. */
+static int class_of(size_t size) {
+#ifdef KAFKACORE_NO_BLOCK_REUSE
+    (void)size;
+    return NOT_KEPT;
+#else
+    if (size < SMALLEST_KEPT || size > MAX_IDLE_BYTES) return NOT_KEPT;
+    int log2 = 8 * (int)sizeof(unsigned long) - 1 - __builtin_clzl((unsigned long)size);
+    size_t step = ((size_t)1 << log2) / STEPS;
+    int above = (int)((size - ((size_t)1 << log2) + step - 1) / step);
+    return (log2 - SMALLEST_KEPT_LOG2) * STEPS + above;
+#endif
+}
+
+static header *take_idle(int size_class) {
+    header *found;
+    if (!try_lock()) return NULL;
+    found = idle[size_class];
+    if (found != NULL) {
+        idle[size_class] = found->next;
+        idle_blocks--;
+        idle_bytes -= found->capacity;
+    }
+    unlock();
+    return found;
+}
+
+void *kc_block_alloc(size_t size) {
+    int size_class = class_of(size);
+    header *block = NULL;
+    void *raw = NULL;
+    if (size > SIZE_MAX / 2) return NULL;
+    if (size_class != NOT_KEPT) {
+        size = size_of_class(size_class);
+        block = take_idle(size_class);
+    }
+    if (block == NULL) {
+        if (posix_memalign(&raw, ALIGNMENT, sizeof(header) + size) != 0) return NULL;
+        block = raw;
+        block->capacity = size;
+        block->size_class = size_class;
+    }
+    __atomic_fetch_add(&used_blocks, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&used_bytes, block->capacity, __ATOMIC_RELAXED);
+    return block + 1;
+}
+
+void kc_block_free(void *pointer) {
+    header *block = (header *)pointer - 1;
+    if (pointer == NULL) return;
+    __atomic_fetch_sub(&used_blocks, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&used_bytes, block->capacity, __ATOMIC_RELAXED);
+    if (block->size_class != NOT_KEPT && try_lock()) {
+        int keep = block->capacity <= MAX_IDLE_BYTES - idle_bytes;
+        if (keep) {
+            /* The last one in is the first one out: its lines are in the processor's cache. */
+            block->next = idle[block->size_class];
+            idle[block->size_class] = block;
+            idle_blocks++;
+            idle_bytes += block->capacity;
+        }
+        unlock();
+        if (keep) return;
+    }
+    free(block);
+}
+
+void *kc_block_realloc(void *block, size_t used, size_t size) {
+    void *grown;
+    if (block != NULL && kc_block_capacity(block) >= size) return block;
+    grown = kc_block_alloc(size);
+    if (grown == NULL) return NULL;
+    if (used > 0) memcpy(grown, block, used);
+    kc_block_free(block);
+    return grown;
+}
+
+size_t kc_block_capacity(const void *block) { return ((const header *)block - 1)->capacity; }
+
+void kc_block_trim(void) {
+    header *all = NULL;
+    if (!try_lock()) return;
+    for (int size_class = 0; size_class < CLASS_COUNT; size_class++) {
+        while (idle[size_class] != NULL) {
+            header *block = idle[size_class];
+            idle[size_class] = block->next;
+            block->next = all;
+            all = block;
+        }
+    }
+    idle_blocks = idle_bytes = 0;
+    unlock();
+    while (all != NULL) {
+        header *block = all;
+        all = block->next;
+        free(block);
+    }
+}
+
+kc_block_statistics kc_block_state(void) {
+    kc_block_statistics state = {
+        __atomic_load_n(&used_blocks, __ATOMIC_RELAXED), __atomic_load_n(&used_bytes, __ATOMIC_RELAXED),
+        __atomic_load_n(&idle_blocks, __ATOMIC_RELAXED), __atomic_load_n(&idle_bytes, __ATOMIC_RELAXED),
+    };
+    return state;
+}
