@@ -18,8 +18,33 @@ PUBLISHED = {
     bytes(range(31, -1, -1)): 0x113FDB5C,
 }
 every_implementation = pytest.mark.parametrize("name", implementations())
-# Round the sizes at which the three streams of the fast implementation begin (3 * 256 and 3 * 4096 bytes).
-EDGES = [0, 1, 7, 8, 9, 63, 64, 65, 767, 768, 769, 775, 1536, 12_287, 12_288, 12_289, 13_056, 25_000]
+# Round the sizes at which the three streams of one fast implementation begin (3 * 256 and 3 * 4096 bytes), and
+# the parts of 64 bytes of the other (256).
+EDGES = [
+    0,
+    1,
+    7,
+    8,
+    9,
+    63,
+    64,
+    65,
+    255,
+    256,
+    257,
+    319,
+    320,
+    767,
+    768,
+    769,
+    775,
+    1536,
+    12_287,
+    12_288,
+    12_289,
+    13_056,
+    25_000,
+]
 
 
 @every_implementation
@@ -32,6 +57,25 @@ def test_published_values_come_out(name: str) -> None:
 def test_every_implementation_agrees_with_bits(name: str, size: int) -> None:
     data = random.Random(size).randbytes(size)
     assert crc32c_with(name, data) == crc32c_by_bits(data)
+
+
+@every_implementation
+@pytest.mark.parametrize("alignment", [0, 1, 7, 8, 33, 63])
+def test_every_length_up_to_4096_gives_what_the_bytes_one_by_one_give(name: str, alignment: int) -> None:
+    data = random.Random(4).randbytes(4096 + alignment)
+    view = memoryview(data)
+    expected = crc32c_with("table", b"")
+    for length in range(4097):
+        assert crc32c_with(name, view[alignment : alignment + length]) == expected, length
+        expected = crc32c_with("table", data[alignment + length : alignment + length + 1], expected)
+
+
+def test_the_bytes_one_by_one_give_what_bits_give() -> None:
+    data = random.Random(4).randbytes(4096)
+    value = 0
+    for byte in data:
+        value = crc32c_with("table", bytes([byte]), value)
+    assert value == crc32c_by_bits(data)
 
 
 @every_implementation

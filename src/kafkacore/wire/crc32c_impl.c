@@ -1,5 +1,6 @@
-/* CRC-32C in three ways: tables (anywhere), the crc32 instruction of x86-64 (SSE4.2, folded by PCLMULQDQ where there
- * is one), the crc32c instruction of ARMv8. The choice is made at run time, so that one build runs everywhere.
+/* CRC-32C in four ways: tables (anywhere), the crc32 instruction of x86-64 (SSE4.2, folded by PCLMULQDQ where there
+ * is one), carry-less multiplication of 64 bytes at a time (AVX-512 with VPCLMULQDQ), the crc32c instruction of ARMv8.
+ * The choice is made at run time, so that one build runs everywhere.
  *
  * All polynomials are "reflected": bit 31 of a 32-bit word is x^0. Inside this file a running checksum is the plain
  * remainder; the complement on the way in and out is done by the entry points.
@@ -91,9 +92,19 @@ SSE42 static uint32_t crc32c_sse42_raw(uint32_t crc, const uint8_t *data, size_t
     for (; length >= 8; data += 8, length -= 8)
         remainder = _mm_crc32_u64(remainder, load64(data));
     crc = (uint32_t)remainder;
-    while (length--)
-        crc = _mm_crc32_u8(crc, *data++);
-    return crc;
+    if (length & 4) {
+        uint32_t value;
+        memcpy(&value, data, 4);
+        crc = _mm_crc32_u32(crc, value);
+        data += 4;
+    }
+    if (length & 2) {
+        uint16_t value;
+        memcpy(&value, data, 2);
+        crc = _mm_crc32_u16(crc, value);
+        data += 2;
+    }
+    return length & 1 ? _mm_crc32_u8(crc, *data) : crc;
 }
 
 SSE42 static uint32_t crc32c_sse42(uint32_t crc, const uint8_t *data, size_t length) {
@@ -127,10 +138,81 @@ SSE42_PCLMUL static uint32_t crc32c_sse42_pclmul(uint32_t crc, const uint8_t *da
     return ~crc32c_sse42_raw(crc, data, length);
 }
 
+/* 64 bytes at a time: the message is a polynomial, and a part of it may be replaced by anything that leaves the same
+ * remainder where it stands. Each 128 bits are multiplied by what x^distance leaves and added to the 128 bits that are
+ * `distance` further on, until 128 bits are left. Their two halves have factors of their own, 64 powers apart; the
+ * product of two reflected 64-bit words is short of one bit, hence the - 1. */
+#if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 9)
+#define HAS_WIDE_FOLD 1
+#define WIDE __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2")))
+#define LANES 4 /* of 64 bytes: as many multiplications as are under way at once */
+#define FOLD_ABOVE 256
+
+/* Factors of the first and of the second half, by the distance in units of 128 bits. */
+static uint64_t fold_factors[4 * LANES + 1][2];
+
+static void fill_fold_factors(void) {
+    for (uint32_t distance = 1; distance <= 4 * LANES; distance++) {
+        fold_factors[distance][0] = (uint64_t)power_of_x(128 * distance + 63) << 32;
+        fold_factors[distance][1] = (uint64_t)power_of_x(128 * distance - 1) << 32;
+    }
+}
+
+WIDE static inline __m512i folded(__m512i part, __m512i factors, __m512i onto) {
+    return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(part, factors, 0x00),
+                                     _mm512_clmulepi64_epi128(part, factors, 0x11), onto, 0x96);
+}
+
+WIDE static inline __m512i factors_of(uint32_t distance) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)fold_factors[distance]));
+}
+
+/* The remainder of 64 bytes, of which each 16 have another distance to the last. */
+WIDE static inline uint32_t remainder_of(__m512i part) {
+    const __m512i factors =
+        _mm512_set_epi64(0, 0, (int64_t)fold_factors[1][1], (int64_t)fold_factors[1][0], (int64_t)fold_factors[2][1],
+                         (int64_t)fold_factors[2][0], (int64_t)fold_factors[3][1], (int64_t)fold_factors[3][0]);
+    __m512i moved = folded(part, factors, _mm512_maskz_mov_epi64(0xC0, part));
+    __m256i half = _mm256_xor_si256(_mm512_castsi512_si256(moved), _mm512_extracti64x4_epi64(moved, 1));
+    __m128i last = _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    uint64_t crc = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(last));
+    return (uint32_t)_mm_crc32_u64(crc, (uint64_t)_mm_extract_epi64(last, 1));
+}
+
+WIDE static uint32_t crc32c_avx512(uint32_t crc, const uint8_t *data, size_t length) {
+    if (length < FOLD_ABOVE)
+        return crc32c_sse42(crc, data, length);
+    const __m512i *at = (const __m512i *)data;
+    __m512i lanes[LANES];
+    for (int lane = 0; lane < LANES; lane++)
+        lanes[lane] = _mm512_loadu_si512(at + lane);
+    lanes[0] = _mm512_xor_si512(lanes[0], _mm512_castsi128_si512(_mm_cvtsi32_si128((int)~crc)));
+    at += LANES;
+    length -= 64 * LANES;
+    const __m512i far = factors_of(4 * LANES), near = factors_of(4);
+    for (; length >= 64 * LANES; at += LANES, length -= 64 * LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] = folded(lanes[lane], far, _mm512_loadu_si512(at + lane));
+    __m512i part = lanes[0];
+    for (int lane = 1; lane < LANES; lane++)
+        part = folded(part, near, lanes[lane]);
+    for (; length >= 64; at++, length -= 64)
+        part = folded(part, near, _mm512_loadu_si512(at));
+    return ~crc32c_sse42_raw(remainder_of(part), (const uint8_t *)at, length);
+}
+#endif
+
 static void add_machine(void) {
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("sse4.2"))
         return;
+#ifdef HAS_WIDE_FOLD
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("pclmul")) {
+        fill_fold_factors();
+        add("avx512+vpclmulqdq", crc32c_avx512);
+    }
+#endif
     if (__builtin_cpu_supports("pclmul")) {
         shift_by_large = power_of_x(8 * LARGE - 33);
         shift_by_two_large = power_of_x(16 * LARGE - 33);

@@ -1,0 +1,50 @@
+"""CRC-32C against the package `crc32c`, by size; and every implementation that this machine has.
+
+python -m pytest bench/micro/crc32c.py --benchmark-enable
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import crc32c as peer
+import pytest
+
+from kafkacore.wire import crc32c
+from kafkacore.wire._crc32c import crc32c_with, implementations
+
+SIZES = [100, 1 << 10, 16 << 10, 1 << 20]
+
+
+def checksum_often(checksum: Callable[[bytes], int], data: bytes, calls: int) -> int:
+    for _ in range(calls):
+        found = checksum(data)
+    return found
+
+
+@pytest.mark.parametrize("contender", ["kafkacore", "crc32c"])
+@pytest.mark.parametrize("bytes_each", SIZES)
+def test_checksum(benchmark: Any, request: Any, contender: str, bytes_each: int) -> None:
+    benchmark.group = f"crc32c of {bytes_each} bytes"
+    # So many calls a round that the clock does not count.
+    calls = 1 if request.config.getoption("--small") else max(1, (1 << 22) // (bytes_each + 1000))
+    data = random.Random(bytes_each).randbytes(bytes_each)
+    ours = contender == "kafkacore"
+    found = benchmark(checksum_often, crc32c if ours else peer.crc32c, data, calls)
+    assert found == peer.crc32c(data)
+    benchmark.extra_info["bytes/s"] = rate(benchmark, bytes_each * calls)
+
+
+@pytest.mark.parametrize("implementation", implementations())
+def test_implementation(benchmark: Any, implementation: str) -> None:
+    benchmark.group = "crc32c of 1 MiB by implementation"
+    data = bytes(1 << 20)
+    assert benchmark(crc32c_with, implementation, data) == peer.crc32c(data)
+    benchmark.extra_info["bytes/s"] = rate(benchmark, len(data))
+
+
+def rate(benchmark: Any, count: int) -> int:
+    """A second's worth, at the best round."""
+    return 0 if benchmark.stats is None else round(count / benchmark.stats.stats.min)
