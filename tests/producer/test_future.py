@@ -32,7 +32,7 @@ def test_value_has_the_offset_of_the_record_and_its_sizes() -> None:
     result.complete(base_offset=40)
     assert future.succeeded()
     assert future.get() == ("t", 3, TP, 42, 1234, None, 5, 6, 7)
-    assert future.get() is future.value
+    assert future.value == future.get()
 
 
 def test_timestamp_is_the_brokers_where_the_broker_set_it() -> None:

@@ -18,12 +18,16 @@ cdef class TopicState:
 cdef class RecordAppender:
     # What send() has to look up once per record, by topic name.
     cdef dict _topics
+    # What was looked up last; None after any change.
+    cdef object _last_topic
+    cdef TopicState _last_state
     # PartitionQueue → None: those that have batches, in the order in which they got their first.
     cdef readonly dict active
     # ProducerBatch → None: those whose outcome is open.
     cdef readonly dict incomplete
     cdef object _clock
     cdef object _wall_ms
+    cdef bint _is_machine_clock
     cdef object _random
     cdef object _wakeup
     cdef bint _wakeup_pending
@@ -36,12 +40,20 @@ cdef class RecordAppender:
     cdef int _fork_generation
     cdef readonly bint closed
 
-    cdef int _check_size(self, Py_ssize_t size) except -1
+    cdef FutureRecordMetadata append_record(self, topic, value, key, headers, partition, timestamp_ms,
+                                            double max_block_ms)
+    cdef FutureRecordMetadata _append_views(self, TopicState state, value, key, headers, int partition,
+                                            timestamp_ms, double max_block_ms)
+    cdef TopicState _look_up(self, topic)
+    cdef long long _timestamp(self, timestamp_ms) except? -1
+    cdef int _refuse_size(self, Py_ssize_t size) except -1
     cdef FutureRecordMetadata _append(self, TopicState state, FutureRecordMetadata future,
-                                      const SerializedRecord* record, int partition, max_block_ms)
+                                      const SerializedRecord* record, int partition,
+                                      double max_block_ms)
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1
     cdef int _rotate(self, TopicState state) except -1
     cdef int _append_to_new_batch(self, PartitionQueue queue, FutureRecordMetadata future,
-                                  const SerializedRecord* record, Py_ssize_t size, max_block_ms) except -1
+                                  const SerializedRecord* record, Py_ssize_t size,
+                                  double max_block_ms) except -1
     cdef int _abandon(self, ProducerBatch batch) except -1
     cdef int _wake_sender(self) except -1

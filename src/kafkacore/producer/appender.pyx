@@ -1,4 +1,4 @@
-# cython: boundscheck=False, wraparound=False
+# cython: boundscheck=False, wraparound=False, cdivision=True
 """What ``send()`` does per record: check, choose the partition, append, wake the sender if it has to know.
 
 Serialised records in, futures out; one call per record. Does not know: when a batch is sent
@@ -13,6 +13,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SI
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memset
+from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
 from kafkacore.producer.future cimport FutureRecordMetadata, new_future
@@ -20,6 +21,7 @@ from kafkacore.producer.murmur2 cimport murmur2_of
 from kafkacore.producer.partition_queue cimport PartitionQueue
 from kafkacore.wire.primitives cimport store_varint
 
+from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
 
 # Of a batch's header, and of a record beside its key, value and headers at the most; Apache Kafka's own
@@ -137,6 +139,8 @@ cdef class RecordAppender:
         self.incomplete = {}
         self._clock = clock
         self._wall_ms = clock.wall_ms
+        # What is asked of it for each record is then asked without a Python call.
+        self._is_machine_clock = type(clock) is Clock
         self._random = clock.random
         self._wakeup = wakeup
         self._batch_size = batch_size
@@ -181,23 +185,51 @@ cdef class RecordAppender:
         FutureRecordMetadata | None
             ``None`` if the topic, or the partition of it, is not known here.
         """
+        cdef double block_ms = self._max_block_ms if max_block_ms is None else max_block_ms
+        return self.append_record(topic, value, key, headers, partition, timestamp_ms, block_ms)
+
+    cdef FutureRecordMetadata append_record(self, topic, value, key, headers, partition, timestamp_ms,
+                                            double max_block_ms):
         cdef TopicState state
+        cdef FutureRecordMetadata future
         cdef SerializedRecord record
-        cdef Py_buffer key_view, value_view
-        cdef bytes encoded
-        cdef long long timestamp
-        cdef Py_ssize_t header_size = -1
         cdef int chosen = -1
         if self.closed or self._fork_generation != fork_generation:
             self.check_usable()
-        state = self._topics.get(topic)
+        if topic is self._last_topic:
+            state = self._last_state
+        else:
+            state = self._look_up(topic)
         if state is None:
             return None
         if partition is not None:
             chosen = _checked_partition(partition)
             if chosen >= len(state._queues):
                 return None
-        timestamp = self._wall_ms() if timestamp_ms is None else _checked_timestamp(timestamp_ms)
+        if (headers is not None or value is not None and not PyBytes_CheckExact(value)
+                or key is not None and not PyBytes_CheckExact(key)):
+            return self._append_views(state, value, key, headers, chosen, timestamp_ms, max_block_ms)
+        record.key = record.value = record.headers = NULL
+        record.key_size = record.value_size = -1
+        record.headers_size = 0
+        record.header_count = 0
+        if key is not None:
+            record.key = <const uint8_t*>PyBytes_AS_STRING(key)
+            record.key_size = PyBytes_GET_SIZE(key)
+        if value is not None:
+            record.value = <const uint8_t*>PyBytes_AS_STRING(value)
+            record.value_size = PyBytes_GET_SIZE(value)
+        future = new_future(self._timestamp(timestamp_ms), <int>record.key_size, <int>record.value_size, -1)
+        return self._append(state, future, &record, chosen, max_block_ms)
+
+    cdef FutureRecordMetadata _append_views(self, TopicState state, value, key, headers, int partition,
+                                            timestamp_ms, double max_block_ms):
+        """The way of a record with headers, or with something else than ``bytes``."""
+        cdef SerializedRecord record
+        cdef Py_buffer key_view, value_view
+        cdef bytes encoded
+        cdef long long timestamp = self._timestamp(timestamp_ms)
+        cdef Py_ssize_t header_size = -1
         memset(&record, 0, sizeof(record))
         if headers is not None:
             header_size = 0
@@ -213,21 +245,38 @@ cdef class RecordAppender:
             record.value_size = _open_bytes(value, &record.value, &value_view, "value")
             return self._append(
                 state, new_future(timestamp, <int>record.key_size, <int>record.value_size, <int>header_size),
-                &record, chosen, max_block_ms,
+                &record, partition, max_block_ms,
             )
         finally:
             PyBuffer_Release(&key_view)
             PyBuffer_Release(&value_view)
 
+    cdef TopicState _look_up(self, topic):
+        cdef TopicState state = self._topics.get(topic)
+        if state is not None:
+            self._last_topic = topic
+            self._last_state = state
+        return state
+
+    cdef long long _timestamp(self, timestamp_ms) except? -1:
+        cdef timespec now
+        if timestamp_ms is not None:
+            return _checked_timestamp(timestamp_ms)
+        if not self._is_machine_clock:
+            return self._wall_ms()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return <long long>now.tv_sec * 1000 + now.tv_nsec // 1000000
+
     cdef FutureRecordMetadata _append(self, TopicState state, FutureRecordMetadata future,
-                                      const SerializedRecord* record, int partition, max_block_ms):
+                                      const SerializedRecord* record, int partition, double max_block_ms):
         cdef Py_ssize_t size = (
             BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0)
             + record.headers_size
         )
         cdef PartitionQueue queue
         cdef bint sticky = partition < 0 and record.key_size < 0
-        self._check_size(size)
+        if size > self._max_request_size or size > self._buffer_memory:
+            self._refuse_size(size)
         if partition < 0:
             partition = self._choose(state, record)
         queue = state._queues[partition]
@@ -262,17 +311,15 @@ cdef class RecordAppender:
         """Whether this is a copy in a forked child."""
         return self._fork_generation != fork_generation
 
-    cdef int _check_size(self, Py_ssize_t size) except -1:
+    cdef int _refuse_size(self, Py_ssize_t size) except -1:
         if size > self._max_request_size:
             raise MessageSizeTooLargeError(
                 f"the record takes {size} bytes serialised, "
                 f"more than max_request_size ({self._max_request_size})"
             )
-        if size > self._buffer_memory:
-            raise MessageSizeTooLargeError(
-                f"the record takes {size} bytes serialised, more than buffer_memory ({self._buffer_memory})"
-            )
-        return 0
+        raise MessageSizeTooLargeError(
+            f"the record takes {size} bytes serialised, more than buffer_memory ({self._buffer_memory})"
+        )
 
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1:
         if record.key_size >= 0:
@@ -289,12 +336,10 @@ cdef class RecordAppender:
         return 0
 
     cdef int _append_to_new_batch(self, PartitionQueue queue, FutureRecordMetadata future,
-                                  const SerializedRecord* record, Py_ssize_t size, max_block_ms) except -1:
+                                  const SerializedRecord* record, Py_ssize_t size,
+                                  double max_block_ms) except -1:
         cdef ProducerBatch batch
-        batch = self._new_batch(
-            queue.topic_partition, max(self._batch_size, size),
-            self._max_block_ms if max_block_ms is None else max_block_ms,
-        )
+        batch = self._new_batch(queue.topic_partition, max(self._batch_size, size), max_block_ms)
         try:
             # Closed while this thread waited for memory: nobody would send the batch any more.
             self.check_usable()
@@ -355,10 +400,12 @@ cdef class RecordAppender:
             state._sticky_partition = before._sticky_partition
             state._sticky_bytes = before._sticky_bytes
         self._topics[topic] = state
+        self._last_topic = self._last_state = None
 
     def forget_topic(self, str topic not None):
         """What is known of the topic holds no longer; the next record to it has to ask."""
         self._topics.pop(topic, None)
+        self._last_topic = self._last_state = None
 
     def topic_names(self):
         """Names of the topics that are known."""

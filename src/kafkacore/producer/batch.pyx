@@ -42,8 +42,8 @@ cdef class ProducerBatch:
         self._width = 1.0
 
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1:
-        # Runs under the partition's lock, so it makes nothing that could start the garbage collector, and
-        # with it a finaliser of the user's that sends.
+        # Makes nothing that could start the garbage collector, and with it a finaliser of the user's that
+        # sends: no other append may come between.
         if self._builder is None or self._builder.append_bytes(
             future._timestamp_ms, record.key, record.key_size, record.value, record.value_size,
             record.headers, record.headers_size, record.header_count,

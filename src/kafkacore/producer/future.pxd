@@ -11,6 +11,7 @@ cdef class ProduceResult:
     cdef object _record_errors
     # After a split: list of (first index, ProduceResult).
     cdef list _parts
+    # list of (future, function, whether it is for success); None while there is none.
     cdef list _watchers
     cdef object _lock
     cdef object _condition
@@ -26,13 +27,10 @@ cdef class FutureRecordMetadata:
     cdef int _value_size
     cdef int _header_size
     cdef long long _timestamp_ms
-    cdef list _callbacks
-    cdef object _value
 
     cdef ProduceResult _current(self)
     cdef object _error_of(self, ProduceResult result)
     cdef object _add(self, object function, bint on_success, tuple args, dict kwargs)
-    cdef object _run_callbacks(self)
 
 
 # Not yet of a batch: the batch's append sets result and index.

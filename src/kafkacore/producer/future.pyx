@@ -68,8 +68,10 @@ cdef class ProduceResult:
         if watchers is not None:
             try:
                 watchers.sort(key=_index_of)
-                for future in watchers:
-                    (<FutureRecordMetadata>future)._run_callbacks()
+                for future, function, on_success in watchers:
+                    # On the network thread, where not even SystemExit may take the other records' outcomes
+                    # with it.
+                    (<FutureRecordMetadata>future)._call(function, on_success, BaseException)
             finally:
                 self._settle()
 
@@ -88,11 +90,11 @@ cdef class ProduceResult:
             assert not self.done and self._parts is None, "a batch has one outcome"
             self._parts = parts
             for watcher in self._watchers or ():
-                future = watcher
+                future = watcher[0]
                 part = future._current()
                 if part._watchers is None:
                     part._watchers = []
-                part._watchers.append(future)
+                part._watchers.append(watcher)
             self._watchers = None
             if self._condition is not None:
                 self._condition.notify_all()
@@ -126,8 +128,8 @@ cdef class ProduceResult:
             return self._clock.wait_for(self._condition, is_over, timeout_ms)
 
 
-def _index_of(FutureRecordMetadata future not None):
-    return future._index
+def _index_of(tuple watcher not None):
+    return (<FutureRecordMetadata>watcher[0])._index
 
 
 cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int value_size, int header_size):
@@ -139,7 +141,10 @@ cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int v
     return future
 
 
+# Not tracked by the garbage collector: a loop of sends makes and drops millions. Its one reference leads into
+# a cycle only by a callback, and the result lets go of those when it is done.
 @cython.final
+@cython.no_gc
 @cython.freelist(128)
 cdef class FutureRecordMetadata:
     """The outcome of one :meth:`~kafkacore.KafkaProducer.send`, there once its batch has been answered.
@@ -209,15 +214,13 @@ cdef class FutureRecordMetadata:
         cdef long long offset
         if not result.done or self._error_of(result) is not None:
             return None
-        if self._value is None:
-            offset = result.base_offset + self._index if result.base_offset >= 0 else -1
-            topic_partition = result.topic_partition
-            self._value = RecordMetadata(
-                topic_partition[0], topic_partition[1], topic_partition, offset,
-                result.log_append_time_ms if result.log_append_time_ms >= 0 else self._timestamp_ms,
-                None, self._key_size, self._value_size, self._header_size,
-            )
-        return self._value
+        offset = result.base_offset + self._index if result.base_offset >= 0 else -1
+        topic_partition = result.topic_partition
+        return RecordMetadata(
+            topic_partition[0], topic_partition[1], topic_partition, offset,
+            result.log_append_time_ms if result.log_append_time_ms >= 0 else self._timestamp_ms,
+            None, self._key_size, self._value_size, self._header_size,
+        )
 
     def get(self, timeout=None):
         """Wait for the outcome.
@@ -290,23 +293,13 @@ cdef class FutureRecordMetadata:
                 if result._parts is not None:
                     continue
                 if not result.done:
-                    if self._callbacks is None:
-                        self._callbacks = []
-                        if result._watchers is None:
-                            result._watchers = []
-                        result._watchers.append(self)
-                    self._callbacks.append((function, on_success))
+                    if result._watchers is None:
+                        result._watchers = []
+                    result._watchers.append((self, function, on_success))
                     return self
             break
         self._call(function, on_success, Exception)
         return self
-
-    cdef object _run_callbacks(self):
-        callbacks = self._callbacks
-        self._callbacks = None
-        for function, on_success in callbacks:
-            # On the network thread, where not even SystemExit may take the other records' outcomes with it.
-            self._call(function, on_success, BaseException)
 
     def _call(self, function, on_success, guarded):
         error = self.exception

@@ -28,6 +28,7 @@ from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
 from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.producer.record_sender import RecordSender
 from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.structs import TopicPartition
@@ -41,7 +42,7 @@ INTERRUPTED_CLOSE_TIMEOUT_S = 5.0
 _client_numbers = itertools.count(1)
 
 
-class KafkaProducer:
+class KafkaProducer(RecordSender):
     """Publishes records to a Kafka cluster. Thread safe; one per process is usually right.
 
     ``send()`` appends a record to a batch and returns; a thread of the producer's own sends batches,
@@ -113,6 +114,7 @@ class KafkaProducer:
             max_block_ms=config["max_block_ms"],
         )
         self._append = self._accumulator.append
+        self._bind(self._accumulator, not self._serializes and self._partitioner is None)
         sender = Sender(
             self._client,
             self._metadata,
@@ -146,49 +148,16 @@ class KafkaProducer:
 
     # ---- Sending -----------------------------------------------------------------------------------------
 
-    def send(
+    def _send_slowly(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
-        headers: list[tuple[str, bytes | None]] | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
+        value: Any,
+        key: Any,
+        headers: list[tuple[str, bytes | None]] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
     ) -> FutureRecordMetadata:
-        """Publish a record; returns as soon as it has its place in a batch.
-
-        Parameters
-        ----------
-        topic, partition:
-            Where to. ``None`` for the partition lets the partitioner choose: by the key, or without one a
-            partition for a batch's worth of records.
-        value, key:
-            Bytes-like, or what the serializers take. A record needs one of them; a ``None`` value deletes
-            its key from a compacted topic.
-        headers:
-            Pairs of a name and bytes.
-        timestamp_ms:
-            Milliseconds since the epoch; ``None`` is now.
-
-        Returns
-        -------
-        FutureRecordMetadata
-            ``get(timeout=seconds)``, ``add_callback``, ``add_errback``. What the cluster says against the
-            topic (:class:`InvalidTopicError`, :class:`TopicAuthorizationFailedError`) comes by it too.
-
-        Raises
-        ------
-        KafkaTimeoutError
-            Within ``max_block_ms`` the topic did not become known, or no memory became free.
-        MessageSizeTooLargeError
-            The record is larger than ``max_request_size``.
-        TypeError, ValueError
-            An argument that cannot be; a partition that the topic does not have.
-        IllegalStateError
-            The producer is closed, or belongs to the parent of this forked process.
-        """
-        if value is None and key is None:
-            raise ValueError("a record needs a key or a value")
+        """The way of a record that serializers or a partitioner of the user's have to see."""
         if self._serializes:
             headers = [] if headers is None else headers
             serialized_key, serialized_value = self._serialize(topic, headers, key, value)

@@ -15,10 +15,14 @@ cdef class PartitionQueue:
     # A batch of the partition is on its way and no other may be.
     cdef public bint muted
     cdef double _next_place
+    # Held while a batch is filled without the GIL, which `_is_filling` says under it.
     cdef PyThread_type_lock _lock
+    cdef bint _is_filling
 
-    cdef int _acquire(self) except -1
-    cdef int _release(self) except -1
+    cdef int begin_filling(self) except -1
+    cdef int end_filling(self) except -1
+    cdef int _await_filling(self) except -1
+    cdef int add(self, ProducerBatch batch) except -1
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1
     cdef bint append_new(self, ProducerBatch batch, FutureRecordMetadata future,
                          const SerializedRecord* record) except -1

@@ -41,51 +41,63 @@ cdef class PartitionQueue:
         if self._lock is not NULL:
             PyThread_free_lock(self._lock)
 
-    # Nothing between these two may run Python code of anyone else's (see ProducerBatch.try_append), so the
-    # lock needs not be re-entrant, and a thread that finds it taken waits without the GIL for a record to
-    # be copied.
-    cdef int _acquire(self) except -1:
-        if not PyThread_acquire_lock(self._lock, NOWAIT_LOCK):
-            with nogil:
-                PyThread_acquire_lock(self._lock, WAIT_LOCK)
+    # ---- Taking turns --------------------------------------------------------------------------------------
+    # The GIL is the lock: what happens here under it runs no Python code of anyone else's, and releases it
+    # nowhere. Only columns are encoded without the GIL, and whoever comes meanwhile waits here.
+
+    cdef int begin_filling(self) except -1:
+        """Keep everyone else out until `end_filling`, also while the GIL is released."""
+        self._await_filling()
+        PyThread_acquire_lock(self._lock, NOWAIT_LOCK)
+        self._is_filling = True
         return 0
 
-    cdef int _release(self) except -1:
+    cdef int end_filling(self) except -1:
+        self._is_filling = False
         PyThread_release_lock(self._lock)
         return 0
 
+    cdef int _await_filling(self) except -1:
+        while self._is_filling:
+            with nogil:
+                PyThread_acquire_lock(self._lock, WAIT_LOCK)
+                PyThread_release_lock(self._lock)
+        return 0
+
+    # ---- Records -------------------------------------------------------------------------------------------
+
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1:
-        cdef bint appended = False
-        self._acquire()
-        try:
-            if self._open is not None:
-                appended = self._open.try_append(future, record)
-                if not appended:
-                    self._open = None
-        finally:
-            self._release()
-        return appended
+        if self._is_filling:
+            self._await_filling()
+        if self._open is None:
+            return False
+        if self._open.try_append(future, record):
+            return True
+        self._open = None
+        return False
 
     cdef bint append_new(self, ProducerBatch batch, FutureRecordMetadata future,
                          const SerializedRecord* record) except -1:
         """Append to the open batch if another thread has just made one, else to ``batch``: whether that was
         used.
         """
-        self._acquire()
-        try:
-            if self._open is not None and self._open.try_append(future, record):
-                return False
-            if not batch.try_append(future, record):
-                # The first record of a batch always fits; so it has been failed, by a close that did not
-                # wait.
-                raise IllegalStateError("KafkaProducer is closed")
-            batch.place = self._next_place
-            self._next_place += 1
-            self._batches.append(batch)
-            self._open = batch
-        finally:
-            self._release()
+        if self._is_filling:
+            self._await_filling()
+        if self._open is not None and self._open.try_append(future, record):
+            return False
+        if not batch.try_append(future, record):
+            # The first record of a batch always fits; so it has been failed, by a close that did not wait.
+            raise IllegalStateError("KafkaProducer is closed")
+        self.add(batch)
         return True
+
+    cdef int add(self, ProducerBatch batch) except -1:
+        """Put a new batch at the end; what was open takes no more records."""
+        batch.place = self._next_place
+        self._next_place += 1
+        self._batches.append(batch)
+        self._open = batch
+        return 0
 
     @property
     def head(self):
@@ -104,23 +116,19 @@ cdef class PartitionQueue:
 
     def pop(self):
         """Take the oldest batch, which is closed for records by it."""
-        self._acquire()
-        try:
-            batch = self._batches.popleft()
-            if self._open is batch:
-                self._open = None
-        finally:
-            self._release()
+        if self._is_filling:
+            self._await_filling()
+        batch = self._batches.popleft()
+        if self._open is batch:
+            self._open = None
         return batch
 
     def put_back(self, ProducerBatch batch not None):
         """Put a batch that has been taken before in its old place: before all that were made after it."""
         cdef int at = 0
-        self._acquire()
-        try:
-            # By number: an iterator is one of the objects that the garbage collector tracks.
-            while at < len(self._batches) and (<ProducerBatch>self._batches[at]).place < batch.place:
-                at += 1
-            self._batches.insert(at, batch)
-        finally:
-            self._release()
+        if self._is_filling:
+            self._await_filling()
+        # By number: an iterator is one of the objects that the garbage collector tracks.
+        while at < len(self._batches) and (<ProducerBatch>self._batches[at]).place < batch.place:
+            at += 1
+        self._batches.insert(at, batch)
