@@ -8,10 +8,8 @@ from model.golden_batches import GoldenCase, golden_cases, record_as_golden
 
 from kafkacore.record import ColumnBuilder, read_batches
 
-MODERN = [case for case in golden_cases().values() if case.magics == {2}]
 
-
-@pytest.mark.parametrize("case", MODERN, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", golden_cases().values(), ids=lambda case: case.name)
 def test_columns_hold_what_java_reads(case: GoldenCase) -> None:
     builder = ColumnBuilder(["offset", "timestamp", "key", "value", "headers"], timestamp_unit="ms")
     for batch in read_batches(case.content):

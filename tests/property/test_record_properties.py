@@ -1,15 +1,25 @@
 """Any records, any codec: builder, reader, columns agree with the model; broken bytes raise the one error."""
 
+import contextlib
+import itertools
 from dataclasses import replace
 
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.record_columns import COLUMNS, record_batch
+from model.records_legacy import as_read, encode_set, encode_wrapper, inner_set
 from model.records_v2 import ModelBatch, ModelRecord, decode_records, encode_batch, encode_records, read_all
 
 from kafkacore.errors import CorruptRecordError
-from kafkacore.record import ColumnBuilder, Compression, RecordBatchBuilder, read_batches, validate_batch
+from kafkacore.record import (
+    ColumnBuilder,
+    Compression,
+    RecordBatchBuilder,
+    decode,
+    read_batches,
+    validate_batch,
+)
 from kafkacore.record.compression import compress, decompress
 
 BLOB = st.none() | st.binary(max_size=40) | st.binary(min_size=100, max_size=300)
@@ -110,3 +120,45 @@ def test_junk_as_records_is_read_as_the_model_reads_it_or_refused(junk: bytes, c
         assert expected is None or not all(0 <= record.offset <= last for record in expected)
     else:
         assert found == expected
+
+
+OLD_CODECS = st.sampled_from([Compression.NONE, Compression.GZIP, Compression.SNAPPY, Compression.LZ4])
+
+
+@settings(max_examples=150, deadline=None)
+@given(record_lists(), OLD_CODECS, OFFSETS, st.integers(0, 1), st.lists(st.integers(1, 9), max_size=12))
+def test_messages_of_old_formats_are_read_by_reader_and_columns(
+    records: list[ModelRecord], codec: Compression, base_offset: int, magic: int, gaps: list[int]
+) -> None:
+    offsets = itertools.accumulate([base_offset + 1, *gaps, *[1] * len(records)])
+    placed = [replace(record, offset=offset) for record, offset in zip(records, offsets, strict=False)]
+    if codec is Compression.NONE:
+        data = encode_set(magic, placed)
+    else:
+        data = encode_wrapper(magic, placed, codec, bytes(compress(codec, inner_set(magic, placed))))
+    expected = as_read(magic, placed)
+    assert read_all(read_batches(data)) == expected
+    found = pa.record_batch(decode(data))
+    found.validate(full=True)
+    assert found.equals(record_batch(expected, COLUMNS, timestamp_type=-1 if magic == 0 else 0))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    record_lists(),
+    OLD_CODECS,
+    st.integers(0, 1),
+    st.lists(st.tuples(st.integers(0, 2000), st.integers(1, 255))),
+)
+def test_damage_to_old_formats_raises_the_one_error_or_nothing(
+    records: list[ModelRecord], codec: Compression, magic: int, damage: list[tuple[int, int]]
+) -> None:
+    content = inner_set(magic, records)
+    data = bytearray(
+        encode_wrapper(magic, records, codec, bytes(compress(codec, content)) if codec else content)
+    )
+    for position, flips in damage:
+        data[position % len(data)] ^= flips
+    for check_crcs in (True, False):
+        with contextlib.suppress(CorruptRecordError):
+            read_all(read_batches(data, check_crcs, 1 << 20))

@@ -19,6 +19,7 @@ cdef class RecordBatch(BatchHeader):
     cdef int _set_records(self, Payload payload, const uint8_t *at, Py_ssize_t size) except -1
     cdef int fail(self, int error, int32_t index) except -1
     cdef int64_t timestamp_of(self, RecordFields *fields) noexcept nogil
+    cdef int32_t timestamp_type_id(self) noexcept nogil
 
 
 cdef class Record:

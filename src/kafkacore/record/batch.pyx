@@ -14,6 +14,7 @@ from kafkacore.record.header cimport BatchHeader, whole_batch_size
 from kafkacore.record.layout cimport (
     COMPRESSION_MASK, CURRENT_MAGIC, MAGIC_AT, MIN_RECORD_SIZE, RECORDS_AT, TIMESTAMP_TYPE_BIT,
 )
+from kafkacore.record.legacy cimport unpack
 from kafkacore.record.parse cimport (
     BAD_OFFSET, PARSE_OK, RECORDS_LEFT, RecordFields, describe, parse_record, read_header,
 )
@@ -28,7 +29,9 @@ cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
 
 @cython.final
 cdef class RecordBatch(BatchHeader):
-    """One batch of format 2. Iterating it gives its :class:`Record` objects; more than once if asked to.
+    """One batch. Iterating it gives its :class:`Record` objects; more than once if asked to.
+
+    In format 0 and 1 it is one message, or one compressed set of them.
 
     Made by :func:`read_batches`.
     """
@@ -78,6 +81,10 @@ cdef class RecordBatch(BatchHeader):
             return self.max_timestamp
         # Unsigned, for the delta is from outside and may be anything.
         return <int64_t> (<uint64_t> self.base_timestamp + <uint64_t> fields.timestamp_delta)
+
+    cdef int32_t timestamp_type_id(self) noexcept nogil:
+        """As Kafka numbers them; -1 in format 0, which has no timestamps."""
+        return -1 if self.magic == 0 else self.attributes & TIMESTAMP_TYPE_BIT != 0
 
     def __iter__(self):
         cdef RecordIterator iterator = RecordIterator.__new__(RecordIterator)
@@ -205,17 +212,19 @@ cdef class BatchIterator:
     def __next__(self):
         cdef const uint8_t *batch_at = self.payload.data + self.at
         cdef RecordBatch batch
+        cdef Payload records
         cdef Py_ssize_t size = whole_batch_size(batch_at, self.payload.size - self.at)
         if size == 0:
             raise StopIteration
-        if batch_at[MAGIC_AT] < CURRENT_MAGIC:
-            raise CorruptRecordError(f"magic {batch_at[MAGIC_AT]}: formats 0 and 1 cannot be read yet")
         batch = RecordBatch.__new__(RecordBatch)
         batch.source = self.payload
         batch.max_decompressed_size = self.max_decompressed_size
         batch.fill(self.payload.data, self.at)
         if self.check_crcs:
             batch.check_crc(batch_at)
+        if batch.magic < CURRENT_MAGIC:
+            records = unpack(batch, self.payload, self.check_crcs, self.max_decompressed_size)
+            batch._set_records(records, records.data, records.size)
         self.at = batch.position + size
         return batch
 
@@ -236,8 +245,8 @@ def read_batches(buffer, bint check_crcs=True, Py_ssize_t max_decompressed_size=
     Raises
     ------
     CorruptRecordError
-        A header breaks the format, a CRC differs, or a message is of format 0 or 1. Asked again, the iterator
-        raises it again.
+        A header breaks the format, a CRC differs, or a message of format 0 or 1 is broken, for it is unpacked
+        when it is reached. Asked again, the iterator raises it again.
     """
     cdef BatchIterator iterator = BatchIterator.__new__(BatchIterator)
     iterator.payload = Payload(buffer)
@@ -280,9 +289,12 @@ def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_
         They are a batch that no producer may send.
     """
     cdef BatchIterator batches = read_batches(buffer, True, max_decompressed_size)
-    cdef RecordBatch batch = next(batches, None)
+    cdef RecordBatch batch
     cdef int32_t index = 0
     cdef int error
+    if batches.payload.size > MAGIC_AT and batches.payload.data[MAGIC_AT] < CURRENT_MAGIC:
+        raise CorruptRecordError(f"magic {batches.payload.data[MAGIC_AT]} < {CURRENT_MAGIC} from a client")
+    batch = next(batches, None)
     if batch is None:
         raise CorruptRecordError(f"no whole batch in {batches.payload.size} bytes")
     if batch.size_in_bytes != batches.payload.size:

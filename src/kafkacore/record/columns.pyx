@@ -17,7 +17,6 @@ from kafkacore.record.columns_c cimport (
     kc_columns_release, kc_columns_roll_back, kc_export_array, kc_export_schema, kc_mark, kc_variable_append,
     kc_variable_append_text, kc_variable_reserve_rows, kc_variable_set_validity,
 )
-from kafkacore.record.layout cimport TIMESTAMP_TYPE_BIT
 from kafkacore.record.parse cimport PARSE_OK, RECORDS_LEFT, RecordFields, parse_record, read_header
 
 cdef enum:
@@ -308,7 +307,7 @@ cdef class ColumnBuilder:
             (<int64_t *> columns.timestamp.data)[row] = _scaled(batch.timestamp_of(fields),
             self.timestamp_factor)
         if self.wanted[<int> KC_TIMESTAMP_TYPE]:
-            (<int32_t *> columns.timestamp_type.data)[row] = batch.attributes & TIMESTAMP_TYPE_BIT != 0
+            (<int32_t *> columns.timestamp_type.data)[row] = batch.timestamp_type_id()
         if (self.wanted[<int> KC_KEY]
                 and kc_variable_append(&columns.key, row, fields.key, fields.key_size) < 0):
             return -1

@@ -24,3 +24,4 @@ cdef class BatchHeader:
     cdef int check_crc(self, const uint8_t *batch) except -1
 
 cdef Py_ssize_t whole_batch_size(const uint8_t *at, Py_ssize_t left) except -1
+cdef uint32_t old_crc_of(const uint8_t *message, Py_ssize_t size) except? 0

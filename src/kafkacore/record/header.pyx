@@ -4,14 +4,17 @@ Records are not touched here. Source of the checks: Kafka's ``DefaultRecordBatch
 ``ByteBufferLogInputStream``. Does not know: records, compression.
 """
 
-from cpython.buffer cimport PyBUF_WRITABLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
+import zlib
+
+from cpython.buffer cimport PyBUF_READ, PyBUF_WRITABLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from kafkacore.record.layout cimport (
     ATTRIBUTES_AT, BASE_OFFSET_AT, BASE_SEQUENCE_AT, BASE_TIMESTAMP_AT, COMPRESSION_MASK, CONTROL_BIT, CRC_AT,
     CURRENT_MAGIC, DELETE_HORIZON_BIT, LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT,
     MAX_TIMESTAMP_AT, OLD_ATTRIBUTES_AT, OLD_CRC_AT, OLD_MIN_LENGTH, OLD_TIMESTAMP_AT,
-    PARTITION_LEADER_EPOCH_AT, PRODUCER_EPOCH_AT, PRODUCER_ID_AT, RECORD_COUNT_AT,
+    OLD_TIMESTAMP_SIZE, PARTITION_LEADER_EPOCH_AT, PRODUCER_EPOCH_AT, PRODUCER_ID_AT, RECORD_COUNT_AT,
     RECORDS_AT, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT,
 )
 from kafkacore.record.payload cimport Payload
@@ -23,6 +26,7 @@ from kafkacore.record.compression import Compression
 from kafkacore.structs import TimestampType
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
+cdef int _LAST_OLD_CODEC = Compression.LZ4
 # Attributes are asked for once a batch; an enum's call costs more than the rest of it.
 cdef list _COMPRESSIONS = [Compression(code) if code <= max(Compression) else None for code in range(8)]
 cdef object _CREATE_TIME = TimestampType.CREATE_TIME
@@ -35,7 +39,7 @@ cdef Py_ssize_t whole_batch_size(const uint8_t *at, Py_ssize_t left) except -1:
 
     Its length and magic are believed only within bounds; neither is covered by the CRC.
     """
-    cdef int64_t offset, length
+    cdef int64_t offset, length, least
     if left < LOG_OVERHEAD:
         return 0
     offset = load_int64(at + BASE_OFFSET_AT)
@@ -46,11 +50,19 @@ cdef Py_ssize_t whole_batch_size(const uint8_t *at, Py_ssize_t left) except -1:
         return 0
     if at[MAGIC_AT] > CURRENT_MAGIC:
         raise CorruptRecordError(f"magic {at[MAGIC_AT]} > {CURRENT_MAGIC}", offset=offset)
-    if at[MAGIC_AT] == CURRENT_MAGIC and length < RECORDS_AT - LOG_OVERHEAD:
-        raise CorruptRecordError(f"length {length} < {RECORDS_AT - LOG_OVERHEAD}", offset=offset)
+    least = RECORDS_AT - LOG_OVERHEAD if at[MAGIC_AT] == CURRENT_MAGIC else OLD_MIN_LENGTH
+    if at[MAGIC_AT] == 1:
+        least += OLD_TIMESTAMP_SIZE
+    if length < least:
+        raise CorruptRecordError(f"length {length} < {least}", offset=offset)
     if length > left - LOG_OVERHEAD:
         return 0
     return LOG_OVERHEAD + length
+
+
+cdef uint32_t old_crc_of(const uint8_t *message, Py_ssize_t size) except? 0:
+    """Of a message of format 0 or 1: CRC-32, not CRC-32C, of all behind it."""
+    return zlib.crc32(PyMemoryView_FromMemory(<char *> message + MAGIC_AT, size - MAGIC_AT, PyBUF_READ))
 
 
 cdef class BatchHeader:
@@ -95,12 +107,21 @@ cdef class BatchHeader:
 
     cdef int fill_old(self, const uint8_t *at) except -1:
         self.crc = <uint32_t> load_int32(at + OLD_CRC_AT)
-        self.attributes = at[OLD_ATTRIBUTES_AT]
+        self.attributes = at[OLD_ATTRIBUTES_AT] & (COMPRESSION_MASK | TIMESTAMP_TYPE_BIT)
         self.partition_leader_epoch = self.producer_id = self.producer_epoch = self.base_sequence = -1
         self.record_count = -1
         self.base_timestamp = self.max_timestamp = -1
-        if self.magic == 1 and self.size_in_bytes >= OLD_TIMESTAMP_AT + 8:
+        if self.magic == 1:
             self.base_timestamp = self.max_timestamp = load_int64(at + OLD_TIMESTAMP_AT)
+        else:
+            self.attributes &= COMPRESSION_MASK
+        if self.attributes & COMPRESSION_MASK > _LAST_OLD_CODEC:
+            raise CorruptRecordError(
+                f"format {self.magic} has no codec {self.attributes & COMPRESSION_MASK}",
+                offset=self.base_offset,
+            )
+        if self.base_offset < 0 or self.base_offset == MAX_INT64:
+            raise CorruptRecordError(f"base offset {self.base_offset}", offset=self.base_offset)
         return 0
 
     cdef int check(self) except -1:
@@ -127,7 +148,9 @@ cdef class BatchHeader:
     cdef int check_crc(self, const uint8_t *batch) except -1:
         cdef uint32_t computed
         cdef size_t size = <size_t> (self.size_in_bytes - ATTRIBUTES_AT)
-        if size > 1024:
+        if self.magic < CURRENT_MAGIC:
+            computed = old_crc_of(batch, self.size_in_bytes)
+        elif size > 1024:
             with nogil:
                 computed = crc32c_of(0, batch + ATTRIBUTES_AT, size)
         else:

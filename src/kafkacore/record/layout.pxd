@@ -26,7 +26,8 @@ cdef enum:
     OLD_CRC_AT = LOG_OVERHEAD
     OLD_ATTRIBUTES_AT = MAGIC_AT + 1
     OLD_TIMESTAMP_AT = OLD_ATTRIBUTES_AT + 1
-    # CRC, magic, attributes, key size, value size.
+    OLD_TIMESTAMP_SIZE = 8
+    # CRC, magic, attributes, key size, value size; format 1 has a timestamp more.
     OLD_MIN_LENGTH = 4 + 1 + 1 + 4 + 4
 
     COMPRESSION_MASK = 0x07

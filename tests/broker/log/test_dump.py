@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from model.golden_batches import golden_cases
 from model.log_oracle import NOW_MS, batch, make_log, open_manager
 
 from kafkacore.broker.disk import Disk
@@ -89,3 +90,31 @@ def test_half_an_entry_is_damage(folder: Path, suffix: str) -> None:
 def test_other_files_are_refused_with_a_sentence(folder: Path, name: str) -> None:
     with pytest.raises(IllegalArgumentError, match=r"is none of <offset>\.log, <offset>\.index"):
         list(dump_log_segments(folder / name))
+
+
+def test_messages_of_old_formats_are_given_too(tmp_path: Path) -> None:
+    case = golden_cases()["v0-v1-v2-in-one-log"]
+    file = tmp_path / f"{BASE}.log"
+    file.write_bytes(case.content)
+    lines = [json.loads(line) for line in dump_log_segments(file, records=True, as_json=True)]
+    batches = [line for line in lines if line["type"] == "batch"]
+    assert [batch["magic"] for batch in batches] == [batch["magic"] for batch in case.batches]
+    assert [batch["lastOffset"] for batch in batches] == [batch["last_offset"] for batch in case.batches]
+    sizes = [batch["size_in_bytes"] for batch in case.batches]
+    assert [batch["position"] for batch in batches] == [sum(sizes[:index]) for index in range(len(sizes))]
+    assert [line["offset"] for line in lines if line["type"] == "record"] == [
+        record["offset"] for record in case.records
+    ]
+
+
+def test_a_broken_message_of_an_old_format_is_named_by_its_position(tmp_path: Path) -> None:
+    content = golden_cases()["v1-none"].content
+    file = tmp_path / f"{BASE}.log"
+    for broken, reason in (
+        (content[:-1] + b"x", "CRC"),
+        (content[:-1], "no batch"),
+        (content[:5], "5 bytes"),
+    ):
+        file.write_bytes(broken)
+        with pytest.raises(CorruptRecordError, match=f"position .*{reason}"):
+            list(dump_log_segments(file))

@@ -17,10 +17,13 @@ from kafkacore.broker.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from kafkacore.broker.log.producer_state import SNAPSHOT_SUFFIX, read_snapshot
 from kafkacore.broker.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from kafkacore.errors import CorruptRecordError, IllegalArgumentError
-from kafkacore.record import BatchHeader, Record, read_batches
+from kafkacore.record import BatchHeader, Record, RecordBatch, read_batches
 from kafkacore.structs import TimestampType
 
 _CHUNK = 1 << 20
+# Of every format: offset and length come first, and the magic has one place.
+_LOG_OVERHEAD = 12
+_MAGIC_AT = 16
 _Fields = dict[str, object]
 
 
@@ -90,7 +93,7 @@ def _dump_log(file: _File, base_offset: int, records: bool) -> Iterator[tuple[st
         chunk = file.read(max(needed, _CHUNK), start)
         headers, position, needed, damage = walk_batches(chunk, start, file.size, True)
         for header in headers:
-            yield "batch", _batch(header)
+            yield "batch", _batch(header, header.position)
             expected = header.last_offset + 1
             if records:
                 at = header.position - start
@@ -98,10 +101,33 @@ def _dump_log(file: _File, base_offset: int, records: bool) -> Iterator[tuple[st
                     for record in batch:
                         yield "record", _record(record)
         if damage is not None:
+            old = _old_batch(file, position)
+            if old is not None:
+                yield "batch", _batch(old, position)
+                if records:
+                    for record in old:
+                        yield "record", _record(record)
+                position += old.size_in_bytes
+                needed, expected = BATCH_OVERHEAD, old.next_offset
+                continue
             raise CorruptRecordError(f"position {position}: {damage}", offset=expected)
 
 
-def _batch(header: BatchHeader) -> _Fields:
+def _old_batch(file: _File, position: int) -> RecordBatch | None:
+    """The message of format 0 or 1 at ``position``, with the set in it; ``None`` if there is none."""
+    head = file.read(_MAGIC_AT + 1, position)
+    if len(head) <= _MAGIC_AT or head[_MAGIC_AT] > 1:
+        return None
+    size = _LOG_OVERHEAD + int.from_bytes(head[8:_LOG_OVERHEAD], "big", signed=True)
+    if not _LOG_OVERHEAD < size <= file.size - position:
+        return None
+    try:
+        return next(read_batches(file.read(size, position)), None)
+    except CorruptRecordError as error:
+        raise CorruptRecordError(f"position {position}: {error.reason}", offset=error.offset) from error
+
+
+def _batch(header: BatchHeader, position: int) -> _Fields:
     return {
         "baseOffset": header.base_offset,
         "lastOffset": header.last_offset,
@@ -113,7 +139,7 @@ def _batch(header: BatchHeader) -> _Fields:
         "partitionLeaderEpoch": header.partition_leader_epoch,
         "isTransactional": header.is_transactional,
         "isControl": header.is_control,
-        "position": header.position,
+        "position": position,
         _TIMESTAMP_NAMES[header.timestamp_type]: header.max_timestamp,
         "size": header.size_in_bytes,
         "magic": header.magic,
