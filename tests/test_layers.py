@@ -25,7 +25,7 @@ LAYERS = {
     "network": 3,
     "client": 4,
     "producer": 5, "consumer": 5, "admin": 5, "broker": 5,
-    "spark": 6, "aio": 6,
+    "spark": 6, "aio": 6, "bench": 6,
     # kafka-python's module paths: each only names what lies in a package.
     "partitioner": 6, "serializer": 6,
     "cli": 7, "testing": 7,

@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 
-COMMANDS = ("demo", "broker", "topics", "produce", "consume", "pipeline", "dump_log")
+COMMANDS = ("demo", "broker", "topics", "produce", "consume", "pipeline", "dump_log", "bench")
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 EPILOG = """examples:

@@ -92,9 +92,9 @@ class Reporter:
         self.say(f"{name}: done" + (f", {seen:,} {unit}" if seen else "") + f" in {seconds:.1f} s")
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], has_sum: bool = True) -> None:
     """Print a table to standard output; the first column is text, the others are numbers. The last row is
-    the sum. On a terminal it has lines, in a pipe it is columns of plain text.
+    the sum if it ``has_sum``. On a terminal it has lines, in a pipe it is columns of plain text.
     """
     if sys.stdout.isatty() and _has_rich():
         from rich import box
@@ -104,10 +104,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for number, name in enumerate(header):
             table.add_column(name, justify="right" if number else "left")
-        for row in rows[:-1]:
+        for row in rows[:-1] if has_sum else rows:
             table.add_row(*row)
-        table.add_section()
-        table.add_row(*rows[-1], style="bold")
+        if has_sum:
+            table.add_section()
+            table.add_row(*rows[-1], style="bold")
         Console().print(table)
         return
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]

@@ -1,0 +1,119 @@
+"""A result as a picture: for each case a bar a client, records a second and CPU seconds per million.
+
+Does not know: how the figures were taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kafkacore.bench.table import entries_by_case
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+OURS_COLOUR, PEER_COLOUR, VOID_COLOUR = "#d9622b", "#8a9bab", "#e3e3e3"
+#: Percentile → how dark its bar is.
+_SHADES = {"p50": 1.0, "p99": 0.65, "p99.9": 0.4}
+
+
+def draw(result: dict[str, Any], target: Path) -> None:
+    """Draw to a PNG.
+
+    Parameters
+    ----------
+    result:
+        What :func:`kafkacore.bench.runner.run_bench` gives.
+    target:
+        File to write.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    cases = list(entries_by_case(result).items())
+    heights = [len(entries) * 0.32 + 0.85 for _, entries in cases]
+    figure, grid = plt.subplots(
+        len(cases),
+        2,
+        figsize=(11, sum(heights) + 0.9),
+        squeeze=False,
+        layout="constrained",
+        gridspec_kw={"height_ratios": heights},
+    )
+    for (case, entries), (left, right) in zip(cases, grid, strict=True):
+        if case.rate is None:
+            _bars(left, entries, "records_per_s", 1e6, "million records a second", ".2f")
+        else:
+            _latencies(left, entries)
+        left.set_title(case.title, loc="left", fontsize=10)
+        _bars(right, entries, "cpu_s_per_million", 1.0, "client's CPU seconds per million records", ".2f")
+        right.set_yticklabels([])
+    machine = result["machine"]
+    place = f"{machine['cpu']}, {machine['cores']} cores, {machine['python']}"
+    note = f"median of {result['options']['rounds']} rounds, whiskers: slowest and fastest"
+    figure.suptitle(
+        f"kafkacore bench, {result['broker']}\n{place}; {note}", fontsize=11, x=0.01, ha="left", va="top"
+    )
+    figure.savefig(target, dpi=130)
+    plt.close(figure)
+
+
+def _bars(
+    axes: Axes, entries: Sequence[dict[str, Any]], figure: str, unit: float, label: str, form: str
+) -> None:
+    first = entries[0]
+    values = [entry["median"].get(figure, 0.0) / unit for entry in entries]
+    spreads = [entry["spread"].get(figure, (0.0, 0.0)) for entry in entries]
+    whiskers = [
+        [max(0.0, value - low / unit) for value, (low, _) in zip(values, spreads, strict=True)],
+        [max(0.0, high / unit - value) for value, (_, high) in zip(values, spreads, strict=True)],
+    ]
+    colours = [OURS_COLOUR if entry is first else PEER_COLOUR for entry in entries]
+    axes.barh(range(len(entries)), values, color=colours, height=0.72)
+    axes.errorbar(
+        values, range(len(entries)), xerr=whiskers, fmt="none", ecolor="0.25", elinewidth=1, capsize=2
+    )
+    most = max([value + up for value, up in zip(values, whiskers[1], strict=True)], default=1.0) or 1.0
+    for at, (entry, value) in enumerate(zip(entries, values, strict=True)):
+        text = f"void: {entry['void']}" if entry["void"] else format(value, form)
+        times = entry["advantage"].get(figure)
+        if times is not None and entry is not first and not entry["void"]:
+            text += f"   ours {times:.1f} times"
+        axes.text(value + whiskers[1][at] + most * 0.015, at, text, va="center", fontsize=9)
+    axes.set_xlim(0, most * 1.32)
+    _frame(axes, entries, label)
+
+
+def _latencies(axes: Axes, entries: Sequence[dict[str, Any]]) -> None:
+    height = 0.8 / len(_SHADES)
+    for row, entry in enumerate(entries):
+        latency = entry["median"].get("latency_ms", {})
+        for number, (name, shade) in enumerate(_SHADES.items()):
+            value = latency.get(name)
+            if value is None:
+                continue
+            colour = OURS_COLOUR if not row else PEER_COLOUR
+            at = row + (number - 1) * height
+            axes.barh(at, value, height=height, color=colour, alpha=shade)
+            axes.text(value * 1.05, at, f"{name} {value:.2f}", va="center", fontsize=7)
+        if entry["void"]:
+            axes.text(1.0, row, f"void: {entry['void']}", va="center", fontsize=9)
+    axes.set_xscale("log")
+    axes.set_xlim(right=axes.get_xlim()[1] * 3)
+    _frame(axes, entries, "latency in milliseconds, logarithmic")
+
+
+def _frame(axes: Axes, entries: Sequence[dict[str, Any]], label: str) -> None:
+    axes.set_yticks(range(len(entries)), [entry["peer"] for entry in entries])
+    axes.invert_yaxis()
+    axes.set_xlabel(label, fontsize=9)
+    axes.tick_params(length=0)
+    axes.tick_params(axis="x", labelsize=8, colors="0.4")
+    axes.xaxis.grid(True, color="0.9")
+    axes.set_axisbelow(True)
+    for side in axes.spines.values():
+        side.set_visible(False)

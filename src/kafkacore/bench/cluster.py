@@ -1,0 +1,130 @@
+"""The broker that is measured on: yours by its address, or the embedded one; and the topics made there.
+
+Does not know: what is written to a topic.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.bench.meter import process_cpu_seconds
+from kafkacore.broker.process import BrokerProcess
+from kafkacore.errors import KafkaError
+
+PREFIX = "kafkacore-bench"
+ADMIN_TIMEOUT_MS = 30_000
+#: Deleting is the last that is done, perhaps after a Ctrl-C: nobody waits for long.
+DELETE_TIMEOUT_MS = 5_000
+
+
+class BenchCluster:
+    """A ``with`` block: what was made in it (broker, topics) is gone behind it.
+
+    Parameters
+    ----------
+    bootstrap:
+        ``host:port`` of a running cluster; ``None`` starts the embedded broker in a temporary folder.
+    say:
+        Gets a sentence for what could not be put away.
+    broker_pid:
+        The cluster's process, if it runs on this machine.
+    """
+
+    def __init__(
+        self, bootstrap: str | None, say: Callable[[str], None], broker_pid: int | None = None
+    ) -> None:
+        self._say = say
+        self._given = bootstrap
+        self._pid = broker_pid
+        self._broker: BrokerProcess | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._topics: list[str] = []
+        self._run = uuid.uuid4().hex[:8]
+        self._number = 0
+
+    @property
+    def name(self) -> str:
+        """What it is, for a table."""
+        return "embedded broker" if self._given is None else f"broker at {self._given}"
+
+    @property
+    def is_embedded(self) -> bool:
+        return self._given is None
+
+    @property
+    def bootstrap(self) -> str:
+        return self._given or self._started().bootstrap_servers
+
+    def _started(self) -> BrokerProcess:
+        assert self._broker is not None, "outside the with block"
+        return self._broker
+
+    def cpu_seconds(self) -> float | None:
+        """Processor time of the broker so far, or ``None`` if its process is not known."""
+        pid = self._broker.pid if self._broker is not None else self._pid
+        return None if pid is None else process_cpu_seconds(pid)
+
+    def __enter__(self) -> BenchCluster:
+        if self._given is None:
+            self._folder = tempfile.TemporaryDirectory(prefix=f"{PREFIX}-")
+            self._broker = BrokerProcess(Path(self._folder.name), log_retention_ms=-1)
+            try:
+                self._broker.start()
+            except BaseException:
+                self._folder.cleanup()
+                raise
+        else:
+            # Whether it can be reached is known before anything is measured.
+            with self._admin(ADMIN_TIMEOUT_MS) as admin:
+                admin.list_topics()
+        return self
+
+    def _admin(self, timeout_ms: int) -> KafkaAdminClient:
+        return KafkaAdminClient(
+            bootstrap_servers=self.bootstrap,
+            request_timeout_ms=timeout_ms,
+            bootstrap_timeout_ms=timeout_ms,
+        )
+
+    def create_topic(self, partitions: int) -> str:
+        """A new topic, deleted at the end if not before."""
+        self._number += 1
+        name = f"{PREFIX}-{self._run}-{self._number}"
+        self._topics.append(name)
+        with self._admin(ADMIN_TIMEOUT_MS) as admin:
+            admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=-1)])
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        """Delete one that is no longer needed."""
+        self._delete([name], ADMIN_TIMEOUT_MS)
+
+    def _delete(self, names: list[str], timeout_ms: int) -> None:
+        with self._admin(timeout_ms) as admin:
+            results = admin.delete_topics(names, timeout_ms=timeout_ms, raise_errors=False)["responses"]
+        self._topics = [name for name in self._topics if name not in names]
+        for result in results:
+            if result["error_code"]:
+                why = result["error_message"] or f"error {result['error_code']}"
+                self._say(f"topic {result['name']} could not be deleted: {why}")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        try:
+            if self._given is not None and self._topics:
+                names = list(self._topics)
+                try:
+                    self._delete(names, DELETE_TIMEOUT_MS)
+                except KafkaError as failure:
+                    self._say(f"topics {', '.join(names)} could not be deleted: {failure}")
+        finally:
+            if self._broker is not None:
+                self._broker.kill()  # Its folder goes anyway.
+            if self._folder is not None:
+                self._folder.cleanup()

@@ -1,0 +1,95 @@
+"""Kafka's Java client as a peer: found, compiled, and the command that runs it.
+
+Does not know: what is measured; ``BenchClient.java`` beside this module is the Java side of ``worker``.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from kafkacore.bench.task import Task
+
+SOURCE = Path(__file__).with_name("BenchClient.java")
+COMPILE_LIMIT_S = 120
+#: Enough for what the tuned profile buffers, and no more than a service would have.
+JVM_OPTIONS = ("-Xms256m", "-Xmx1g", "-Djava.awt.headless=true")
+#: What the program is told of a task.
+ARGUMENTS = (
+    "role", "topic", "partitions", "records", "size", "values_file", "times_file", "warm_up_records", "rate",
+    "patience_s",
+)  # fmt: skip
+
+
+class JavaMissing(Exception):
+    """The Java client cannot run; the message says what to install."""
+
+
+class JavaClient:
+    """The compiled program.
+
+    Parameters
+    ----------
+    folder:
+        Takes the classes.
+    classpath:
+        Kafka's client jars; ``KAFKA_HOME/libs`` if it is not given.
+
+    Raises
+    ------
+    JavaMissing
+        Without Java or the jars.
+    """
+
+    def __init__(
+        self, folder: Path, classpath: str | None, environment: Mapping[str, str] = os.environ
+    ) -> None:
+        self._classpath = _classpath(classpath, environment)
+        self._java = _program("java", environment)
+        self._folder = folder
+        options = ["-encoding", "UTF-8", "-nowarn", "-proc:none", "-cp", self._classpath, "-d", str(folder)]
+        command = [_program("javac", environment), *options, str(SOURCE)]
+        done = subprocess.run(  # noqa: S603 - the compiler, no shell
+            command, capture_output=True, text=True, timeout=COMPILE_LIMIT_S, check=False
+        )
+        if done.returncode:
+            first = next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr.strip())
+            raise JavaMissing(f"the Java client does not compile against {self._classpath}: {first}")
+
+    def command(self, task: Task) -> list[str]:
+        """What runs ``task``."""
+        arguments = [f"{name}={getattr(task, name)}" for name in ARGUMENTS]
+        arguments += [f"client.{name}={_text(value)}" for name, value in task.settings.items()]
+        classpath = f"{self._folder}{os.pathsep}{self._classpath}"
+        return [self._java, *JVM_OPTIONS, "-cp", classpath, "BenchClient", *arguments]
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _classpath(given: str | None, environment: Mapping[str, str]) -> str:
+    if given is not None:
+        # As a shell would not expand it inside quotes, nor javac's own wildcard inside a folder's name.
+        if not any(glob.glob(part) for part in given.split(os.pathsep)):
+            raise JavaMissing(f"--java-classpath {given} names no file: give Kafka's libs as 'DIR/*'")
+        return given
+    home = environment.get("KAFKA_HOME")
+    if not home:
+        raise JavaMissing("set KAFKA_HOME, or give Kafka's jars: --java-classpath 'kafka/libs/*'")
+    if not list(Path(home, "libs").glob("kafka-clients-*.jar")):
+        raise JavaMissing(f"no kafka-clients jar lies in {home}/libs")
+    return f"{home}/libs/*"
+
+
+def _program(name: str, environment: Mapping[str, str]) -> str:
+    home = environment.get("JAVA_HOME")
+    found = shutil.which(name, path=f"{home}/bin") if home else None
+    found = found or shutil.which(name, path=environment.get("PATH"))
+    if found is None:
+        raise JavaMissing(f"{name} is not on PATH: install a JDK, 17 or newer")
+    return found

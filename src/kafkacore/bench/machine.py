@@ -1,0 +1,68 @@
+"""What a result was measured on, in words, and the versions of what was measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+#: Peer → the distribution that it comes in, the module that is imported, and what else to install.
+DISTRIBUTIONS = {
+    "confluent": ("confluent-kafka", "confluent_kafka"),
+    "kafka-python": ("kafka-python", "kafka"),
+    "aiokafka": ("aiokafka", "aiokafka"),
+}
+_BESIDE = ("uvloop", "lz4", "zstandard", "cramjam", "pyarrow")
+
+
+def describe_machine() -> dict[str, Any]:
+    """CPU model, cores, memory, operating system and Python; ``words`` is all of it in a sentence."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    found = {
+        "cpu": _cpu_model(),
+        "cores": cores,
+        "memory_gib": round(memory_gib, 1),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+    plural = "" if cores == 1 else "s"
+    words = (
+        f"{found['cpu']}, {cores} core{plural}, {memory_gib:.0f} GiB of memory, "
+        f"{found['system']}, {found['python']}; clients and broker on the same machine unless said otherwise"
+    )
+    return found | {"words": words}
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
+
+
+def missing_peer(peer: str) -> str | None:
+    """Why a Python peer cannot run and what to install, or ``None`` if it can."""
+    distribution, module = DISTRIBUTIONS[peer]
+    if find_spec(module) is not None:
+        return None
+    return f"{distribution} is not installed: pip install 'kafkacore[bench]'"
+
+
+def versions(peers: list[str]) -> dict[str, str]:
+    """Ours, the peers', and of what they lean on."""
+    names = ["kafkacore", *(DISTRIBUTIONS[peer][0] for peer in peers if peer in DISTRIBUTIONS), *_BESIDE]
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    if "confluent" in peers:
+        found["librdkafka"] = str(import_module("confluent_kafka").libversion()[0])
+    return found

@@ -1,0 +1,107 @@
+"""confluent-kafka, on librdkafka."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from kafkacore.bench.pacing import Pacer
+from kafkacore.bench.peers import POLL_MS, Take, stream
+
+#: Delivery reports are served once every so many records: a call costs about as much as a send.
+RECORDS_PER_POLL = 10_000
+SEEK_TRIES = 100
+SEEK_WAIT_S = 0.01
+
+
+class Producer:
+    """``Producer.produce`` in a loop; a full queue is waited for by ``poll``, as its documentation says."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._client = import_module("confluent_kafka").Producer(settings)
+
+    def send_all(self, topic: str, values: Sequence[bytes], count: int) -> None:
+        produce, poll = self._client.produce, self._client.poll
+        records = stream(values, count)
+        for _ in range(0, count, RECORDS_PER_POLL):
+            for _, value in zip(range(RECORDS_PER_POLL), records, strict=False):
+                try:
+                    produce(topic, value)
+                except BufferError:
+                    self._wait_and_produce(topic, value)
+            poll(0)
+        self._client.flush()
+
+    def _wait_and_produce(self, topic: str, value: bytes) -> None:
+        while True:
+            self._client.poll(0.01)
+            try:
+                self._client.produce(topic, value)
+            except BufferError:
+                continue
+            return
+
+    def send_paced(self, topic: str, values: Sequence[bytes], pacer: Pacer) -> None:
+        produce, poll = self._client.produce, self._client.poll
+
+        def send_one(index: int) -> None:
+            def acknowledged(error: object, _: object) -> None:
+                if error is None:
+                    pacer.done(index)
+                else:
+                    pacer.fail()
+
+            while True:
+                try:
+                    produce(topic, values[index % len(values)], on_delivery=acknowledged)
+                except BufferError:
+                    poll(0.01)
+                    continue
+                poll(0)
+                return
+
+        pacer.begin()
+        pacer.send_all(send_one, lambda left_ms: poll(left_ms / 1000))
+        self._client.flush()
+
+    def close(self) -> None:
+        self._client.flush()
+
+
+class Consumer:
+    """``Consumer.consume`` in a loop: librdkafka's call for many records."""
+
+    def __init__(self, settings: dict[str, Any], poll_records: int) -> None:
+        self._module = import_module("confluent_kafka")
+        self._client = self._module.Consumer(settings)
+        self._poll_records = poll_records
+
+    def assign(self, topic: str, partitions: int) -> None:
+        self._partitions = [self._module.TopicPartition(topic, number, 0) for number in range(partitions)]
+        self._client.assign(self._partitions)
+
+    def read(self, count: int, take: Take) -> None:
+        consume, poll_records, got = self._client.consume, self._poll_records, 0
+        while got < count:
+            values = [message.value() for message in consume(poll_records, POLL_MS / 1000)]
+            got += len(values)
+            take(values)
+
+    def rewind(self) -> None:
+        for partition in self._partitions:
+            self._seek(partition)
+
+    def _seek(self, partition: Any) -> None:
+        for _ in range(SEEK_TRIES):
+            try:
+                self._client.seek(partition)
+            except self._module.KafkaException:
+                # It refuses a partition that has not begun to be fetched; that takes another moment.
+                self._client.poll(SEEK_WAIT_S)
+            else:
+                return
+        self._client.seek(partition)
+
+    def close(self) -> None:
+        self._client.close()

@@ -1,0 +1,108 @@
+"""kafkacore's own client, by records and by Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kafkacore.bench.pacing import Pacer
+from kafkacore.bench.peers import POLL_MS, Take, stream
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.consumer import KafkaConsumer
+from kafkacore.producer import KafkaProducer
+from kafkacore.structs import TopicPartition
+
+#: Rows of a record batch that is sent in one call.
+ARROW_ROWS = 100_000
+
+
+class Producer:
+    """``KafkaProducer.send`` in a loop."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._client = KafkaProducer(**settings)
+
+    def send_all(self, topic: str, values: Sequence[bytes], count: int) -> None:
+        send = self._client.send
+        for value in stream(values, count):
+            send(topic, value)
+        self._client.flush()
+
+    def send_paced(self, topic: str, values: Sequence[bytes], pacer: Pacer) -> None:
+        send = self._client.send
+
+        def send_one(index: int) -> None:
+            future = send(topic, values[index % len(values)])
+            future.add_callback(lambda _: pacer.done(index)).add_errback(lambda _: pacer.fail())
+
+        pacer.begin()
+        pacer.send_all(send_one, SYSTEM_CLOCK.sleep_ms)
+        self._client.flush()
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class ArrowProducer(Producer):
+    """``KafkaProducer.send_arrow``, :data:`ARROW_ROWS` a call. Needs pyarrow."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__(settings)
+        self._batches: list[Any] = []
+
+    def prepare(self, values: Sequence[bytes]) -> None:
+        """Make the columns, before the clock starts."""
+        import pyarrow as pa
+
+        self._batches = [
+            pa.record_batch({"value": pa.array(values[at : at + ARROW_ROWS], pa.binary())})
+            for at in range(0, len(values), ARROW_ROWS)
+        ]
+
+    def send_all(self, topic: str, values: Sequence[bytes], count: int) -> None:
+        if not self._batches:
+            super().send_all(topic, values, count)  # The warm-up.
+            return
+        client: Any = self._client
+        send_arrow = client.send_arrow
+        while count:
+            for batch in self._batches:
+                rows = batch if batch.num_rows <= count else batch.slice(0, count)
+                send_arrow(topic, rows)
+                count -= rows.num_rows
+                if not count:
+                    break
+        self._client.flush()
+
+
+class Consumer:
+    """``KafkaConsumer.poll`` in a loop; :meth:`read_arrow` by ``poll_arrow``."""
+
+    def __init__(self, settings: dict[str, Any], poll_records: int) -> None:
+        self._client = KafkaConsumer(**settings)
+
+    def assign(self, topic: str, partitions: int) -> None:
+        self._client.assign([TopicPartition(topic, number) for number in range(partitions)])
+
+    def read(self, count: int, take: Take) -> None:
+        poll, got = self._client.poll, 0
+        while got < count:
+            values = [record.value for records in poll(POLL_MS).values() for record in records]
+            got += len(values)
+            take(values)
+
+    def read_arrow(self, count: int, take: Any) -> None:
+        """As :meth:`read`, but ``take`` gets columns and gives their number of rows, or ``None`` of none."""
+        poll_arrow, got = self._client.poll_arrow, 0
+        while got < count:
+            found = poll_arrow(POLL_MS, columns=("value",))
+            for columns in found.values():
+                got += take(columns)
+            if not found:
+                take(None)
+
+    def rewind(self) -> None:
+        self._client.seek_to_beginning()
+
+    def close(self) -> None:
+        self._client.close()

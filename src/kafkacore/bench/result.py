@@ -1,0 +1,160 @@
+"""Figures of rounds in, a result out that stays the same shape: schema 1, described in ``bench/README.md``.
+
+Does not know: how the figures were taken, how they are shown.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+SCHEMA = 1
+MEGA = 1e6
+
+#: Figure → whether more of it is better. What a result has of each round, as a median and as a spread.
+FIGURES = {
+    "records_per_s": True,
+    "mb_per_s": True,
+    "cpu_s_per_million": False,
+    "peak_rss_mib": False,
+    "broker_cpu_s_per_million": False,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured, the same for all contestants."""
+
+    #: ``produce``, ``consume``, ``arrow-produce``, ``arrow-consume``, ``roundtrip``, ``broker-produce`` …
+    mode: str
+    codec: str
+    partitions: int
+    records: int
+    size: int
+    rate: float | None = None
+
+    @property
+    def title(self) -> str:
+        """For a person."""
+        plural = "" if self.partitions == 1 else "s"
+        paced = f", {self.rate:,.0f} a second" if self.rate else ""
+        codec = "no compression" if self.codec == "none" else self.codec
+        return (
+            f"{self.mode}, {codec}, {self.partitions} partition{plural}: "
+            f"{self.records:,} records of {self.size} bytes{paced}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mode": self.mode,
+            "codec": self.codec,
+            "partitions": self.partitions,
+            "records": self.records,
+            "size": self.size,
+            "rate": self.rate,
+        }
+
+
+@dataclass
+class Standing:
+    """One contestant of a case and its rounds."""
+
+    name: str
+    settings: dict[str, Any]
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+
+
+def round_figures(case: Case, used: dict[str, Any], broker_cpu_s: float | None) -> dict[str, Any]:
+    """A round's figures from what a worker said.
+
+    Parameters
+    ----------
+    used:
+        The worker's answer.
+    broker_cpu_s:
+        Of the broker's process while the worker ran, if known.
+    """
+    if "seconds" not in used:
+        return {"void": used["void"]}
+    records, seconds = used["records"], max(used["seconds"], 1e-9)
+    figures: dict[str, Any] = {
+        "seconds": used["seconds"],
+        "cpu_s": used["cpu_s"],
+        "records_per_s": records / seconds,
+        "mb_per_s": records * case.size / MEGA / seconds,
+        "cpu_s_per_million": used["cpu_s"] / records * MEGA,
+        "start_rss_mib": used["start_rss_mib"],
+        "peak_rss_mib": used["peak_rss_mib"],
+        "void": used.get("void"),
+    }
+    if broker_cpu_s is not None:
+        figures["broker_cpu_s_per_million"] = broker_cpu_s / records * MEGA
+    if used.get("latency_ms"):
+        figures["latency_ms"] = used["latency_ms"]
+    return figures
+
+
+def summarize(case: Case, standings: Sequence[Standing]) -> list[dict[str, Any]]:
+    """A dictionary for each contestant: its rounds, medians, spreads, and the first one's advantage over it.
+
+    Rounds that are void count for nothing; a contestant with one is void.
+    """
+    medians = [_medians(standing.rounds) for standing in standings]
+    found = []
+    for standing, median in zip(standings, medians, strict=True):
+        void = [done["void"] for done in standing.rounds if done["void"]]
+        entry = case.to_dict() | {
+            "peer": standing.name,
+            "settings": standing.settings,
+            "rounds": standing.rounds,
+            "median": median,
+            "spread": _spreads(standing.rounds),
+            "advantage": _advantage(medians[0], median),
+            "void": "; ".join(dict.fromkeys(void)) or None,
+        }
+        found.append(entry)
+    return found
+
+
+def _good(rounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [done for done in rounds if not done["void"]]
+
+
+def _medians(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    good = _good(rounds)
+    found: dict[str, Any] = {
+        name: statistics.median(done[name] for done in good)
+        for name in FIGURES
+        if good and all(name in done for done in good)
+    }
+    if good and all("latency_ms" in done for done in good):
+        names = good[0]["latency_ms"]
+        found["latency_ms"] = {
+            name: statistics.median(done["latency_ms"][name] for done in good) for name in names
+        }
+    return found
+
+
+def _spreads(rounds: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
+    good = _good(rounds)
+    return {
+        name: [min(done[name] for done in good), max(done[name] for done in good)]
+        for name in FIGURES
+        if good and all(name in done for done in good)
+    }
+
+
+def _advantage(first: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
+    """How many times better the first is: more of what should be much, less of what should be little."""
+    found = {}
+    for name, more_is_better in FIGURES.items():
+        one, two = first.get(name), other.get(name)
+        if one and two:
+            found[name] = one / two if more_is_better else two / one
+    if first.get("latency_ms") and other.get("latency_ms"):
+        for name, one in first["latency_ms"].items():
+            if one > 0:
+                found[f"latency_{name}"] = other["latency_ms"][name] / one
+    return found

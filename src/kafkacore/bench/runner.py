@@ -1,0 +1,319 @@
+"""The benchmark: cases in turn, in each the clients round by round in turn (A B C A B C).
+
+Options in, a result out (``result``). What is made on the way (processes, topics, files) is gone at the end,
+however it ends. Does not know: the command line, how progress looks.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from kafkacore.bench.children import Worker, WorkerError
+from kafkacore.bench.cluster import BenchCluster
+from kafkacore.bench.java import JavaClient, JavaMissing
+from kafkacore.bench.machine import describe_machine, missing_peer, versions
+from kafkacore.bench.options import OURS, ROUNDTRIP_RATE, BenchOptions
+from kafkacore.bench.pacing import latencies_ms, percentiles
+from kafkacore.bench.result import SCHEMA, Case, Standing, round_figures, summarize
+from kafkacore.bench.sequence import distinct_count, write_values
+from kafkacore.bench.settings import consumer_settings, poll_records, producer_settings
+from kafkacore.bench.task import Task
+from kafkacore.bench.verify import read_back
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.producer import KafkaProducer
+
+ARROW = f"{OURS}-arrow"
+
+
+class Progress(Protocol):
+    """Shows a person how far it is; ``kafkacore.cli.report.Reporter`` is one."""
+
+    def say(self, line: str) -> None:
+        """One line of text."""
+
+    def step(
+        self, name: str, total: int | None = None, unit: str = ...
+    ) -> AbstractContextManager[Callable[[int], None]]:
+        """A step of ``total``; what the block is given is told how much is done."""
+
+
+@dataclass(frozen=True)
+class _Contestant:
+    name: str
+    settings: dict[str, Any]
+    #: Once, by all that the case needs of the client and its topic.
+    run: Callable[[], dict[str, Any]]
+    #: Whose processor time counts as the broker's.
+    cluster: BenchCluster
+
+
+def run_bench(options: BenchOptions, progress: Progress, command: str = "") -> dict[str, Any]:
+    """Measure all that the options ask for.
+
+    Parameters
+    ----------
+    progress:
+        Is told about each step.
+    command:
+        What the user has written, for the result.
+
+    Returns
+    -------
+    dict
+        The result; ``results`` has an entry for each case and contestant, ``void`` whether one lost or
+        doubled a record or failed.
+
+    Raises
+    ------
+    KafkaError
+        If the cluster cannot be used.
+    """
+    options.check()
+    with ExitStack() as stack:
+        bench = _Bench(options, progress, stack)
+        results = list(bench.results())
+        return {
+            "schema": SCHEMA,
+            "command": command,
+            "started_ms": bench.started_ms,
+            "machine": describe_machine(),
+            "versions": versions(bench.peers) | bench.java_versions,
+            "broker": bench.cluster.name,
+            "options": options.to_dict(),
+            "missing": bench.missing,
+            "results": results,
+            "void": any(entry["void"] for entry in results),
+        }
+
+
+class _Bench:
+    """What the cases of one run share."""
+
+    def __init__(self, options: BenchOptions, progress: Progress, stack: ExitStack) -> None:
+        self.started_ms = SYSTEM_CLOCK.wall_ms()
+        self.java_versions: dict[str, str] = {}
+        self._options = options
+        self._progress = progress
+        self._stack = stack
+        self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafkacore-bench-")))
+        self._java: JavaClient | None = None
+        self.missing: dict[str, str] = {}
+        self.peers = [peer for peer in options.peers if self._is_there(peer)]
+        self.cluster = stack.enter_context(BenchCluster(options.bootstrap, progress.say, options.broker_pid))
+        #: Topics that are there to be read, by cluster, codec and partitions.
+        self._filled: dict[tuple[str, str, int], str] = {}
+
+    def _is_there(self, peer: str) -> bool:
+        try:
+            if peer == "java":
+                classes = self._folder / "classes"
+                classes.mkdir()
+                self._java = JavaClient(classes, self._options.java_classpath)
+                return True
+            why = missing_peer(peer)
+        except JavaMissing as missing:
+            why = str(missing)
+        if why is not None:
+            self.missing[peer] = why
+            self._progress.say(f"without {peer}: {why}")
+        return why is None
+
+    # ---- Cases -------------------------------------------------------------------------------------------
+
+    def results(self) -> Iterator[dict[str, Any]]:
+        """The entries of all cases."""
+        for mode in self._options.modes:
+            for partitions in self._options.partitions:
+                for codec in self._options.codecs:
+                    for case, contestants in self._cases(mode, codec, partitions):
+                        yield from self._rounds(case, contestants)
+
+    def _case(self, mode: str, codec: str, partitions: int, rate: float | None = None) -> Case:
+        records = self._options.records if rate is None else self._options.paced_records(rate)
+        return Case(mode, codec, partitions, records, self._options.size, rate)
+
+    def _cases(self, mode: str, codec: str, partitions: int) -> Iterator[tuple[Case, Sequence[_Contestant]]]:
+        everybody = [OURS, *self.peers]
+        by_arrow = [ARROW, *self.peers]
+        if mode == "produce":
+            case = self._case(mode, codec, partitions, self._options.rate)
+            yield case, [self._producing(case, peer, self.cluster) for peer in everybody]
+        elif mode == "consume":
+            case = self._case(mode, codec, partitions)
+            yield case, [self._consuming(case, peer, self.cluster) for peer in everybody]
+        elif mode == "arrow":
+            if hasattr(KafkaProducer, "send_arrow"):
+                case = self._case("arrow-produce", codec, partitions)
+                yield case, [self._producing(case, peer, self.cluster) for peer in by_arrow]
+            case = self._case("arrow-consume", codec, partitions)
+            yield case, [self._consuming(case, peer, self.cluster) for peer in by_arrow]
+        elif mode == "roundtrip":
+            case = self._case(mode, codec, partitions, self._options.rate or ROUNDTRIP_RATE)
+            yield case, [self._round_trip(case, peer) for peer in everybody]
+        else:
+            yield from self._broker_cases(codec, partitions)
+
+    def _broker_cases(self, codec: str, partitions: int) -> Iterator[tuple[Case, Sequence[_Contestant]]]:
+        """One client, the embedded broker, and the cluster that was given."""
+        client = "confluent" if "confluent" in self.peers else OURS
+        clusters = [self.cluster]
+        if not self.cluster.is_embedded:
+            clusters.insert(0, self._embedded())
+        for part, make in (("produce", self._producing), ("consume", self._consuming)):
+            case = self._case(f"broker-{part}", codec, partitions)
+            yield case, [make(case, client, cluster, cluster.name) for cluster in clusters]
+
+    def _embedded(self) -> BenchCluster:
+        if not hasattr(self, "_embedded_cluster"):
+            self._embedded_cluster = self._stack.enter_context(BenchCluster(None, self._progress.say))
+        return self._embedded_cluster
+
+    def _rounds(self, case: Case, contestants: Sequence[_Contestant]) -> list[dict[str, Any]]:
+        standings = [Standing(one.name, one.settings) for one in contestants]
+        total = self._options.rounds * len(contestants)
+        with self._progress.step(case.title, total, "runs") as advance:
+            for done in range(total):
+                at = done % len(contestants)
+                standings[at].rounds.append(self._round(case, contestants[at]))
+                advance(done + 1)
+        return summarize(case, standings)
+
+    def _round(self, case: Case, contestant: _Contestant) -> dict[str, Any]:
+        try:
+            used = contestant.run()
+        except WorkerError as failure:
+            used = {"void": f"failed: {failure}"}
+        if "client_version" in used:
+            self.java_versions |= {
+                "kafka-clients (Java)": used["client_version"],
+                "Java": used["java_version"],
+            }
+        return round_figures(case, used, used.get("broker_cpu_s"))
+
+    # ---- Contestants -------------------------------------------------------------------------------------
+
+    def _producing(
+        self, case: Case, peer: str, cluster: BenchCluster, name: str | None = None
+    ) -> _Contestant:
+        settings = producer_settings(peer, self._options, cluster.bootstrap, case.codec)
+
+        def run() -> dict[str, Any]:
+            topic = cluster.create_topic(case.partitions)
+            try:
+                task = self._task(case, "paced" if case.rate else "produce", peer, topic, settings)
+                used = self._work(task, cluster)
+                if failed := used.get("failed"):
+                    return used | {"void": f"{failed:,} refused"}
+                return used | {"void": self._void(case, cluster, topic, task.warm_up_records)}
+            finally:
+                cluster.delete_topic(topic)
+
+        return _Contestant(name or peer, settings, run, cluster)
+
+    def _void(self, case: Case, cluster: BenchCluster, topic: str, warm_up_records: int) -> str | None:
+        """Why the topic is not what was sent to it."""
+        distinct = distinct_count(case.records, case.size)
+        sent = (case.size, case.records, distinct, warm_up_records)
+        return read_back(cluster.bootstrap, topic, case.partitions, *sent).reason
+
+    def _consuming(
+        self, case: Case, peer: str, cluster: BenchCluster, name: str | None = None
+    ) -> _Contestant:
+        settings = consumer_settings(peer, self._options, cluster.bootstrap)
+
+        def run() -> dict[str, Any]:
+            task = self._task(case, "consume", peer, self._topic_to_read(case, cluster), settings)
+            return self._work(task, cluster)
+
+        return _Contestant(name or peer, settings, run, cluster)
+
+    def _topic_to_read(self, case: Case, cluster: BenchCluster) -> str:
+        """A topic with all records, written by our own producer and counted."""
+        key = (cluster.name, case.codec, case.partitions)
+        if key not in self._filled:
+            topic = cluster.create_topic(case.partitions)
+            settings = producer_settings(OURS, BenchOptions(), cluster.bootstrap, case.codec)
+            self._work(self._task(case, "produce", OURS, topic, settings, warm_up_records=0), cluster)
+            if why := self._void(case, cluster, topic, warm_up_records=0):
+                raise WorkerError(f"the topic to be read could not be filled: {why}")
+            self._filled[key] = topic
+        return self._filled[key]
+
+    def _round_trip(self, case: Case, peer: str) -> _Contestant:
+        settings = producer_settings(peer, self._options, self.cluster.bootstrap, case.codec)
+        reading = consumer_settings(peer, self._options, self.cluster.bootstrap)
+
+        def run() -> dict[str, Any]:
+            topic = self.cluster.create_topic(case.partitions)
+            times = self._folder / "times"
+            receive = self._task(case, "receive", peer, topic, reading, times_file=str(times))
+            send = self._task(case, "paced", peer, topic, settings)
+            try:
+                with self._worker(receive) as receiver:
+                    receiver.answer()
+                    used = self._work(send, self.cluster)
+                    received = receiver.answer()
+            finally:
+                self.cluster.delete_topic(topic)
+            arrivals = array("d", times.read_bytes())
+            pairs = (
+                (int(number), at_ms) for number, at_ms in zip(arrivals[::2], arrivals[1::2], strict=True)
+            )
+            latencies = latencies_ms(used["start_ms"], 1000 / (case.rate or 1), pairs)
+            used["cpu_s"] += received["cpu_s"]
+            used["peak_rss_mib"] += received["peak_rss_mib"]
+            return used | {"latency_ms": percentiles(latencies), "void": received["void"]}
+
+        return _Contestant(peer, {"producer": settings, "consumer": reading}, run, self.cluster)
+
+    # ---- Workers -----------------------------------------------------------------------------------------
+
+    def _task(
+        self, case: Case, role: str, peer: str, topic: str, settings: dict[str, Any], **more: Any
+    ) -> Task:
+        fields: dict[str, Any] = {
+            "role": role,
+            "peer": peer,
+            "topic": topic,
+            "partitions": case.partitions,
+            "records": case.records,
+            "size": case.size,
+            "settings": settings,
+            "values_file": str(self._values(distinct_count(case.records, case.size))),
+            "warm_up_records": self._options.warm_up_records,
+            "rate": case.rate or 0.0,
+            "poll_records": poll_records(self._options),
+            "arrow": peer == ARROW,
+        }
+        return Task(**fields | more)
+
+    def _values(self, count: int) -> Path:
+        path = self._folder / f"values-{count}"
+        if not path.exists():
+            write_values(path, count, self._options.size, self._options.compressible)
+        return path
+
+    def _worker(self, task: Task) -> Worker:
+        if task.peer == "java":
+            assert self._java is not None, "a peer that is missing was asked"
+            return Worker(self._java.command(task), self._options.run_limit_s)
+        command = [sys.executable, "-m", "kafkacore.bench.worker", task.to_json()]
+        return Worker(command, self._options.run_limit_s)
+
+    def _work(self, task: Task, cluster: BenchCluster) -> dict[str, Any]:
+        before_s = cluster.cpu_seconds()
+        with self._worker(task) as worker:
+            answer = worker.answer()
+        after_s = cluster.cpu_seconds()
+        if before_s is not None and after_s is not None:
+            # What the broker did for the warm-up is in it: spread over all records.
+            share = task.records / (task.records + task.warm_up_records)
+            answer["broker_cpu_s"] = (after_s - before_s) * share
+        return answer

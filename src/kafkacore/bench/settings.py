@@ -1,0 +1,130 @@
+"""The same settings for each client, by the names that it gives them.
+
+Two profiles. ``tuned``: as an operator sets a client for throughput, the same figures for all. ``default``:
+each client as it comes, with only what was asked for. Does not know: what is measured.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.bench.options import BenchOptions
+
+TUNED_BATCH_BYTES = 1_000_000
+TUNED_LINGER_MS = 5
+TUNED_BUFFER_BYTES = 128 << 20
+TUNED_POLL_RECORDS = 10_000
+TUNED_PARTITION_FETCH_BYTES = 4 << 20
+#: Only a fetch that finds nothing waits: one sent at the end of the warm-up must not hold up what follows.
+TUNED_FETCH_WAIT_MS = 20
+DEFAULT_POLL_RECORDS = 500
+
+#: Ours and kafka-python's names are the same.
+_SNAKE = {
+    "bootstrap": "bootstrap_servers",
+    "acks": "acks",
+    "codec": "compression_type",
+    "batch_size": "batch_size",
+    "linger_ms": "linger_ms",
+    "buffer_bytes": "buffer_memory",
+}
+_DOTTED = {
+    "bootstrap": "bootstrap.servers",
+    "acks": "acks",
+    "codec": "compression.type",
+    "batch_size": "batch.size",
+    "linger_ms": "linger.ms",
+}
+_PRODUCER_NAMES: dict[str, dict[str, str]] = {
+    "kafkacore": _SNAKE,
+    # Without a limit for its memory since 3.0.
+    "kafka-python": {name: own for name, own in _SNAKE.items() if name != "buffer_bytes"},
+    "aiokafka": {name: own for name, own in _SNAKE.items() if name != "buffer_bytes"}
+    | {"batch_size": "max_batch_size"},
+    "confluent": _DOTTED,
+    "java": _DOTTED | {"buffer_bytes": "buffer.memory"},
+}
+#: What only one client needs to do the same as the others.
+_PRODUCER_OWN: dict[str, dict[str, Any]] = {
+    "kafka-python": {"enable_idempotence": False},
+    # Its limits by count and size would come before those of the batch and the buffer.
+    "confluent": {
+        "batch.num.messages": 1_000_000,
+        "queue.buffering.max.messages": 2_000_000,
+        "queue.buffering.max.kbytes": TUNED_BUFFER_BYTES >> 10,
+    },
+    "java": {"enable.idempotence": False},
+}
+_SNAKE_CONSUMER = {
+    "max_poll_records": TUNED_POLL_RECORDS,
+    "fetch_max_wait_ms": TUNED_FETCH_WAIT_MS,
+    "max_partition_fetch_bytes": TUNED_PARTITION_FETCH_BYTES,
+}
+_CONSUMER_TUNED: dict[str, dict[str, Any]] = {
+    "kafkacore": _SNAKE_CONSUMER,
+    "kafka-python": _SNAKE_CONSUMER,
+    "aiokafka": _SNAKE_CONSUMER,
+    "confluent": {
+        "fetch.wait.max.ms": TUNED_FETCH_WAIT_MS,
+        "queued.min.messages": 1_000_000,
+        # With its default it does nothing for a second whenever its queue was full.
+        "fetch.queue.backoff.ms": 10,
+        "max.partition.fetch.bytes": TUNED_PARTITION_FETCH_BYTES,
+    },
+    "java": {
+        "max.poll.records": TUNED_POLL_RECORDS,
+        "fetch.max.wait.ms": TUNED_FETCH_WAIT_MS,
+        "max.partition.fetch.bytes": TUNED_PARTITION_FETCH_BYTES,
+    },
+}
+_CONSUMER_ALWAYS: dict[str, dict[str, Any]] = {
+    "kafkacore": {"auto_offset_reset": "earliest"},
+    "kafka-python": {"auto_offset_reset": "earliest", "group_id": None, "enable_auto_commit": False},
+    "aiokafka": {"auto_offset_reset": "earliest", "enable_auto_commit": False},
+    # It insists on a group; with assign() and without commits the broker hears nothing of it.
+    "confluent": {
+        "auto.offset.reset": "earliest",
+        "group.id": "kafkacore-bench",
+        "enable.auto.commit": False,
+    },
+    "java": {"auto.offset.reset": "earliest", "enable.auto.commit": False},
+}
+
+
+def client_of(peer: str) -> str:
+    """The client behind a peer: that by Arrow columns is ours too."""
+    return peer.removesuffix("-arrow")
+
+
+def producer_settings(peer: str, options: BenchOptions, bootstrap: str, codec: str) -> dict[str, Any]:
+    """A producer's settings by its own names."""
+    client = client_of(peer)
+    tuned = options.profile == "tuned"
+    wanted: dict[str, Any] = {
+        "bootstrap": bootstrap,
+        "acks": options.acks or ("1" if tuned else None),
+        "codec": None if codec == "none" and client in ("kafkacore", "kafka-python", "aiokafka") else codec,
+        "batch_size": options.batch_size or (TUNED_BATCH_BYTES if tuned else None),
+        "linger_ms": (TUNED_LINGER_MS if tuned else None) if options.linger_ms is None else options.linger_ms,
+        "buffer_bytes": TUNED_BUFFER_BYTES if tuned else None,
+    }
+    names = _PRODUCER_NAMES[client]
+    settings = {names[name]: value for name, value in wanted.items() if value is not None and name in names}
+    if "acks" in settings and client not in ("confluent", "java") and settings["acks"] != "all":
+        settings["acks"] = int(settings["acks"])
+    if client == "kafka-python" and "linger_ms" in settings:
+        settings["linger_ms"] = int(settings["linger_ms"])
+    return settings | (_PRODUCER_OWN.get(client, {}) if tuned else {})
+
+
+def consumer_settings(peer: str, options: BenchOptions, bootstrap: str) -> dict[str, Any]:
+    """A consumer's settings by its own names."""
+    client = client_of(peer)
+    name = "bootstrap.servers" if client in ("confluent", "java") else "bootstrap_servers"
+    tuned = _CONSUMER_TUNED[client] if options.profile == "tuned" else {}
+    return {name: bootstrap} | _CONSUMER_ALWAYS[client] | tuned
+
+
+def poll_records(options: BenchOptions) -> int:
+    """How many records one call may give, for a client that takes it as an argument."""
+    return TUNED_POLL_RECORDS if options.profile == "tuned" else DEFAULT_POLL_RECORDS

@@ -1,0 +1,73 @@
+"""A result as tables of text: a title, a header and rows for each case. Does not know: terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kafkacore.bench.result import Case
+
+Table = tuple[str, list[str], list[list[str]]]
+
+#: Figure → heading and format.
+_COLUMNS = {
+    "records_per_s": ("records/s", ",.0f"),
+    "mb_per_s": ("MB/s", ",.1f"),
+    "cpu_s_per_million": ("CPU s/M", ".3f"),
+    "peak_rss_mib": ("peak MiB", ",.0f"),
+    "broker_cpu_s_per_million": ("broker CPU s/M", ".3f"),
+}
+_LATENCIES = ("p50", "p99", "p99.9", "max")
+
+
+def entries_by_case(result: dict[str, Any]) -> dict[Case, list[dict[str, Any]]]:
+    """The entries of each case, in the order in which they were measured."""
+    cases: dict[Case, list[dict[str, Any]]] = {}
+    for entry in result["results"]:
+        fields = ("mode", "codec", "partitions", "records", "size", "rate")
+        cases.setdefault(Case(**{name: entry[name] for name in fields}), []).append(entry)
+    return cases
+
+
+def tables(result: dict[str, Any]) -> Iterator[Table]:
+    """One for each case."""
+    for case, entries in entries_by_case(result).items():
+        yield case.title, *_table(case, entries)
+
+
+def _table(case: Case, entries: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    names = [name for name in _COLUMNS if any(name in entry["median"] for entry in entries)]
+    if case.rate is not None:
+        names = [name for name in names if name not in ("records_per_s", "mb_per_s")]
+    latencies = [name for name in _LATENCIES if any("latency_ms" in entry["median"] for entry in entries)]
+    header = ["", *(_COLUMNS[name][0] for name in names)]
+    header += [f"{name} ms" for name in latencies]
+    header += ["spread"] if case.rate is None else []
+    header += ["faster", "less CPU"] if case.rate is None else ["less p99", "less CPU"]
+    rows = []
+    for entry in entries:
+        if entry["void"]:
+            rows.append([entry["peer"], "VOID", *[""] * (len(header) - 2)])
+            continue
+        median = entry["median"]
+        row = [entry["peer"]]
+        row += [format(median[name], _COLUMNS[name][1]) if name in median else "" for name in names]
+        row += [format(median["latency_ms"][name], ",.2f") for name in latencies]
+        if case.rate is None:
+            row.append(_spread(entry))
+        fast = "records_per_s" if case.rate is None else "latency_p99"
+        row += [_times(entry, fast), _times(entry, "cpu_s_per_million")]
+        rows.append(row)
+    return header, rows
+
+
+def _spread(entry: dict[str, Any]) -> str:
+    """How far the slowest and the fastest round lie from the median."""
+    low, high = entry["spread"]["records_per_s"]
+    middle = entry["median"]["records_per_s"]
+    return f"-{(1 - low / middle) * 100:.0f} +{(high / middle - 1) * 100:.0f} %"
+
+
+def _times(entry: dict[str, Any], name: str) -> str:
+    found = entry["advantage"].get(name)
+    return "" if found is None else f"{found:.2f}x"

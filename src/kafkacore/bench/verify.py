@@ -1,0 +1,58 @@
+"""The topic that a producer has written, read back: every record once.
+
+Does not know: who wrote it.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from kafkacore.bench.sequence import Sequences, Verdict
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.consumer import KafkaConsumer
+from kafkacore.structs import TopicPartition
+
+POLL_MS = 1_000
+#: With ``acks=0`` the last requests may still be on their way when the client has ended.
+ARRIVAL_LIMIT_MS = 5_000.0
+LOOK_MS = 20.0
+
+
+def read_back(
+    bootstrap: str, topic: str, partitions: int, size: int, records: int, distinct: int, warm_up: int
+) -> Verdict:
+    """Read all partitions from start to end and compare.
+
+    Parameters
+    ----------
+    size:
+        Of a value, in bytes.
+    records, distinct:
+        How many were sent, and how many numbers they have.
+    warm_up:
+        How many warm-up records were sent before.
+    """
+    everything = [TopicPartition(topic, number) for number in range(partitions)]
+    sequences = Sequences(size)
+    with KafkaConsumer(
+        bootstrap_servers=bootstrap, auto_offset_reset="earliest", max_partition_fetch_bytes=4 << 20
+    ) as consumer:
+        consumer.assign(everything)
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + ARRIVAL_LIMIT_MS
+        ends = consumer.end_offsets(everything)
+        while sum(ends.values()) < records + warm_up and SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
+            SYSTEM_CLOCK.sleep_ms(LOOK_MS)
+            ends = consumer.end_offsets(everything)
+        _read_to(consumer, ends, sequences)
+    return sequences.verdict(records, distinct)
+
+
+def _read_to(consumer: KafkaConsumer, ends: dict[TopicPartition, int], sequences: Sequences) -> None:
+    by_columns = find_spec("pyarrow") is not None and find_spec("numpy") is not None
+    while any(consumer.position(partition) < end for partition, end in ends.items()):
+        if by_columns:
+            for columns in consumer.poll_arrow(POLL_MS, columns=("value",), end_offsets=ends).values():
+                sequences.add_columns(columns)
+        else:
+            for records in consumer.poll(POLL_MS, max_records=10_000).values():
+                sequences.add([record.value for record in records])

@@ -1,0 +1,183 @@
+"""One run of one client, in a process of its own: ``python -m kafkacore.bench.worker TASK``.
+
+A :class:`Task` as JSON in; one line of JSON on standard output: what was used (``meter``) and what came. A
+receiver says ``{"event": "ready"}`` first. Ends with its parent, because standard input is a pipe that only
+the parent holds. Does not know: other clients, rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from array import array
+from pathlib import Path
+from typing import Any
+
+from kafkacore.bench.meter import Meter
+from kafkacore.bench.pacing import Pacer, percentiles
+from kafkacore.bench.peers import consumer_of, producer_of
+from kafkacore.bench.sequence import WARM_UP, Sequences, read_values, warm_up_value
+from kafkacore.bench.task import Task
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaTimeoutError
+
+
+def run(task: Task) -> dict[str, Any]:
+    """Do it; the figures."""
+    return {"produce": _produce, "paced": _paced, "consume": _consume, "receive": _receive}[task.role](task)
+
+
+# ---- Sending -----------------------------------------------------------------------------------------------
+
+
+def _warm_producer(task: Task, producer: Any) -> None:
+    warm = [warm_up_value(task.size)]
+    producer.send_all(task.topic, warm, task.warm_up_records)
+    for topic in task.other_topics:
+        producer.send_all(topic, warm, 1)
+
+
+def _produce(task: Task) -> dict[str, Any]:
+    values = read_values(Path(task.values_file), task.size)
+    producer: Any = producer_of(task.peer, task.settings)
+    _warm_producer(task, producer)
+    if task.arrow:
+        producer.prepare(values)
+    each = task.records // task.goes
+    meter = Meter()
+    for _ in range(task.goes):
+        producer.send_all(task.topic, values, each)
+    figures: dict[str, Any] = meter.stop()
+    producer.close()
+    return figures | {"records": each * task.goes}
+
+
+def _paced(task: Task) -> dict[str, Any]:
+    values = read_values(Path(task.values_file), task.size)
+    producer = producer_of(task.peer, task.settings)
+    _warm_producer(task, producer)
+    pacer = Pacer(task.rate, task.records)
+    meter = Meter()
+    producer.send_paced(task.topic, values, pacer)
+    figures: dict[str, Any] = meter.stop()
+    producer.close()
+    return figures | {
+        "records": task.records,
+        "failed": pacer.failed,
+        "start_ms": pacer.start_ms,
+        "latency_ms": percentiles(pacer.latencies_ms()),
+    }
+
+
+# ---- Reading -----------------------------------------------------------------------------------------------
+
+
+class _Patience:
+    """Gives up when nothing has come for long."""
+
+    def __init__(self, task: Task) -> None:
+        self._limit_ms = task.patience_s * 1000
+        self._topic = task.topic
+        self._last_ms = SYSTEM_CLOCK.monotonic_ms()
+
+    def look(self, count: int) -> None:
+        now_ms = SYSTEM_CLOCK.monotonic_ms()
+        if count:
+            self._last_ms = now_ms
+        elif now_ms - self._last_ms > self._limit_ms:
+            raise KafkaTimeoutError(f"no record of {self._topic} came in {self._limit_ms / 1000:g} s")
+
+
+def _consume(task: Task) -> dict[str, Any]:
+    consumer: Any = consumer_of(task.peer, task.settings, task.poll_records)
+    consumer.assign(task.topic, task.partitions)
+    consumer.read(min(task.warm_up_records, task.records), lambda values: None)
+    consumer.rewind()
+    sequences, patience = Sequences(task.size), _Patience(task)
+    if task.arrow:
+        import numpy as np
+        import pyarrow as pa
+
+        del np, pa  # Imported before the clock starts.
+
+    def take(values: list[bytes]) -> None:
+        patience.look(len(values))
+        sequences.add(values)
+
+    def take_columns(columns: Any) -> int:
+        count = sequences.add_columns(columns) if columns is not None else 0
+        patience.look(count)
+        return count
+
+    meter = Meter()
+    if task.arrow:
+        consumer.read_arrow(task.records, take_columns)
+    else:
+        consumer.read(task.records, take)
+    figures: dict[str, Any] = meter.stop()
+    consumer.close()
+    verdict = sequences.verdict(task.records, _distinct(task))
+    return figures | {"records": task.records, "void": verdict.reason}
+
+
+def _distinct(task: Task) -> int:
+    return Path(task.values_file).stat().st_size // task.size
+
+
+class _Arrivals:
+    """When each record came: the moment at which the call that gave it returned."""
+
+    def __init__(self, task: Task) -> None:
+        self._patience = _Patience(task)
+        self._is_ready = False
+        self.sequences = Sequences(task.size)
+        self.times_ms = array("d")
+
+    def take(self, values: list[bytes]) -> None:
+        now_ms = SYSTEM_CLOCK.monotonic_ms()
+        if not self._is_ready:
+            # The client has been asked once: it knows the topic, and its fetch waits on the broker.
+            self._is_ready = True
+            print(json.dumps({"event": "ready"}), flush=True)  # noqa: T201 - for the runner
+        self._patience.look(len(values))
+        self.sequences.add(values)
+        self.times_ms.extend([now_ms] * len(values))
+
+
+def _receive(task: Task) -> dict[str, Any]:
+    consumer = consumer_of(task.peer, task.settings, task.poll_records)
+    arrivals = _Arrivals(task)
+    consumer.assign(task.topic, task.partitions)
+    meter = Meter()
+    consumer.read(task.records + task.warm_up_records, arrivals.take)
+    figures: dict[str, Any] = meter.stop()
+    consumer.close()
+    numbers = arrivals.sequences.numbers()
+    with Path(task.times_file).open("wb") as file:
+        for number, at_ms in zip(numbers, arrivals.times_ms, strict=True):
+            if number != WARM_UP:
+                array("d", (number, at_ms)).tofile(file)
+    verdict = arrivals.sequences.verdict(task.records, _distinct(task))
+    return figures | {"records": task.records, "void": verdict.reason}
+
+
+# ---- The process -------------------------------------------------------------------------------------------
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of standard input; then nobody wants the result."""
+    os.read(0, 1)
+    os._exit(1)
+
+
+def main() -> int:
+    """Run the task of the command line."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    print(json.dumps(run(Task.from_json(sys.argv[1]))), flush=True)  # noqa: T201 - for the runner
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
