@@ -8,7 +8,9 @@ from kafkacore.record.builder import RecordBatchBuilder
 from kafkacore.record.columns import ColumnBuilder, RecordColumns
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE, Compression
 from kafkacore.record.decoding import decode
+from kafkacore.record.encoding import encode
 from kafkacore.record.header import BatchHeader, assign_offset, read_batch_headers
+from kafkacore.record.source import RecordSource
 
 __all__ = [
     "DEFAULT_MAX_DECOMPRESSED_SIZE",
@@ -19,8 +21,10 @@ __all__ = [
     "RecordBatch",
     "RecordBatchBuilder",
     "RecordColumns",
+    "RecordSource",
     "assign_offset",
     "decode",
+    "encode",
     "read_batch_headers",
     "read_batches",
     "validate_batch",

@@ -12,19 +12,20 @@ from cpython.buffer cimport (
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 from kafkacore.record.layout cimport (
     ATTRIBUTES_AT, BASE_OFFSET_AT, BASE_SEQUENCE_AT, BASE_TIMESTAMP_AT, CONTROL_BIT, CRC_AT, CURRENT_MAGIC,
-    LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_RECORD_OVERHEAD, MAX_TIMESTAMP_AT,
+    LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_TIMESTAMP_AT,
     PARTITION_LEADER_EPOCH_AT, PRODUCER_EPOCH_AT, PRODUCER_ID_AT, RECORD_COUNT_AT, RECORDS_AT,
     TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT,
 )
+from kafkacore.record.column cimport column_row
+from kafkacore.record.source cimport RecordSource
+from kafkacore.record.store cimport record_length, size_of_signed, store_bytes, store_record
 from kafkacore.wire._crc32c cimport crc32c_of
-from kafkacore.wire.primitives cimport (
-    size_of_varint, size_of_varlong, store_int16, store_int32, store_int64, store_varint, store_varlong,
-)
+from kafkacore.wire.blocks cimport block_alloc, block_capacity, block_free, block_realloc
+from kafkacore.wire.primitives cimport store_int16, store_int32, store_int64, store_varint
 
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
 from kafkacore.record.compression import Compression, compress
@@ -36,6 +37,8 @@ cdef enum:
     FIRST_CAPACITY = 4096
     # Of the records before compression; a batch's size on the wire is an int32.
     MAX_SIZE = MAX_INT32 - 65536
+
+cdef object _NO_HEADERS = ()
 
 
 cdef bytes _encode_headers(headers):
@@ -93,14 +96,14 @@ cdef class RecordBatchBuilder:
         if self.codec != 0 and 0.0 < compression_ratio < 1.0:
             self.limit = <Py_ssize_t> min(batch_size / compression_ratio, <double> MAX_SIZE)
         self.capacity = max(min(self.limit, FIRST_CAPACITY), RECORDS_AT)
-        self.data = <uint8_t *> malloc(self.capacity)
+        self.data = <uint8_t *> block_alloc(self.capacity)
         if self.data == NULL:
             raise MemoryError()
         self.size_in_bytes = RECORDS_AT
         self.base_timestamp = self.max_timestamp = -1
 
     def __dealloc__(self):
-        free(self.data)
+        block_free(self.data)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         if not self.is_sealed:
@@ -108,20 +111,29 @@ cdef class RecordBatchBuilder:
         PyBuffer_FillInfo(view, self, self.data, self.size_in_bytes, True, flags)
 
     # ---- Filling -------------------------------------------------------------------------------------------
-    cdef int reserve(self, Py_ssize_t size) except -1 nogil:
+    @cython.cdivision(True)
+    cdef int make_room(self, Py_ssize_t record_size, Py_ssize_t rows_left) except -2 nogil:
+        """0 when a record of this size may be stored, -1 when it does not fit. Grows for `rows_left` more."""
+        cdef Py_ssize_t needed = self.size_in_bytes + record_size
         cdef Py_ssize_t capacity
         cdef void *grown
-        if size <= self.capacity - self.size_in_bytes:
-            return 0
-        capacity = max(2 * self.capacity, self.size_in_bytes + size)
-        if capacity > self.limit >= self.size_in_bytes + size:
-            capacity = self.limit
-        grown = realloc(self.data, capacity)
+        if self.is_closed:
+            with gil:
+                raise IllegalStateError("the batch is sealed")
+        if record_size > MAX_SIZE - RECORDS_AT:
+            with gil:
+                raise MessageSizeTooLargeError("a record of more than 2 GiB")
+        if self.record_count > 0 and needed > self.limit:
+            return -1
+        # They are taken to be like this one. Memory that is not written to costs nothing.
+        capacity = max(2 * self.capacity, needed + record_size * min(rows_left, self.limit // record_size))
+        capacity = max(min(capacity, self.limit), needed)
+        grown = block_realloc(self.data, self.size_in_bytes, capacity)
         if grown == NULL:
             with gil:
                 raise MemoryError()
         self.data = <uint8_t *> grown
-        self.capacity = capacity
+        self.capacity = max(min(<Py_ssize_t> block_capacity(grown), self.limit), needed)
         return 0
 
     cdef int append_bytes(self, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
@@ -130,52 +142,63 @@ cdef class RecordBatchBuilder:
         """As `append`, from memory; a size of -1 is null. The headers are encoded already, without their
         count.
         """
-        cdef int64_t delta
-        cdef Py_ssize_t length
         cdef uint8_t *at
-        if self.is_closed:
-            with gil:
-                raise IllegalStateError("the batch is sealed")
-        if max(key_size, 0) + max(value_size, 0) + headers_size > MAX_SIZE - MAX_RECORD_OVERHEAD - RECORDS_AT:
-            with gil:
-                raise MessageSizeTooLargeError("a record of more than 2 GiB")
-        if self.record_count == 0:
-            delta = 0
-        else:
+        cdef int64_t delta = 0
+        cdef Py_ssize_t length
+        if self.record_count > 0:
             delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self.base_timestamp)
-        length = (
-            1 + size_of_varlong(delta) + size_of_varint(self.record_count)
-            + size_of_varint(<int32_t> key_size) + max(key_size, 0)
-            + size_of_varint(<int32_t> value_size) + max(value_size, 0)
-            + size_of_varint(header_count) + headers_size
-        )
-        if (self.record_count > 0
-                and size_of_varint(<int32_t> length) + length > self.limit - self.size_in_bytes):
-            return -1
-        self.reserve(5 + length)
-        at = store_varint(self.data + self.size_in_bytes, <int32_t> length)
-        at[0] = 0
-        at = store_varlong(at + 1, delta)
-        at = store_varint(at, self.record_count)
-        at = store_varint(at, <int32_t> key_size)
-        if key_size > 0:
-            memcpy(at, key, key_size)
-            at += key_size
-        at = store_varint(at, <int32_t> value_size)
-        if value_size > 0:
-            memcpy(at, value, value_size)
-            at += value_size
-        at = store_varint(at, header_count)
-        if headers_size > 0:
-            memcpy(at, headers, headers_size)
-            at += headers_size
-        self.size_in_bytes = at - self.data
+        length = record_length(delta, self.record_count, key_size, value_size, headers_size, header_count)
+        if length + size_of_signed(length) > self.capacity - self.size_in_bytes:
+            if self.make_room(length + size_of_signed(length), 0) < 0:
+                return -1
+        at = store_record(self.data + self.size_in_bytes, length, delta, self.record_count, key, key_size,
+                          value, value_size, header_count)
+        at = store_bytes(at, headers, headers_size)
+        return self.count_record(at, timestamp_ms)
+
+    cdef inline int count_record(self, const uint8_t *end, int64_t timestamp_ms) noexcept nogil:
+        """The record that was stored up to `end` belongs to the batch now: its place."""
+        self.size_in_bytes = end - self.data
         if self.record_count == 0:
             self.base_timestamp = self.max_timestamp = timestamp_ms
         elif timestamp_ms > self.max_timestamp:
             self.max_timestamp = timestamp_ms
         self.record_count += 1
         return self.record_count - 1
+
+    cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t *indices, Py_ssize_t start,
+                                Py_ssize_t count, int64_t default_timestamp) except -2 nogil:
+        """Append rows of `source`, in order: `indices[start]` and so on, or without indices row `start` and
+        so on. Returns how many did fit; into an empty batch at least one does.
+        """
+        cdef const uint8_t *key = NULL
+        cdef const uint8_t *value = NULL
+        cdef Py_ssize_t key_size, value_size, length, row, done
+        cdef Py_ssize_t headers_size = 0
+        cdef int32_t header_count = 0
+        cdef int64_t timestamp_ms, delta
+        cdef uint8_t *at
+        for done in range(count):
+            row = start + done if indices == NULL else indices[start + done]
+            key_size = column_row(&source.keys, row, &key)
+            value_size = column_row(&source.values, row, &value)
+            timestamp_ms = source.timestamp(row, default_timestamp)
+            if source.headers.starts != NULL:
+                header_count = source.header_count(row)
+                headers_size = source.headers_size(row) if header_count > 0 else 0
+            delta = 0
+            if self.record_count > 0:
+                delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self.base_timestamp)
+            length = record_length(delta, self.record_count, key_size, value_size, headers_size, header_count)
+            if length + size_of_signed(length) > self.capacity - self.size_in_bytes:
+                if self.make_room(length + size_of_signed(length), count - done - 1) < 0:
+                    return done
+            at = store_record(self.data + self.size_in_bytes, length, delta, self.record_count, key, key_size,
+                              value, value_size, header_count)
+            if header_count > 0:
+                at = source.store_headers(at, row)
+            self.count_record(at, timestamp_ms)
+        return count
 
     cpdef int append(self, int64_t timestamp_ms, key, value, headers=()) except -2:
         """Add a record.
@@ -198,24 +221,28 @@ cdef class RecordBatchBuilder:
         IllegalStateError
             The batch is sealed.
         """
+        if (headers is _NO_HEADERS and (value is None or PyBytes_CheckExact(value))
+                and (key is None or PyBytes_CheckExact(key))):
+            return self.append_bytes(timestamp_ms, _data_of(key), _size_of(key), _data_of(value),
+                                     _size_of(value), NULL, 0, 0)
+        return self.append_buffers(timestamp_ms, key, value, headers)
+
+    cdef int append_buffers(self, int64_t timestamp_ms, key, value, headers) except -2:
+        """As `append`, for all kinds of arguments."""
         cdef Py_buffer key_view, value_view
-        cdef bytes encoded = None
-        cdef const uint8_t *header_bytes = NULL
-        cdef Py_ssize_t headers_size = 0
+        cdef bytes encoded = b""
         cdef int32_t header_count = 0
         if headers:
             header_count = <int32_t> len(headers)
             encoded = _encode_headers(headers)
-            header_bytes = <const uint8_t *> PyBytes_AS_STRING(encoded)
-            headers_size = PyBytes_GET_SIZE(encoded)
         _open_view(key, &key_view)
         try:
             _open_view(value, &value_view)
             try:
                 return self.append_bytes(
                     timestamp_ms, <const uint8_t *> key_view.buf, key_view.len,
-                    <const uint8_t *> value_view.buf, value_view.len, header_bytes, headers_size,
-                    header_count,
+                    <const uint8_t *> value_view.buf, value_view.len,
+                    <const uint8_t *> PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded), header_count,
                 )
             finally:
                 _close_view(value, &value_view)
@@ -256,11 +283,14 @@ cdef class RecordBatchBuilder:
             The batch is sealed already, or empty.
         """
         cdef int attributes = self.codec
+        cdef Py_ssize_t capacity
         if self.is_closed:
             raise IllegalStateError("the batch is sealed already")
         if self.record_count == 0:
             raise IllegalStateError("the batch is empty")
         self.is_closed = True
+        capacity = self.capacity
+        self.capacity = 0
         if self.timestamp_type == 1:
             attributes |= TIMESTAMP_TYPE_BIT
         if is_transactional:
@@ -272,6 +302,7 @@ cdef class RecordBatchBuilder:
                 self._compress()
             except BaseException:
                 self.is_closed = False
+                self.capacity = capacity
                 raise
         with nogil:
             self.write_header(self.data, self.size_in_bytes, base_offset, partition_leader_epoch, attributes,
@@ -282,7 +313,7 @@ cdef class RecordBatchBuilder:
     cdef int _compress(self) except -1:
         """Put the compressed records in the place of the plain ones."""
         cdef Py_buffer view
-        cdef void *shrunk
+        cdef void *block
         # Nothing else moves the memory: the batch is closed.
         plain = PyMemoryView_FromMemory(
             <char *> self.data + RECORDS_AT, self.size_in_bytes - RECORDS_AT, PyBUF_READ
@@ -291,15 +322,14 @@ cdef class RecordBatchBuilder:
         plain.release()
         PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE)
         try:
-            if view.len > self.capacity - RECORDS_AT:
-                self.reserve(view.len - self.size_in_bytes + RECORDS_AT)
-            memcpy(self.data + RECORDS_AT, view.buf, view.len)
+            # In a block of its own: a sealed batch may wait long for its broker.
+            block = block_alloc(RECORDS_AT + view.len)
+            if block == NULL:
+                raise MemoryError()
+            memcpy(<uint8_t *> block + RECORDS_AT, view.buf, view.len)
+            block_free(self.data)
+            self.data = <uint8_t *> block
             self.size_in_bytes = RECORDS_AT + view.len
-            # What is left was the plain records'; a sealed batch may wait long for its broker.
-            shrunk = realloc(self.data, self.size_in_bytes)
-            if shrunk != NULL:
-                self.data = <uint8_t *> shrunk
-                self.capacity = self.size_in_bytes
         finally:
             PyBuffer_Release(&view)
         return 0
@@ -311,6 +341,16 @@ cdef class RecordBatchBuilder:
     def is_full(self) -> bool:
         """No further record is expected to fit."""
         return self.full()
+
+
+cdef inline const uint8_t *_data_of(source) noexcept:
+    if source is None:
+        return NULL
+    return <const uint8_t *> PyBytes_AS_STRING(source)
+
+
+cdef inline Py_ssize_t _size_of(source) noexcept:
+    return -1 if source is None else PyBytes_GET_SIZE(source)
 
 
 cdef int _open_view(source, Py_buffer *view) except -1:

@@ -1,0 +1,42 @@
+"""The structures of the Arrow C data and stream interfaces, as their specification declares them."""
+
+from libc.stdint cimport int64_t
+
+cdef extern from "columns_impl.h":
+    ctypedef struct ArrowSchema "struct ArrowSchema":
+        const char *format
+        const char *name
+        int64_t n_children
+        ArrowSchema **children
+        ArrowSchema *dictionary
+        void (*release)(ArrowSchema *schema) noexcept nogil
+
+    ctypedef struct ArrowArray "struct ArrowArray":
+        int64_t length
+        int64_t null_count
+        int64_t offset
+        int64_t n_buffers
+        int64_t n_children
+        const void **buffers
+        ArrowArray **children
+        ArrowArray *dictionary
+        void (*release)(ArrowArray *array) noexcept nogil
+
+cdef extern from *:
+    """
+    #ifndef ARROW_C_STREAM_INTERFACE
+    #define ARROW_C_STREAM_INTERFACE
+    struct ArrowArrayStream {
+        int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+        int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+        const char *(*get_last_error)(struct ArrowArrayStream *);
+        void (*release)(struct ArrowArrayStream *);
+        void *private_data;
+    };
+    #endif
+    """
+    ctypedef struct ArrowArrayStream "struct ArrowArrayStream":
+        int (*get_schema)(ArrowArrayStream *stream, ArrowSchema *out) noexcept nogil
+        int (*get_next)(ArrowArrayStream *stream, ArrowArray *out) noexcept nogil
+        const char *(*get_last_error)(ArrowArrayStream *stream) noexcept nogil
+        void (*release)(ArrowArrayStream *stream) noexcept nogil

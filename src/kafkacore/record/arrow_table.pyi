@@ -1,0 +1,9 @@
+from typing import Self, final
+
+@final
+class ArrowColumn:
+    def __new__(cls) -> Self: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def names(self) -> list[str]: ...

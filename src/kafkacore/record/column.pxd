@@ -1,0 +1,102 @@
+"""A column of bytes in memory that belongs to somebody else, and how a row of it is found without the GIL.
+
+One accessor for all layouts, inlined into the loops: which one it is, a loop learns at its first row. Does
+not know: who owns the memory (``source`` does), what the bytes mean.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+cdef extern from *:
+    """
+    /* What may be read of bytes without the GIL: they never change, and somebody holds them. */
+    #define KC_IS_NONE(object) ((object) == Py_None)
+    #define KC_BYTES_SIZE(object) (((PyVarObject *)(object))->ob_size)
+    #define KC_BYTES_DATA(object) ((const uint8_t *)((PyBytesObject *)(object))->ob_sval)
+    """
+    bint KC_IS_NONE(PyObject *object) noexcept nogil
+    Py_ssize_t KC_BYTES_SIZE(PyObject *object) noexcept nogil
+    const uint8_t *KC_BYTES_DATA(PyObject *object) noexcept nogil
+
+cdef enum:
+    # All rows are null.
+    COLUMN_NULLS
+    # `rows` are PyObject*: bytes or None.
+    COLUMN_OBJECTS
+    # `rows` are Span.
+    COLUMN_SPANS
+    # `rows` are int32 (int64) offsets into `data`, one more than there are rows.
+    COLUMN_OFFSETS_32
+    COLUMN_OFFSETS_64
+    # Row i is the `width` bytes of `data` at i * width.
+    COLUMN_FIXED
+    # `rows` are View, into themselves or one of `buffers`.
+    COLUMN_VIEWS
+
+    VIEW_INLINE_SIZE = 12
+
+cdef struct Span:
+    const uint8_t *data
+    # -1 is null.
+    Py_ssize_t size
+
+# Arrow's binary view: of up to 12 bytes the bytes themselves stand where prefix, buffer and offset are.
+cdef struct View:
+    int32_t size
+    uint8_t prefix[4]
+    int32_t buffer
+    int32_t offset
+
+cdef struct Column:
+    int layout
+    # One bit a row, from bit `first_bit` on, 0 is null; NULL if none is.
+    const uint8_t *validity
+    int64_t first_bit
+    const void *rows
+    const uint8_t *data
+    Py_ssize_t width
+    const void **buffers
+
+
+cdef inline bint bit_is_set(const uint8_t *bits, int64_t at) noexcept nogil:
+    return bits[at >> 3] >> (at & 7) & 1
+
+
+cdef inline Py_ssize_t column_row(const Column *column, Py_ssize_t row, const uint8_t **data) noexcept nogil:
+    """Bytes of a row, -1 for null, and where they lie."""
+    cdef const PyObject *item
+    cdef const Span *span
+    cdef const int32_t *offsets_32
+    cdef const int64_t *offsets_64
+    cdef const View *view
+    if column.validity != NULL and not bit_is_set(column.validity, column.first_bit + row):
+        return -1
+    if column.layout == COLUMN_OFFSETS_32:
+        offsets_32 = (<const int32_t *> column.rows) + row
+        data[0] = column.data + offsets_32[0]
+        return offsets_32[1] - offsets_32[0]
+    if column.layout == COLUMN_OBJECTS:
+        item = (<const PyObject **> column.rows)[row]
+        if KC_IS_NONE(<PyObject *> item):
+            return -1
+        data[0] = KC_BYTES_DATA(<PyObject *> item)
+        return KC_BYTES_SIZE(<PyObject *> item)
+    if column.layout == COLUMN_SPANS:
+        span = (<const Span *> column.rows) + row
+        data[0] = span.data
+        return span.size
+    if column.layout == COLUMN_OFFSETS_64:
+        offsets_64 = (<const int64_t *> column.rows) + row
+        data[0] = column.data + offsets_64[0]
+        return offsets_64[1] - offsets_64[0]
+    if column.layout == COLUMN_VIEWS:
+        view = (<const View *> column.rows) + row
+        if view.size <= VIEW_INLINE_SIZE:
+            data[0] = (<const uint8_t *> view) + 4
+        else:
+            data[0] = (<const uint8_t *> column.buffers[view.buffer]) + view.offset
+        return view.size
+    if column.layout == COLUMN_FIXED:
+        data[0] = column.data + row * column.width
+        return column.width
+    return -1
