@@ -1,19 +1,28 @@
 """ConsumerRecord: one record for the user, made when it is read."""
 
 import copy
+import gc
 import pickle
+import weakref
 
 import kafka.consumer.fetcher
 import pytest
 from model.fetch_log import batch, simple_batch
 
-from kafkacore.consumer._record import ConsumerRecord, RecordReader
-from kafkacore.record import read_batches
+from kafkacore.consumer._memory import FetchMemory, PinLedger
+from kafkacore.consumer._reader import RecordReader
+from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.errors import IllegalStateError
 
 
-def read(data, limit=100, from_offset=0):
+def reader_of(data, from_offset=0, memory=None, **options):
+    memory = FetchMemory(PinLedger()) if memory is None else memory
+    return RecordReader(data, "t", 0, from_offset, memory, lambda batch: True, **options)
+
+
+def read(data, limit=100, from_offset=0, memory=None):
     out = []
-    RecordReader(next(iter(read_batches(data))), "t", 0).read(out, limit, from_offset)
+    reader_of(data, from_offset, memory).read(out, limit)
     return out
 
 
@@ -73,17 +82,180 @@ def test_record_is_not_equal_to_others():
         hash(first)
 
 
-def test_same_object_is_given_each_time():
-    (record,) = read(batch([(0, b"k", b"v", [("h", b"x")])]))
-    assert record.value is record.value
-    assert record.headers is record.headers
+def test_headers_are_one_list_and_values_are_equal_each_time():
+    (record,) = read(batch([(0, b"k", b"value", [("h", b"x")])]))
+    assert record.value == record.value == b"value"
+    record.headers.append(("n", None))
+    assert record.headers == [("h", b"x"), ("n", None)]
+
+
+def test_collector_walks_records_only_when_they_hold_more_than_bytes():
+    first, second = read(simple_batch(0, 2))
+    assert first.value == b"v0"
+    assert not gc.is_tracked(first)
+    assert second.headers == []
+    assert gc.is_tracked(second)
+    assert gc.is_tracked(first.detach())
+
+
+def test_record_in_a_cycle_with_its_own_value_is_collected():
+    class Value:
+        pass
+
+    out = []
+    reader_of(simple_batch(0, 1), value_deserializer=lambda topic, headers, data: Value()).read(out, 1)
+    (record,) = out
+    record.value.record = record
+    gone = weakref.ref(record.value)
+    out.clear()
+    del record
+    gc.collect()
+    assert gone() is None
+
+
+def test_record_made_without_arguments_has_nothing_and_breaks_nothing():
+    record = ConsumerRecord.__new__(ConsumerRecord)
+    assert (record.key, record.value, record.headers, record.topic) == (None, None, [], None)
+    assert record.serialized_value_size is None
+    assert record.detach() is record
+
+
+def test_record_made_again_is_another_record():
+    (record,) = read(simple_batch(0, 1))
+    record.__init__("other", 1, 2, 3, 4, 0, None, b"new")
+    assert (record.topic, record.offset, record.value) == ("other", 3, b"new")
+
+
+def test_deserialized_record_holds_no_buffer():
+    buffer, out = bytearray(simple_batch(0, 3)), []
+    reader = reader_of(buffer, value_deserializer=lambda topic, headers, data: data.decode())
+    reader.read(out, 3)
+    reader.drain()
+    del reader
+    buffer.clear()
+    assert [(record.key, record.value, record.serialized_value_size) for record in out] == [
+        (b"k0", "v0", 2), (b"k1", "v1", 2), (b"k2", "v2", 2)
+    ]  # fmt: skip
+
+
+def test_deserializer_that_polls_is_refused():
+    def poll(topic, headers, data):
+        reader.read([], 1)
+
+    reader = reader_of(simple_batch(0, 3), value_deserializer=poll)
+    with pytest.raises(IllegalStateError, match="deserializer"):
+        reader.read([], 3)
+
+
+# ---- How long records hold a response ----------------------------------------------------------------------
+
+
+class Response:
+    """Records of a response of 1,000 of them, 100 KB, a hundred handed out by each poll."""
+
+    def __init__(self):
+        self.ledger = PinLedger()
+        self.memory = FetchMemory(self.ledger)
+        self.buffer = bytearray(batch([(offset, None, b"%0100d" % offset) for offset in range(1000)]))
+        self.memory.add_part(len(self.buffer))
+        self.reader = reader_of(self.buffer, memory=self.memory)
+
+    def poll(self):
+        self.ledger.begin_poll()
+        out = []
+        if self.reader is not None:
+            self.reader.read(out, 100)
+        return out
+
+    def drop_buffer(self):
+        """What the fetch buffer does when all is handed out."""
+        self.memory.part_is_done()
+        self.reader.drain()
+        self.reader = None
+
+    @property
+    def is_pinned(self):
+        try:
+            self.buffer.append(0)
+        except BufferError:
+            return True
+        return False
+
+
+def test_few_records_that_are_kept_stop_holding_the_response():
+    response = Response()
+    kept = [response.poll()[7] for _ in range(10)]
+    response.drop_buffer()
+    assert response.is_pinned
+    response.poll()
+    response.poll()
+    assert not response.is_pinned
+    assert [record.value for record in kept] == [b"%0100d" % (100 * poll + 7) for poll in range(10)]
+    assert [record.topic for record in kept] == ["t"] * 10
+    assert len(response.ledger) == 0
+
+
+def test_records_are_left_alone_while_the_rest_of_their_response_waits():
+    response = Response()
+    record = response.poll()[0]
+    for _ in range(5):
+        response.poll()
+    assert not gc.is_tracked(record)
+
+
+def test_what_the_last_poll_gave_is_left_alone():
+    response = Response()
+    records = response.poll()
+    response.drop_buffer()
+    response.poll()
+    assert response.is_pinned
+    assert not gc.is_tracked(records[0])
+    response.poll()
+    assert not response.is_pinned
+    assert records[99].value == b"%099d9" % 9
+
+
+def test_many_records_that_are_kept_go_on_holding_the_response():
+    response = Response()
+    kept = [record for _ in range(10) for record in response.poll()[:50]]
+    response.drop_buffer()
+    for _ in range(100):
+        response.poll()
+    assert response.is_pinned
+    del kept[100:]
+    for _ in range(100):
+        response.poll()
+    assert not response.is_pinned
+    assert kept[99].value == b"%0100d" % 149
+
+
+def test_records_of_a_small_response_hold_a_read_buffer_and_are_detached():
+    ledger = PinLedger()
+    buffer = bytearray(simple_batch(0, 3))
+    memory = FetchMemory(ledger)
+    kept = read(buffer, memory=memory)
+    for _ in range(3):
+        ledger.begin_poll()
+    buffer.clear()
+    assert [record.value for record in kept] == [b"v0", b"v1", b"v2"]
+
+
+def test_ledger_forgets_responses_of_which_nothing_is_left():
+    response = Response()
+    for _ in range(10):
+        response.poll()
+    response.drop_buffer()
+    assert not response.memory.is_pinned
+    assert not response.is_pinned
+    assert len(response.ledger) == 0
 
 
 def test_reader_hands_out_a_few_at_a_time():
-    reader = RecordReader(next(iter(read_batches(simple_batch(10, 5)))), "t", 0)
+    reader = reader_of(simple_batch(10, 5) + simple_batch(15, 2), 11)
     out = []
-    assert not reader.read(out, 2, 11)
+    reader.read(out, 2)
     assert [record.offset for record in out] == [11, 12]
-    assert reader.read(out, 100, 11)
-    assert [record.offset for record in out] == [11, 12, 13, 14]
-    assert reader.pending_offset is None
+    assert (reader.next_offset, reader.is_consumed) == (13, False)
+    reader.read(out, 100)
+    assert [record.offset for record in out] == [11, 12, 13, 14, 15, 16]
+    assert (reader.next_offset, reader.is_consumed) == (17, True)

@@ -1,34 +1,27 @@
 """ConsumerRecord for Cython callers."""
 
-from kafkacore.record.batch cimport Record
+from kafkacore.consumer._memory cimport RecordOrigin
+from kafkacore.record.parse cimport RecordFields
+
+
+cdef class OwnFields:
+    cdef object key
+    cdef object value
+    cdef object headers
+    cdef object key_size
+    cdef object value_size
+    cdef object header_size
 
 
 cdef class ConsumerRecord:
-    cdef readonly object topic
-    cdef readonly int partition
-    cdef readonly int leader_epoch
-    cdef readonly int timestamp_type
+    cdef RecordOrigin origin
+    # What has been made: everything, or headers alone while `origin` has the bytes.
+    cdef OwnFields own
     cdef readonly long long offset
     cdef readonly long long timestamp
-    # The lazy record while anything of it is unread.
-    cdef Record _record
-    cdef object _key
-    cdef object _value
-    cdef object _headers
-    cdef object _key_size
-    cdef object _value_size
-    cdef object _header_size
+    cdef RecordFields fields
+    cdef Py_ssize_t index
 
 
-cdef class RecordReader:
-    cdef object _records
-    cdef Record _pending
-    cdef object _topic
-    cdef object _key_deserializer
-    cdef object _value_deserializer
-    cdef int _partition
-    cdef int _leader_epoch
-    cdef int _timestamp_type
-    cdef readonly bint failed_in_deserializer
-
-    cdef ConsumerRecord _make(self, Record record)
+cdef ConsumerRecord new_record(RecordOrigin origin)
+cdef int own_fields(ConsumerRecord record, object key, object value, list headers) except -1

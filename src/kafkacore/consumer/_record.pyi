@@ -1,18 +1,12 @@
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, final
-
-_Deserialize = Callable[[str, list[tuple[str, bytes | None]], bytes | None], Any]
 
 @final
 class ConsumerRecord:
     _fields: ClassVar[tuple[str, ...]]
     __match_args__: ClassVar[tuple[str, ...]]
-    topic: str
-    partition: int
-    leader_epoch: int
     offset: int
     timestamp: int
-    timestamp_type: int
     def __init__(
         self,
         topic: str,
@@ -29,6 +23,14 @@ class ConsumerRecord:
         serialized_value_size: int | None = None,
         serialized_header_size: int | None = None,
     ) -> None: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def timestamp_type(self) -> int: ...
     @property
     def key(self) -> Any: ...
     @property
@@ -52,16 +54,4 @@ class ConsumerRecord:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
-class RecordReader:
-    failed_in_deserializer: bool
-    def __init__(
-        self,
-        batch: Any,
-        topic: str,
-        partition: int,
-        key_deserializer: _Deserialize | None = None,
-        value_deserializer: _Deserialize | None = None,
-    ) -> None: ...
-    def read(self, out: list[ConsumerRecord], limit: int, from_offset: int) -> bool: ...
-    @property
-    def pending_offset(self) -> int | None: ...
+class OwnFields: ...

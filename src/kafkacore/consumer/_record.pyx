@@ -1,24 +1,37 @@
 # cython: auto_pickle=False, autotestdict=False
-"""One record for the user, made when it is read. A batch's lazy records in, ``ConsumerRecord`` objects out.
+"""One record for the user: its place in a fetched batch in, key, value and headers out when they are read.
 
-Key, value and headers stay bytes of the fetch response until they are asked for; with a deserializer they
-are made at once, so that its error comes out of ``poll``. Does not know: batches' format, positions, the
-network.
+A record holds the memory it lies in until :meth:`ConsumerRecord.detach`, or until a later poll finds that
+few of its response's records are left (``_memory``) and detaches them. Does not know: batches' format,
+positions, the network.
 """
 
 cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int32_t, uint8_t
+from libc.string cimport memset
 
-from kafkacore.record.batch cimport Record
+from kafkacore.consumer._memory cimport RecordOrigin
+from kafkacore.record.parse cimport read_header
+
+cdef extern from "Python.h":
+    void PyObject_GC_Track(object)
+    bint PyObject_GC_IsTracked(object)
+    object _PyObject_GC_New(PyTypeObject *type)
+    ctypedef struct TypeSlots "PyTypeObject":
+        void *tp_alloc
+        Py_ssize_t tp_basicsize
 
 _FIELDS = (
     "topic", "partition", "leader_epoch", "offset", "timestamp", "timestamp_type", "key", "value", "headers",
     "checksum", "serialized_key_size", "serialized_value_size", "serialized_header_size",
 )
-# A value that no record has.
-cdef object _UNREAD = object()
 
 
 @cython.final
+@cython.no_gc_clear
 cdef class ConsumerRecord:
     """A record as kafka-python names it; compares, unpacks and pickles like its named tuple.
 
@@ -33,7 +46,7 @@ cdef class ConsumerRecord:
     timestamp_type
         0 for the producer's clock, 1 for the broker's.
     key, value
-        As the deserializer made them; ``bytes`` or ``None`` without one.
+        As the deserializer made them; ``bytes`` or ``None`` without one, made anew by each reading.
     headers
         List of ``(str, bytes or None)``.
     checksum
@@ -50,38 +63,64 @@ cdef class ConsumerRecord:
         int timestamp_type, key, value, headers=(), checksum=None, serialized_key_size=None,
         serialized_value_size=None, serialized_header_size=None,
     ):
-        self.topic = topic
-        self.partition = partition
-        self.leader_epoch = leader_epoch
+        cdef RecordOrigin origin = RecordOrigin.__new__(RecordOrigin)
+        cdef OwnFields own = OwnFields.__new__(OwnFields)
+        origin.topic = topic
+        origin.partition = partition
+        origin.leader_epoch = leader_epoch
+        origin.timestamp_type = timestamp_type
+        own.key = key
+        own.value = value
+        own.headers = list(headers)
+        own.key_size = _size_of(key) if serialized_key_size is None else serialized_key_size
+        own.value_size = _size_of(value) if serialized_value_size is None else serialized_value_size
+        own.header_size = (
+            _header_size(own.headers) if serialized_header_size is None else serialized_header_size
+        )
         self.offset = offset
         self.timestamp = timestamp
-        self.timestamp_type = timestamp_type
-        self._key = key
-        self._value = value
-        self._headers = list(headers)
-        self._key_size = _size_of(key) if serialized_key_size is None else serialized_key_size
-        self._value_size = _size_of(value) if serialized_value_size is None else serialized_value_size
-        self._header_size = (
-            _header_size(self._headers) if serialized_header_size is None else serialized_header_size
-        )
+        _let_go(self)
+        self.origin = origin
+        _set_own(self, own)
+
+    def __dealloc__(self):
+        _let_go(self)
+
+    @property
+    def topic(self):
+        return _origin_of(self).topic
+
+    @property
+    def partition(self):
+        return _origin_of(self).partition
+
+    @property
+    def leader_epoch(self):
+        return _origin_of(self).leader_epoch
+
+    @property
+    def timestamp_type(self):
+        return _origin_of(self).timestamp_type
 
     @property
     def key(self):
-        if self._key is _UNREAD:
-            self._key = self._record.key
-        return self._key
+        if _has_bytes(self):
+            return _bytes_of(self.fields.key, self.fields.key_size)
+        return None if self.own is None else self.own.key
 
     @property
     def value(self):
-        if self._value is _UNREAD:
-            self._value = self._record.value
-        return self._value
+        if _has_bytes(self):
+            return _bytes_of(self.fields.value, self.fields.value_size)
+        return None if self.own is None else self.own.value
 
     @property
     def headers(self):
-        if self._headers is _UNREAD:
-            self._headers = self._record.headers
-        return self._headers
+        if self.own is None:
+            own = OwnFields.__new__(OwnFields)
+            (<OwnFields> own).headers = _headers_of(self)
+            _set_own(self, own)
+        return self.own.headers
 
     @property
     def checksum(self):
@@ -89,30 +128,32 @@ cdef class ConsumerRecord:
 
     @property
     def serialized_key_size(self):
-        if self._key_size is None:
-            self._key_size = self._record.fields.key_size
-        return self._key_size
+        if _has_bytes(self):
+            return self.fields.key_size
+        return None if self.own is None else self.own.key_size
 
     @property
     def serialized_value_size(self):
-        if self._value_size is None:
-            self._value_size = self._record.fields.value_size
-        return self._value_size
+        if _has_bytes(self):
+            return self.fields.value_size
+        return None if self.own is None else self.own.value_size
 
     @property
     def serialized_header_size(self):
-        if self._header_size is None:
-            self._header_size = _header_size(self.headers)
-        return self._header_size
+        if _has_bytes(self):
+            return _header_size(_headers_of(self))
+        return None if self.own is None else self.own.header_size
 
     def detach(self):
-        """Let go of the fetch response: read every field now, so that a small record does not pin a large
-        buffer.
+        """Let go of the fetch response: copy key, value and headers out, so that a small record does not pin
+        a large buffer.
+
+        Returns
+        -------
+        ConsumerRecord
+            The record itself.
         """
-        if self._record is not None:
-            for name in _FIELDS:
-                getattr(self, name)
-            self._record = None
+        _detach(self)
         return self
 
     def _asdict(self):
@@ -142,6 +183,115 @@ cdef class ConsumerRecord:
         return ConsumerRecord, tuple(self)
 
 
+# ---- Making records and letting go of them -----------------------------------------------------------------
+cdef object _allocate(PyTypeObject *kind, Py_ssize_t count):
+    """A record that the garbage collector does not walk: with nothing but bytes it can be in no cycle."""
+    record = _PyObject_GC_New(kind)
+    memset(
+        <char *> <PyObject *> record + sizeof(PyObject), 0,
+        (<TypeSlots *> kind).tp_basicsize - sizeof(PyObject),
+    )
+    return record
+
+
+(<TypeSlots *> ConsumerRecord).tp_alloc = <void *> _allocate
+
+
+cdef ConsumerRecord new_record(RecordOrigin origin):
+    """A record of ``origin``, which has room for it; the caller fills in fields, offset and timestamp."""
+    cdef ConsumerRecord record = ConsumerRecord.__new__(ConsumerRecord)
+    record.origin = origin
+    record.index = origin.count
+    origin.records[origin.count] = <PyObject *> record
+    origin.count += 1
+    origin.live += 1
+    return record
+
+
+cdef int own_fields(ConsumerRecord record, object key, object value, list headers) except -1:
+    """Give ``record`` what deserializers made of it; it needs its bytes no more."""
+    cdef OwnFields own = OwnFields.__new__(OwnFields)
+    own.key = key
+    own.value = value
+    own.headers = headers
+    own.key_size = record.fields.key_size
+    own.value_size = record.fields.value_size
+    own.header_size = _header_size(headers)
+    _replace_bytes(record, own)
+    return 0
+
+
+cdef int _detach(ConsumerRecord record) except -1:
+    cdef OwnFields own
+    if not _has_bytes(record):
+        return 0
+    own = OwnFields.__new__(OwnFields)
+    own.headers = record.headers
+    own.key = _bytes_of(record.fields.key, record.fields.key_size)
+    own.value = _bytes_of(record.fields.value, record.fields.value_size)
+    own.key_size = record.fields.key_size
+    own.value_size = record.fields.value_size
+    own.header_size = _header_size(own.headers)
+    _replace_bytes(record, own)
+    return 0
+
+
+cdef int _replace_bytes(ConsumerRecord record, OwnFields own) except -1:
+    cdef RecordOrigin bare = record.origin.without_bytes()
+    _let_go(record)
+    _set_own(record, own)
+    record.origin = bare
+    return 0
+
+
+cdef void _set_own(ConsumerRecord record, OwnFields own) noexcept:
+    record.own = own
+    # From here on a user could make a cycle: of a list of headers, of a value that a deserializer made.
+    if not PyObject_GC_IsTracked(record):
+        PyObject_GC_Track(record)
+
+
+cdef inline void _let_go(ConsumerRecord record) noexcept:
+    cdef RecordOrigin origin = record.origin
+    if origin is not None and origin.records != NULL and origin.records[record.index] == <PyObject *> record:
+        origin.records[record.index] = NULL
+        origin.live -= 1
+
+
+cdef inline bint _has_bytes(ConsumerRecord record) noexcept:
+    return record.origin is not None and record.origin.batch is not None
+
+
+cdef RecordOrigin _NOWHERE = RecordOrigin.__new__(RecordOrigin)
+
+
+cdef inline RecordOrigin _origin_of(ConsumerRecord record):
+    return _NOWHERE if record.origin is None else record.origin
+
+
+cdef inline object _bytes_of(const uint8_t *data, int32_t size):
+    if size < 0:
+        return None
+    return PyBytes_FromStringAndSize(<const char *> data, size)
+
+
+cdef list _headers_of(ConsumerRecord record):
+    cdef const uint8_t *pos = record.fields.headers
+    # Keeps the bytes while objects are made: that may run a garbage collection, and it anything.
+    cdef RecordOrigin origin = record.origin
+    cdef const uint8_t *key = NULL
+    cdef const uint8_t *value = NULL
+    cdef int32_t key_size = 0, value_size = 0
+    cdef list headers = []
+    for _ in range(record.fields.header_count):
+        # The whole record was checked, so its headers end within it.
+        if read_header(&pos, origin.batch.records_end, &key, &key_size, &value, &value_size) < 0:
+            raise AssertionError("headers changed since the record was checked")
+        name = PyUnicode_DecodeUTF8(<const char *> key, key_size, "replace")
+        headers.append((name, _bytes_of(value, value_size)))
+    return headers
+
+
 cdef object _size_of(object data):
     if data is None:
         return -1
@@ -158,71 +308,5 @@ cdef object _header_size(object headers):
 
 
 @cython.final
-cdef class RecordReader:
-    """Hands out the records of one batch a few at a time.
-
-    Parameters
-    ----------
-    batch
-        A ``record.RecordBatch``; its records are asked for one by one.
-    topic, partition
-        What the records will say of themselves.
-    key_deserializer, value_deserializer
-        Functions ``(topic, headers, bytes or None) -> object``, or ``None`` for bytes.
-    """
-
-    def __init__(self, batch, topic, int partition, key_deserializer=None, value_deserializer=None):
-        self._records = iter(batch)
-        self._topic = topic
-        self._partition = partition
-        self._leader_epoch = batch.partition_leader_epoch
-        self._timestamp_type = batch.timestamp_type
-        self._key_deserializer = key_deserializer
-        self._value_deserializer = value_deserializer
-        self.failed_in_deserializer = False
-
-    def read(self, list out, Py_ssize_t limit, long long from_offset):
-        """Append up to ``limit`` records at or after ``from_offset`` to ``out``. Whether the batch is
-        exhausted.
-
-        Whatever is raised, ``out`` holds the records before it. A record that a deserializer refused is
-        tried again by the next call.
-        """
-        cdef Py_ssize_t count = 0
-        while count < limit:
-            if self._pending is None:
-                self.failed_in_deserializer = False
-                self._pending = next(self._records, None)
-                if self._pending is None:
-                    return True
-            if self._pending.offset >= from_offset:
-                out.append(self._make(self._pending))
-                count += 1
-            self._pending = None
-        return False
-
-    cdef ConsumerRecord _make(self, Record record):
-        cdef ConsumerRecord made = ConsumerRecord.__new__(ConsumerRecord)
-        made.topic = self._topic
-        made.partition = self._partition
-        made.leader_epoch = self._leader_epoch
-        made.timestamp_type = self._timestamp_type
-        made.offset = record.offset
-        made.timestamp = record.timestamp
-        made._record = record
-        made._key = made._value = made._headers = _UNREAD
-        if self._key_deserializer is None and self._value_deserializer is None:
-            return made
-        self.failed_in_deserializer = True
-        made._headers = record.headers
-        if self._key_deserializer is not None:
-            made._key = self._key_deserializer(self._topic, made._headers, record.key)
-        if self._value_deserializer is not None:
-            made._value = self._value_deserializer(self._topic, made._headers, record.value)
-        self.failed_in_deserializer = False
-        return made
-
-    @property
-    def pending_offset(self):
-        """Offset of the record that was read from the batch and not handed out; ``None`` without one."""
-        return None if self._pending is None else self._pending.offset
+cdef class OwnFields:
+    """What a record has as Python objects."""

@@ -144,7 +144,7 @@ class ConsumerEngine:
         What interrupts it (Ctrl-C, an error while the next fetch is sent) takes no records with it: positions
         go back to where they were.
         """
-        self.fetcher.keep_moved()
+        self.fetcher.begin_poll()
         try:
             return self._turn_until(timer, collect, is_enough, end_offsets)
         except BaseException:

@@ -55,7 +55,12 @@ class FetchBuffer:
 
     def retain(self, partitions: set[TopicPartition]) -> None:
         """Drop what belongs to partitions that are not in ``partitions``."""
-        self._queue = deque(completed for completed in self._queue if completed.partition in partitions)
+        queue, self._queue = self._queue, deque()
+        for completed in queue:
+            if completed.partition in partitions:
+                self._queue.append(completed)
+            else:
+                completed.drain()
 
     def collect(
         self,
@@ -123,6 +128,7 @@ class FetchBuffer:
                 # an error has no records that could be lost with it.
                 if not moved and not completed.size_in_bytes:
                     self._queue.remove(completed)
+                    completed.drain()
                 raise
             completed.initialized = True
         partition = completed.partition
@@ -162,4 +168,4 @@ class FetchBuffer:
         )
 
     def clear(self) -> None:
-        self._queue.clear()
+        self.retain(set())

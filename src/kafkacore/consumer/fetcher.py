@@ -14,6 +14,7 @@ from uuid import UUID
 
 from kafkacore.client import ClientResponse, Metadata
 from kafkacore.clock import Clock
+from kafkacore.consumer._memory import FetchMemory, PinLedger
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.completed_fetch import CompletedFetch, ReadOptions
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
@@ -99,6 +100,7 @@ class Fetcher:
         self._sessions: dict[int, FetchSessionHandler] = {}
         self._pending_nodes: set[int] = set()
         self._buffer = FetchBuffer(subscriptions, self._initialize)
+        self._pins = PinLedger()
         self._closed = False
         self.metrics = FetchMetrics()
 
@@ -222,6 +224,7 @@ class Fetcher:
                 self._metadata.request_update()
             return
         hints: dict[TopicPartition, tuple[int, int]] = {}
+        memory = FetchMemory(self._pins)
         for topic in message.responses:
             name = topic.topic if version < FIRST_VERSION_BY_ID else session.topic_name(topic.topic_id)
             for partition in topic.partitions:
@@ -229,7 +232,7 @@ class Fetcher:
                 asked = data.session_partitions.get(tp)
                 assert asked is not None, "the session has checked the partitions"
                 self._buffer.add(
-                    CompletedFetch(tp, partition, asked.fetch_offset, version, self._config.read)
+                    CompletedFetch(tp, partition, asked.fetch_offset, version, self._config.read, memory)
                 )
                 if _names_leader(partition):
                     leader = partition.current_leader
@@ -308,9 +311,12 @@ class Fetcher:
         self._subscriptions.request_offset_reset(tp)
 
     # ---- Handing out -------------------------------------------------------------------------------------
-    def keep_moved(self) -> None:
-        """The positions stay where the last collect moved them."""
+    def begin_poll(self) -> None:
+        """The positions stay where the last collect moved them, and few records of long ago pin no large
+        response.
+        """
         self._buffer.keep_moved()
+        self._pins.begin_poll()
 
     def rewind(self) -> None:
         """Undo the last collect's moves: its records have not reached the user."""

@@ -1,0 +1,36 @@
+"""RecordReader for Cython callers."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from kafkacore.consumer._memory cimport FetchMemory
+from kafkacore.consumer._record cimport ConsumerRecord
+from kafkacore.record.batch cimport RecordBatch
+
+
+cdef class RecordReader:
+    # The rest of the batches, for whoever takes whole ones.
+    cdef readonly object batches
+    cdef public int64_t next_offset
+    cdef public int last_epoch
+    cdef readonly bint is_consumed
+    cdef readonly bint failed_in_deserializer
+    cdef RecordBatch batch
+    cdef object _data
+    cdef object _topic
+    cdef int _partition
+    cdef FetchMemory _memory
+    cdef object _is_for_user
+    cdef object _key_deserializer
+    cdef object _value_deserializer
+    cdef bint _has_deserializer
+    cdef bint _read_committed
+    cdef bint _is_reading
+    # Of the batch, once it is open.
+    cdef bint _is_open
+    cdef const uint8_t *_pos
+    cdef Py_ssize_t _index
+
+    cpdef RecordBatch current_batch(self)
+    cpdef finish_batch(self)
+    cdef Py_ssize_t _read_batch(self, list out, Py_ssize_t limit) except -1
+    cdef int _deserialize(self, ConsumerRecord record) except -1

@@ -1,0 +1,35 @@
+from collections.abc import Callable, Iterator
+from typing import Any, final
+
+from kafkacore.consumer._memory import FetchMemory
+from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.record import RecordBatch
+
+_Deserialize = Callable[[str, list[tuple[str, bytes | None]], bytes | None], Any]
+
+@final
+class RecordReader:
+    batches: Iterator[RecordBatch]
+    next_offset: int
+    last_epoch: int
+    is_consumed: bool
+    failed_in_deserializer: bool
+    def __init__(
+        self,
+        records: memoryview | bytes | None,
+        topic: str,
+        partition: int,
+        fetch_offset: int,
+        memory: FetchMemory,
+        is_for_user: Callable[[RecordBatch], bool],
+        *,
+        check_crcs: bool = True,
+        read_committed: bool = False,
+        key_deserializer: _Deserialize | None = None,
+        value_deserializer: _Deserialize | None = None,
+    ) -> None: ...
+    def drain(self) -> None: ...
+    def current_batch(self) -> RecordBatch | None: ...
+    def finish_batch(self) -> None: ...
+    def read(self, out: list[ConsumerRecord], limit: int) -> None: ...
+    def whole_batches(self) -> tuple[int, int]: ...

@@ -1,0 +1,232 @@
+# cython: auto_pickle=False, autotestdict=False
+"""One partition's part of a fetch response: its bytes in, ``ConsumerRecord`` objects out, a few at a time.
+
+Key, value and headers stay bytes of the response until they are asked for; with a deserializer they are made
+at once, so that its error comes out of ``poll``. Knows at each moment the offset to go on from. Does not
+know: positions, the network, which transactions were aborted.
+"""
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kafkacore.consumer._memory cimport FetchMemory, RecordOrigin, new_origin
+from kafkacore.consumer._record cimport ConsumerRecord, new_record, own_fields
+from kafkacore.record.batch cimport RecordBatch
+from kafkacore.record.layout cimport (
+    BASE_OFFSET_AT, CONTROL_BIT, CURRENT_MAGIC, LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT,
+    RECORD_COUNT_AT, RECORDS_AT,
+)
+from kafkacore.record.parse cimport PARSE_OK, RECORDS_LEFT, RecordFields, parse_record
+from kafkacore.wire.primitives cimport load_int32, load_int64
+
+from kafkacore.errors import IllegalStateError
+from kafkacore.record import read_batches
+
+# So that an offset and a delta never overflow.
+cdef int64_t MAX_OFFSET = 0x7FFFFFFFFFFFFFFF - 0x100000000
+
+
+@cython.final
+cdef class RecordReader:
+    """Records of one partition from ``fetch_offset`` on.
+
+    Parameters
+    ----------
+    records
+        Batches one behind the other, or ``None``.
+    topic, partition
+        What the records will say of themselves.
+    fetch_offset
+        The offset that was asked for; a batch may begin before it.
+    memory
+        The response's, for the rule how long records hold it.
+    is_for_user
+        Asked about control batches, and with ``read_committed`` about those of a producer id.
+    check_crcs
+        Whether to compute the CRC of each batch.
+    read_committed
+        See ``is_for_user``.
+    key_deserializer, value_deserializer
+        Functions ``(topic, headers, bytes or None) -> object``, or ``None`` for bytes.
+    """
+
+    def __init__(self, records, topic, int partition, int64_t fetch_offset, FetchMemory memory not None,
+                 is_for_user, *, bint check_crcs=True, bint read_committed=False, key_deserializer=None,
+                 value_deserializer=None):
+        self._data = records
+        self.batches = iter(()) if records is None else read_batches(records, check_crcs=check_crcs)
+        self.is_consumed = False
+        self.next_offset = fetch_offset
+        self.last_epoch = -1
+        self._topic = topic
+        self._partition = partition
+        self._memory = memory
+        self._is_for_user = is_for_user
+        self._read_committed = read_committed
+        self._key_deserializer = key_deserializer
+        self._value_deserializer = value_deserializer
+        self._has_deserializer = not (key_deserializer is None and value_deserializer is None)
+
+    def drain(self):
+        """Nothing more is wanted; let the memory go."""
+        self.is_consumed = True
+        self.batches = iter(())
+        self._data = self.batch = None
+
+    # ---- Batches -------------------------------------------------------------------------------------------
+    cpdef RecordBatch current_batch(self):
+        """The batch to read from, going on to the next that has something for the user; ``None`` at the end.
+
+        Raises
+        ------
+        CorruptRecordError
+            If the next batch breaks the format; again by every call.
+        """
+        cdef RecordBatch batch
+        cdef int64_t next_offset
+        while self.batch is None:
+            batch = next(self.batches, None)
+            if batch is None:
+                self.drain()
+                return None
+            self.last_epoch = batch.partition_leader_epoch
+            next_offset = batch.base_offset + batch.last_offset_delta + 1
+            if next_offset <= self.next_offset:
+                continue
+            if batch.attributes & CONTROL_BIT or (self._read_committed and batch.producer_id >= 0):
+                if not self._is_for_user(batch):
+                    self.next_offset = next_offset
+                    continue
+            self._is_open = False
+            self.batch = batch
+        return self.batch
+
+    cpdef finish_batch(self):
+        """All of the batch has been taken."""
+        cdef RecordBatch batch = self.batch
+        # The last offset of a batch outlives compaction of its last record, so no gap is fetched twice.
+        self.next_offset = max(self.next_offset, <int64_t> (batch.base_offset + batch.last_offset_delta + 1))
+        self.batch = None
+
+    # ---- Records -------------------------------------------------------------------------------------------
+    def read(self, list out, Py_ssize_t limit):
+        """Append up to ``limit`` records to ``out``; fewer only at the end.
+
+        Whatever is raised, ``out`` holds the records before it, and :attr:`next_offset` is behind them. A
+        record that a deserializer refused is tried again by the next call.
+        """
+        cdef Py_ssize_t left = limit
+        if self._is_reading:
+            raise IllegalStateError("a deserializer polls the consumer that has called it")
+        self._is_reading = True
+        self.failed_in_deserializer = False
+        try:
+            while left > 0 and self.current_batch() is not None:
+                left -= self._read_batch(out, left)
+        finally:
+            self._is_reading = False
+
+    cdef Py_ssize_t _read_batch(self, list out, Py_ssize_t limit) except -1:
+        cdef RecordBatch batch = self.batch
+        cdef RecordOrigin origin = None
+        cdef ConsumerRecord record
+        cdef RecordFields fields
+        cdef const uint8_t *pos
+        cdef int64_t offset
+        cdef Py_ssize_t count = 0
+        cdef int error
+        if not self._is_open:
+            batch.open()
+            self._pos = batch.records_at
+            self._index = 0
+            self._is_open = True
+        while self._index < batch.record_count:
+            if count == limit:
+                return count
+            pos = self._pos
+            error = parse_record(&pos, batch.records_end, batch.last_offset_delta, &fields)
+            if error != PARSE_OK:
+                batch.fail(error, self._index)
+            offset = batch.base_offset + fields.offset_delta
+            if offset >= self.next_offset:
+                if origin is None:
+                    origin = new_origin(
+                        self._topic, self._partition, batch, self._memory,
+                        min(limit, <Py_ssize_t> (batch.record_count - self._index)),
+                    )
+                record = new_record(origin)
+                record.fields = fields
+                record.offset = offset
+                record.timestamp = batch.timestamp_of(&fields)
+                origin.span += pos - self._pos
+                if self._has_deserializer:
+                    self._deserialize(record)
+                out.append(record)
+                count += 1
+                self.next_offset = offset + 1
+            self._pos = pos
+            self._index += 1
+        if self._pos != batch.records_end:
+            batch.fail(RECORDS_LEFT, self._index)
+        self.finish_batch()
+        return count
+
+    cdef int _deserialize(self, ConsumerRecord record) except -1:
+        cdef list headers = record.headers
+        self.failed_in_deserializer = True
+        key, value = record.key, record.value
+        if self._key_deserializer is not None:
+            key = self._key_deserializer(self._topic, headers, key)
+        if self._value_deserializer is not None:
+            value = self._value_deserializer(self._topic, headers, value)
+        self.failed_in_deserializer = False
+        return own_fields(record, key, value, headers)
+
+    # ---- What is to come -----------------------------------------------------------------------------------
+    def whole_batches(self):
+        """What there is from the position on, by the batches' headers alone.
+
+        Returns
+        -------
+        tuple of int
+            Records at most, and the offset behind the last whole batch; ``(-1, -1)`` if that cannot be told.
+        """
+        cdef const uint8_t[::1] data
+        cdef const uint8_t *at
+        cdef int64_t count = 0, end = self.next_offset
+        cdef int error
+        if self._data is None:
+            return 0, end
+        data = self._data
+        if data.shape[0] > 0:
+            at = &data[0]
+            with nogil:
+                error = _scan(at, data.shape[0], self.next_offset, &count, &end)
+            if error < 0:
+                return -1, -1
+        return count, end
+
+
+cdef int _scan(const uint8_t *at, Py_ssize_t left, int64_t from_offset, int64_t *count,
+               int64_t *end) noexcept nogil:
+    """Records at or behind ``from_offset``, at most, and where they end; -1 for other formats."""
+    cdef int64_t base, next_offset
+    cdef int32_t length, delta, records
+    while left >= LOG_OVERHEAD:
+        length = load_int32(at + LENGTH_AT)
+        if length > left - LOG_OVERHEAD:
+            return 0
+        if length < RECORDS_AT - LOG_OVERHEAD or at[MAGIC_AT] != CURRENT_MAGIC:
+            return -1
+        base = load_int64(at + BASE_OFFSET_AT)
+        delta = load_int32(at + LAST_OFFSET_DELTA_AT)
+        records = load_int32(at + RECORD_COUNT_AT)
+        if delta < 0 or records < 0 or base < 0 or base > MAX_OFFSET:
+            return -1
+        next_offset = base + delta + 1
+        if next_offset > from_offset:
+            count[0] += min(<int64_t> records, next_offset - max(base, from_offset))
+            end[0] = next_offset
+        at += LOG_OVERHEAD + length
+        left -= LOG_OVERHEAD + length
+    return 0
