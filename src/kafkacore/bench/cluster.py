@@ -18,6 +18,7 @@ from kafkacore.errors import KafkaError
 
 PREFIX = "kafkacore-bench"
 ADMIN_TIMEOUT_MS = 30_000
+FIRST_CONTACT_MS = 10_000
 #: Deleting is the last that is done, perhaps after a Ctrl-C: nobody waits for long.
 DELETE_TIMEOUT_MS = 5_000
 
@@ -80,7 +81,7 @@ class BenchCluster:
                 raise
         else:
             # Whether it can be reached is known before anything is measured.
-            with self._admin(ADMIN_TIMEOUT_MS) as admin:
+            with self._admin(FIRST_CONTACT_MS) as admin:
                 admin.list_topics()
         return self
 

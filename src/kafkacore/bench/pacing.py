@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kafkacore.clock import SYSTEM_CLOCK
 
-PERCENTILES = {"p50": 50.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+#: In thousandths, so that a rank is whole arithmetic.
+PERCENTILES = {"p50": 500, "p99": 990, "p99.9": 999, "max": 1000}
 
 
 class Pacer:
@@ -65,7 +66,4 @@ def percentiles(latencies: Sequence[float]) -> dict[str, float]:
     ordered = sorted(latencies)
     if not ordered:
         return {}
-    return {
-        name: ordered[max(0, math.ceil(share / 100 * len(ordered)) - 1)]
-        for name, share in PERCENTILES.items()
-    }
+    return {name: ordered[-(-len(ordered) * share // 1000) - 1] for name, share in PERCENTILES.items()}
