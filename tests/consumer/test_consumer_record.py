@@ -126,6 +126,23 @@ def test_record_made_again_is_another_record():
     assert (record.topic, record.offset, record.value) == ("other", 3, b"new")
 
 
+def test_record_in_the_memory_of_another_has_nothing_of_it():
+    for round_ in range(3):
+        records = read(batch([(0, b"k", b"%d" % round_, [("h", b"x")])]))
+        assert records[0].headers == [("h", b"x")]
+        del records
+        fresh = ConsumerRecord.__new__(ConsumerRecord)
+        assert (fresh.key, fresh.value, fresh.headers, fresh.offset) == (None, None, [], 0)
+        assert [record.value for record in read(simple_batch(0, 2))] == [b"v0", b"v1"]
+
+
+def test_more_records_than_are_kept_for_reuse_come_and_go():
+    data = batch([(offset, None, b"x") for offset in range(40_000)])
+    for _ in range(2):
+        records = read(data, limit=40_000)
+        assert (len(records), records[-1].offset) == (40_000, 39_999)
+
+
 def test_deserialized_record_holds_no_buffer():
     buffer, out = bytearray(simple_batch(0, 3)), []
     reader = reader_of(buffer, value_deserializer=lambda topic, headers, data: data.decode())
