@@ -41,7 +41,9 @@ def extensions() -> list[Extension]:
                 ".".join(pyx.relative_to(SOURCE).with_suffix("").parts),
                 [str(pyx), *([str(hand_written)] if hand_written.exists() else [])],
                 extra_compile_args=COMPILE_ARGS,
-                depends=[str(header) for header in sorted(pyx.parent.glob("*.h"))],
+                # For headers that modules of several packages share, by their path in the package.
+                include_dirs=[str(SOURCE)],
+                depends=[str(header) for header in sorted(SOURCE.rglob("*.h"))],
             )
         )
     return found

@@ -162,3 +162,49 @@ def test_damage_to_old_formats_raises_the_one_error_or_nothing(
     for check_crcs in (True, False):
         with contextlib.suppress(CorruptRecordError):
             read_all(read_batches(data, check_crcs, 1 << 20))
+
+
+def _columns_batch_by_batch(data: bytes) -> tuple[pa.RecordBatch, str]:
+    builder = ColumnBuilder(COLUMNS)
+    try:
+        for batch in read_batches(data):
+            if not batch.is_control:
+                builder.append(batch)
+    except CorruptRecordError as error:
+        return pa.record_batch(builder.finish()), error.reason
+    return pa.record_batch(builder.finish()), ""
+
+
+def _columns_in_one_call(data: bytes) -> tuple[pa.RecordBatch, str]:
+    builder, batches = ColumnBuilder(COLUMNS), read_batches(data)
+    try:
+        while True:
+            builder.append_all(batches)
+            batch = next(batches, None)
+            if batch is None:
+                return pa.record_batch(builder.finish()), ""
+            if not batch.is_control:
+                builder.append(batch)
+    except CorruptRecordError as error:
+        return pa.record_batch(builder.finish()), error.reason
+
+
+LOGS = st.lists(st.tuples(record_lists(), CODECS, st.sampled_from([0, 0, 0x08, 0x10, 0x20])), max_size=5)
+
+
+@settings(max_examples=150, deadline=None)
+@given(LOGS, st.lists(st.tuples(st.integers(0, 4000), st.integers(1, 255)), max_size=2))
+def test_many_batches_in_one_call_are_those_read_one_by_one(
+    log: list[tuple[list[ModelRecord], Compression, int]], damage: list[tuple[int, int]]
+) -> None:
+    data = bytearray()
+    for records, codec, attributes in log:
+        plain = encode_records(records, ModelBatch())
+        content = plain if codec is Compression.NONE else bytes(compress(codec, plain))
+        data += encode_batch(records, ModelBatch(attributes=attributes | codec), content)
+    for position, flips in damage:
+        if data:
+            data[position % len(data)] ^= flips
+    one_by_one, in_one = _columns_batch_by_batch(bytes(data)), _columns_in_one_call(bytes(data))
+    assert one_by_one[1] == in_one[1]
+    assert one_by_one[0].equals(in_one[0])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from model.record_columns import COLUMNS, arrow_schema, record_batch
+from model.records_legacy import encode_set
 from model.records_v2 import ModelBatch, ModelRecord, encode_batch, encode_records
 
 from kafkacore.errors import CorruptRecordError
@@ -211,6 +212,155 @@ def test_a_header_key_that_is_not_utf8_has_replacements_as_in_records(key: bytes
     assert found == [{"key": key.decode("utf-8", "replace"), "value": b""}]
     (record,) = next(read_batches(data))
     assert record.headers == [(found[0]["key"], b"")]
+
+
+# ---- Many batches in one call ------------------------------------------------------------------------------
+def pieces(sizes: list[int]) -> list[tuple[list[ModelRecord], bytes]]:
+    """Batches of so many records each, one behind the other, and their records."""
+    made, offset = [], 0
+    for size in sizes:
+        records = [
+            ModelRecord(offset + index, 1000 + index, b"k" * index, b"v" * (offset + index))
+            for index in range(size)
+        ]
+        made.append(
+            (records, encode_batch(records, ModelBatch(base_offset=offset, partition_leader_epoch=offset)))
+        )
+        offset += size
+    return made
+
+
+PIECES = pieces([3, 1, 4, 2])
+JOINED = b"".join(data for _, data in PIECES)
+ALL_RECORDS = [record for records, _ in PIECES for record in records]
+
+
+def test_all_plain_batches_are_appended_in_one_call() -> None:
+    builder, batches = ColumnBuilder(COLUMNS), read_batches(JOINED + PIECES[0][1][:70])
+    assert builder.append_all(batches) == (10, 10, 8)
+    assert builder.append_all(batches) == (0, -1, -1)
+    assert next(batches, None) is None
+    assert imported(builder.finish()).equals(record_batch(ALL_RECORDS, COLUMNS))
+
+
+def test_one_call_appends_only_from_the_offset_on() -> None:
+    for first in range(12):
+        builder = ColumnBuilder(COLUMNS)
+        assert builder.append_all(read_batches(JOINED), first) == (max(10 - first, 0), 10, 8)
+        assert imported(builder.finish()).equals(record_batch(ALL_RECORDS[first:], COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("maximum", "end_offset", "taken"),
+    [
+        (None, None, 10),
+        (9, None, 8),
+        (4, None, 4),
+        (2, None, 0),
+        (None, 10, 10),
+        (None, 9, 8),
+        (None, 3, 3),
+        (5, 3, 3),
+    ],
+)
+def test_one_call_leaves_a_batch_that_is_not_wanted_whole(
+    maximum: int | None, end_offset: int | None, taken: int
+) -> None:
+    builder, batches = ColumnBuilder(COLUMNS), read_batches(JOINED)
+    count, next_offset, _ = builder.append_all(batches, 0, maximum, end_offset)
+    assert (count, next_offset) == (taken, taken or -1)
+    assert imported(builder.finish()).equals(record_batch(ALL_RECORDS[:taken], COLUMNS))
+    following = next(batches, None)
+    assert (10 if following is None else following.base_offset) == taken
+
+
+def test_one_call_stops_in_front_of_what_needs_a_decision() -> None:
+    records, plain = PIECES[0]
+    compressed = bytes(compress(4, encode_records(records, ModelBatch())))
+    old = encode_set(1, records)
+    unusual = [
+        encode_batch(records, ModelBatch(attributes=4), compressed),
+        encode_batch(records, ModelBatch(attributes=0x20)),
+        old,
+        plain[:-1] + b"x",
+        encode_batch(records, ModelBatch(record_count=2)),
+        encode_batch(records, ModelBatch(last_offset_delta=-1)),
+        encode_batch(records, ModelBatch(last_offset_delta=2**31 - 1, record_count=2**31 - 1)),
+        encode_batch(records, ModelBatch(base_offset=2**63 - 2, last_offset_delta=2)),
+        plain[:8] + b"\x00\x00\x00\x05" + plain[12:],
+    ]
+    for data in unusual:
+        builder, batches = ColumnBuilder(COLUMNS), read_batches(plain + data)
+        assert builder.append_all(batches)[0] == 3
+        assert builder.append_all(batches) == (0, -1, -1)
+        assert imported(builder.finish()).equals(record_batch(records, COLUMNS))
+        try:
+            assert next(batches).position == len(plain)
+        except CorruptRecordError:
+            continue
+
+
+def test_one_call_leaves_transactions_to_who_reads_committed() -> None:
+    data = encode_batch(RECORDS, ModelBatch(attributes=0x10, producer_id=5))
+    assert ColumnBuilder(["offset"]).append_all(read_batches(data))[0] == 4
+    assert ColumnBuilder(["offset"]).append_all(read_batches(data), read_committed=True)[0] == 0
+    idempotent = encode_batch(RECORDS, ModelBatch(producer_id=5))
+    assert ColumnBuilder(["offset"]).append_all(read_batches(idempotent), read_committed=True)[0] == 4
+
+
+def test_one_call_checks_crcs_as_the_iterator_does() -> None:
+    broken = bytearray(DATA)
+    broken[17] ^= 1
+    for check_crcs, count in ((True, 0), (False, 4)):
+        assert ColumnBuilder(["offset"]).append_all(read_batches(broken, check_crcs))[0] == count
+
+
+def test_one_call_takes_nothing_of_a_batch_that_has_no_room() -> None:
+    builder, batches = ColumnBuilder(["value"], max_column_bytes=10), read_batches(JOINED)
+    # Values of 0, 1, 2 and 3 bytes; the next of 4 to 7 do not fit.
+    assert builder.append_all(batches) == (4, 4, 3)
+    assert builder.append(next(batches)) == (1, 5)
+
+
+def test_records_behind_the_end_offset_are_left() -> None:
+    gaps = [ModelRecord(number, number, None, b"%d" % number) for number in (0, 2, 7, 9)]
+    (batch,) = read_batches(encode_batch(gaps, ModelBatch(last_offset_delta=12)))
+    for end_offset in range(14):
+        builder = ColumnBuilder(["offset"])
+        left = [record.offset for record in gaps if record.offset >= end_offset]
+        assert builder.append(batch, 0, None, end_offset) == (4 - len(left), left[0] if left else 13)
+        assert builder.append(batch, left[0] if left else 13) == (len(left), 13)
+        assert imported(builder.finish()).column(0).to_pylist() == [0, 2, 7, 9]
+
+
+def test_a_batch_may_be_begun_anew_whatever_was_read_of_it_before() -> None:
+    (batch,) = read_batches(DATA)
+    for stop in range(4):
+        for again in range(5):
+            builder = ColumnBuilder(COLUMNS)
+            builder.append(batch, 0, stop)
+            assert builder.append(batch, again) == (4 - again, 4)
+            assert imported(builder.finish()).equals(record_batch(RECORDS[:stop] + RECORDS[again:], COLUMNS))
+
+
+def test_nulls_that_come_late_leave_the_rows_before_them_as_they_are() -> None:
+    for nulls in ([100], [0], [7, 8], [63, 64, 199], []):
+        records = [ModelRecord(number, 0, None if number in nulls else b"k", b"v") for number in range(200)]
+        assert built(encode_batch(records, ModelBatch()), ColumnBuilder(COLUMNS)).equals(
+            record_batch(records, COLUMNS)
+        )
+
+
+@pytest.mark.parametrize("size", [*range(70), 127, 128, 129, 511, 512, 513, 5000])
+def test_values_of_every_size_are_copied_to_their_end(size: int) -> None:
+    values = [bytes(range(256)) * 20, b"", None, b"x"]
+    records = [
+        ModelRecord(number, 0, values[number % 4], (values[0] or b"")[number : number + size])
+        for number in range(6)
+    ]
+    assert built(encode_batch(records, ModelBatch()), ColumnBuilder(COLUMNS)).equals(
+        record_batch(records, COLUMNS)
+    )
 
 
 # ---- Memory ------------------------------------------------------------------------------------------------

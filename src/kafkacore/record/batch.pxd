@@ -14,6 +14,10 @@ cdef class RecordBatch(BatchHeader):
     cdef const uint8_t *records_at
     cdef const uint8_t *records_end
     cdef Py_ssize_t max_decompressed_size
+    # The first record that the last reading into columns left, and its offset.
+    cdef const uint8_t *stopped_at
+    cdef int64_t stopped_offset
+    cdef int32_t stopped_index
 
     cdef int open(self) except -1
     cdef int _set_records(self, Payload payload, const uint8_t *at, Py_ssize_t size) except -1

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 from typing import Literal, Never, Self, final
 
-from kafkacore.record.batch import RecordBatch
+from kafkacore.record.batch import BatchIterator, RecordBatch
 
 @final
 class RecordColumns:
@@ -31,6 +31,18 @@ class ColumnBuilder:
     @property
     def nbytes(self) -> int: ...
     def append(
-        self, batch: RecordBatch, from_offset: int = 0, max_records: int | None = None
+        self,
+        batch: RecordBatch,
+        from_offset: int = 0,
+        max_records: int | None = None,
+        end_offset: int | None = None,
     ) -> tuple[int, int]: ...
+    def append_all(
+        self,
+        batches: BatchIterator,
+        from_offset: int = 0,
+        max_records: int | None = None,
+        end_offset: int | None = None,
+        read_committed: bool = False,
+    ) -> tuple[int, int, int]: ...
     def finish(self) -> RecordColumns: ...

@@ -7,25 +7,32 @@ topics, positions, transactions; control batches are skipped by the caller.
 
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
-from kafkacore.record.batch cimport RecordBatch
+from kafkacore.record.batch cimport BatchIterator, RecordBatch
 from kafkacore.record.columns_c cimport (
-    ArrowArray, ArrowSchema, KC_COLUMN_KINDS, KC_HEADERS, KC_KEY, KC_OFFSET, KC_TIMESTAMP, KC_TIMESTAMP_TYPE,
-    KC_VALUE, kc_buffer_reserve, kc_columns, kc_columns_bytes, kc_columns_mark, kc_columns_new,
-    kc_columns_release, kc_columns_roll_back, kc_export_array, kc_export_schema, kc_mark, kc_variable_append,
-    kc_variable_append_text, kc_variable_reserve_rows, kc_variable_set_validity,
+    ArrowArray, ArrowSchema, KC_COLUMN_KINDS, KC_HEADERS, KC_KEY, KC_NO_MEMORY, KC_OFFSET, KC_TIMESTAMP,
+    KC_TIMESTAMP_TYPE, KC_VALUE, kc_columns, kc_columns_append, kc_columns_bytes, kc_columns_mark,
+    kc_columns_new, kc_columns_release, kc_columns_reserve, kc_columns_roll_back, kc_columns_use,
+    kc_export_array, kc_export_schema, kc_mark, kc_memory, kc_run,
 )
-from kafkacore.record.parse cimport PARSE_OK, RECORDS_LEFT, RecordFields, parse_record, read_header
+from kafkacore.record.layout cimport PARTITION_LEADER_EPOCH_AT, TIMESTAMP_TYPE_BIT
+from kafkacore.record.parse cimport PARSE_OK
+from kafkacore.record.plain_batch cimport PlainBatches, plain_batch
+from kafkacore.wire.blocks cimport block_alloc, block_capacity, block_free, block_realloc
+from kafkacore.wire.primitives cimport load_int32
 
 cdef enum:
-    # Beside the codes of `parse`.
-    NO_MEMORY = -100
     # Of rows with 32-bit offsets.
     MAX_COLUMN_BYTES = 0x7FFFFFFF
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
+
+cdef kc_memory _memory
+_memory.alloc, _memory.realloc = block_alloc, block_realloc
+_memory.free, _memory.capacity = block_free, block_capacity
+kc_columns_use(&_memory)
 
 _KINDS = {
     "offset": KC_OFFSET,
@@ -142,7 +149,6 @@ cdef class ColumnBuilder:
     cdef bytes timestamp_format
     cdef int64_t timestamp_factor
     cdef int64_t max_column_bytes
-    cdef bint wanted[<int> KC_COLUMN_KINDS]
     cdef bint headers_null_when_empty
     cdef bint busy
 
@@ -154,8 +160,6 @@ cdef class ColumnBuilder:
         if timestamp_unit not in _UNITS:
             raise ValueError(f"timestamp_unit {timestamp_unit!r}: choose 'ms' or 'us'")
         self.kinds = [_KINDS[name] for name in names]
-        for kind in self.kinds:
-            self.wanted[<int> kind] = True
         self.timestamp_format = _UNITS[timestamp_unit] + (timezone or "").encode("ascii")
         self.timestamp_factor = 1 if timestamp_unit == "ms" else 1000
         self.headers_null_when_empty = headers_null_when_empty
@@ -176,6 +180,9 @@ cdef class ColumnBuilder:
         made = kc_columns_new(kinds, count, self.timestamp_format)
         if made == NULL:
             raise MemoryError()
+        made.timestamp_factor = self.timestamp_factor
+        made.max_column_bytes = self.max_column_bytes
+        made.headers_null_when_empty = self.headers_null_when_empty
         return made
 
     @property
@@ -188,157 +195,140 @@ cdef class ColumnBuilder:
         """Bytes of memory taken so far."""
         return kc_columns_bytes(self.columns)
 
-    def append(self, RecordBatch batch not None, int64_t from_offset=0, max_records=None) -> tuple:
+    def append(self, RecordBatch batch not None, int64_t from_offset=0, max_records=None,
+               end_offset=None) -> tuple:
         """Append records of ``batch`` whose offset is at least ``from_offset``; the GIL is released
         meanwhile.
+
+        To go on where the last call stopped costs nothing for the records before.
 
         Parameters
         ----------
         max_records:
             How many at most; ``None`` for all.
+        end_offset:
+            Only records before this offset; ``None`` for all.
 
         Returns
         -------
         The number of records appended, and the offset from which to go on: ``batch.next_offset`` if the batch
-        is exhausted, else that of the first record left, because of ``max_records`` or because a column is
-        full.
+        is exhausted, else that of the first record left: because of ``max_records`` or ``end_offset``, or
+        because a column is full.
 
         Raises
         ------
         CorruptRecordError
             The batch is broken. Nothing of it has been appended.
         """
-        cdef int64_t limit = MAX_INT64 if max_records is None else max(<int64_t> max_records, 0)
-        cdef int64_t next_offset = batch.base_offset
+        cdef kc_run run
         cdef int64_t rows
-        cdef int32_t index = 0
         cdef int error
-        cdef kc_mark mark
         if self.busy:
             raise RuntimeError("two threads use one ColumnBuilder")
         self.busy = True
         try:
             batch.open()
+            run.from_offset = from_offset
+            run.left = MAX_INT64 if max_records is None else max(<int64_t> max_records, 0)
+            run.end_offset = MAX_INT64 if end_offset is None else end_offset
+            _begin(batch, &run)
             rows = self.columns.rows
-            mark = kc_columns_mark(self.columns)
             with nogil:
-                error = self._append(batch, from_offset, limit, &index, &next_offset)
-                if error != PARSE_OK:
-                    kc_columns_roll_back(self.columns, &mark)
-            if error == NO_MEMORY:
+                error = self._append(&run)
+            if error == KC_NO_MEMORY:
                 raise MemoryError()
             if error != PARSE_OK:
-                batch.fail(error, index)
-            return self.columns.rows - rows, next_offset
+                batch.fail(error, run.index)
+            batch.stopped_at, batch.stopped_index = run.pos, run.index
+            batch.stopped_offset = run.next_offset
+            return self.columns.rows - rows, run.next_offset
         finally:
             self.busy = False
 
-    cdef int _append(self, RecordBatch batch, int64_t from_offset, int64_t limit, int32_t *index,
-                     int64_t *next_offset) noexcept nogil:
-        """The loop over records; PARSE_OK, NO_MEMORY, or what is wrong with record `index`."""
-        cdef const uint8_t *pos = batch.records_at
-        cdef RecordFields fields
-        cdef int64_t offset
-        cdef int64_t left = min(limit, batch.record_count)
+    cdef int _append(self, kc_run *run) noexcept nogil:
+        """All or nothing; PARSE_OK, KC_NO_MEMORY, or what is wrong with record `index`."""
+        cdef kc_mark mark = kc_columns_mark(self.columns)
+        cdef int32_t records = run.record_count - run.index
+        cdef int64_t bytes_left = run.end - run.pos
+        cdef int64_t rows = min(run.left, records)
         cdef int error
-        if self._reserve_rows(left) < 0:
-            return NO_MEMORY
-        while index[0] < batch.record_count:
-            error = parse_record(&pos, batch.records_end, batch.last_offset_delta, &fields)
-            if error != PARSE_OK:
-                return error
-            offset = batch.base_offset + fields.offset_delta
-            if offset >= from_offset:
-                if left == 0 or not self._has_room(&fields, pos):
-                    next_offset[0] = offset
-                    return PARSE_OK
-                if self._append_row(&fields, pos, offset, batch) < 0:
-                    return NO_MEMORY
-                left -= 1
-            index[0] += 1
-        if pos != batch.records_end:
-            return RECORDS_LEFT
-        next_offset[0] = batch.base_offset + batch.last_offset_delta + 1
-        return PARSE_OK
+        if rows < records:
+            # As many as records of the usual size need; the column grows if they are larger.
+            bytes_left = bytes_left // records * rows
+        error = KC_NO_MEMORY
+        if kc_columns_reserve(self.columns, rows, bytes_left) == 0:
+            error = kc_columns_append(self.columns, run)
+        if error != PARSE_OK:
+            kc_columns_roll_back(self.columns, &mark)
+        return error
 
-    cdef int _reserve_rows(self, int64_t more) noexcept nogil:
-        cdef kc_columns *columns = self.columns
-        cdef int64_t rows = columns.rows
-        if self.wanted[<int> KC_OFFSET] and kc_buffer_reserve(&columns.offset, rows * 8, more * 8) < 0:
-            return -1
-        if self.wanted[<int> KC_TIMESTAMP] and kc_buffer_reserve(&columns.timestamp, rows * 8, more * 8) < 0:
-            return -1
-        if (self.wanted[<int> KC_TIMESTAMP_TYPE]
-                and kc_buffer_reserve(&columns.timestamp_type, rows * 4, more * 4) < 0):
-            return -1
-        if self.wanted[<int> KC_KEY] and kc_variable_reserve_rows(&columns.key, rows, more) < 0:
-            return -1
-        if self.wanted[<int> KC_VALUE] and kc_variable_reserve_rows(&columns.value, rows, more) < 0:
-            return -1
-        if self.wanted[<int> KC_HEADERS] and kc_variable_reserve_rows(&columns.headers, rows, more) < 0:
-            return -1
-        return 0
+    def append_all(self, BatchIterator batches not None, int64_t from_offset=0, max_records=None,
+                   end_offset=None, bint read_committed=False) -> tuple:
+        """Append whole batches, as many of the next ones as need nobody's decision, without the GIL.
 
-    cdef bint _has_room(self, RecordFields *fields, const uint8_t *end) noexcept nogil:
-        """Whether the record, which ends at `end`, may be appended; into empty columns it always may."""
-        cdef kc_columns *columns = self.columns
-        # A byte that is not UTF-8 becomes three.
-        cdef int64_t header_bytes = 3 * (end - fields.headers)
-        if columns.rows == 0:
-            return True
-        if self.wanted[<int> KC_KEY] and fields.key_size > self.max_column_bytes - columns.key.data.size:
-            return False
-        if (self.wanted[<int> KC_VALUE]
-                and fields.value_size > self.max_column_bytes - columns.value.data.size):
-            return False
-        return not self.wanted[<int> KC_HEADERS] or (
-            header_bytes <= self.max_column_bytes - columns.header_key.data.size
-            and header_bytes <= self.max_column_bytes - columns.header_value.data.size
-            and fields.header_count <= MAX_COLUMN_BYTES - columns.header_rows
-        )
+        That is: of format 2, not compressed, no control batch, and all of it is wanted and has room. In front
+        of the first other batch, also a broken one, it stops: ``next(batches)`` and :meth:`append` do that one,
+        or say what is wrong with it.
 
-    cdef int _append_row(self, RecordFields *fields, const uint8_t *end, int64_t offset,
-                         RecordBatch batch) noexcept nogil:
-        cdef kc_columns *columns = self.columns
-        cdef int64_t row = columns.rows
-        if self.wanted[<int> KC_OFFSET]:
-            (<int64_t *> columns.offset.data)[row] = offset
-        if self.wanted[<int> KC_TIMESTAMP]:
-            (<int64_t *> columns.timestamp.data)[row] = _scaled(batch.timestamp_of(fields),
-            self.timestamp_factor)
-        if self.wanted[<int> KC_TIMESTAMP_TYPE]:
-            (<int32_t *> columns.timestamp_type.data)[row] = batch.timestamp_type_id()
-        if (self.wanted[<int> KC_KEY]
-                and kc_variable_append(&columns.key, row, fields.key, fields.key_size) < 0):
-            return -1
-        if (self.wanted[<int> KC_VALUE]
-                and kc_variable_append(&columns.value, row, fields.value, fields.value_size) < 0):
-            return -1
-        if self.wanted[<int> KC_HEADERS] and self._append_headers(fields, end, row) < 0:
-            return -1
-        columns.rows += 1
-        return 0
+        Parameters
+        ----------
+        batches:
+            What :func:`read_batches` gave; it moves behind what was appended. CRCs are checked if it does so.
+        from_offset:
+            Only records from this offset on.
+        max_records, end_offset:
+            As for :meth:`append`; a batch that passes them is left.
+        read_committed:
+            Whether to leave transactional batches, which may have been aborted.
 
-    cdef int _append_headers(self, RecordFields *fields, const uint8_t *end, int64_t row) noexcept nogil:
-        cdef kc_columns *columns = self.columns
-        cdef const uint8_t *pos = fields.headers
-        cdef const uint8_t *key = NULL
-        cdef const uint8_t *value = NULL
-        cdef int32_t key_size = 0, value_size = 0
-        cdef int64_t count = fields.header_count
-        if (kc_variable_reserve_rows(&columns.header_key, columns.header_rows, count) < 0
-                or kc_variable_reserve_rows(&columns.header_value, columns.header_rows, count) < 0):
-            return -1
-        for _ in range(count):
-            # Cannot fail: the record was parsed.
-            read_header(&pos, end, &key, &key_size, &value, &value_size)
-            if (kc_variable_append_text(&columns.header_key, columns.header_rows, key, key_size) < 0
-                    or kc_variable_append(&columns.header_value, columns.header_rows, value, value_size) < 0):
-                return -1
-            columns.header_rows += 1
-        (<int32_t *> columns.headers.offsets.data)[row + 1] = <int32_t> columns.header_rows
-        kc_variable_set_validity(&columns.headers, row, count > 0 or not self.headers_null_when_empty)
-        return 0
+        Returns
+        -------
+        The number of records appended, the offset behind the last batch (-1 if there was none), and its
+        leader epoch (-1 too).
+        """
+        cdef PlainBatches all_of
+        cdef int64_t rows
+        if self.busy:
+            raise RuntimeError("two threads use one ColumnBuilder")
+        self.busy = True
+        try:
+            all_of.read_committed = read_committed
+            all_of.check_crcs = batches.check_crcs
+            all_of.from_offset = from_offset
+            all_of.left = MAX_INT64 if max_records is None else max(<int64_t> max_records, 0)
+            all_of.end_offset = MAX_INT64 if end_offset is None else end_offset
+            all_of.at = batches.payload.data + batches.at
+            all_of.end = batches.payload.data + batches.payload.size
+            all_of.next_offset = all_of.leader_epoch = -1
+            rows = self.columns.rows
+            with nogil:
+                self._append_batches(&all_of)
+            batches.at = all_of.at - batches.payload.data
+            return self.columns.rows - rows, all_of.next_offset, all_of.leader_epoch
+        finally:
+            self.busy = False
+
+    cdef void _append_batches(self, PlainBatches *all_of) noexcept nogil:
+        cdef kc_run run
+        cdef kc_mark mark
+        cdef Py_ssize_t size
+        cdef int64_t rows
+        while True:
+            size = plain_batch(all_of, &run)
+            if size == 0:
+                return
+            if run.next_offset > all_of.from_offset:
+                rows = self.columns.rows
+                mark = kc_columns_mark(self.columns)
+                if self._append(&run) != PARSE_OK:
+                    return
+                if run.index < run.record_count:
+                    kc_columns_roll_back(self.columns, &mark)
+                    return
+                all_of.left -= self.columns.rows - rows
+            all_of.next_offset = run.next_offset
+            all_of.leader_epoch = load_int32(all_of.at + PARTITION_LEADER_EPOCH_AT)
+            all_of.at += size
 
     def finish(self) -> RecordColumns:
         """The columns so far. The builder begins anew, empty."""
@@ -353,11 +343,13 @@ cdef class ColumnBuilder:
         return made
 
 
-cdef inline int64_t _scaled(int64_t timestamp_ms, int64_t factor) noexcept nogil:
-    if factor == 1:
-        return timestamp_ms
-    if timestamp_ms > MAX_INT64 // factor:
-        return MAX_INT64
-    if timestamp_ms < -(MAX_INT64 // factor):
-        return -MAX_INT64 - 1
-    return timestamp_ms * factor
+cdef void _begin(RecordBatch batch, kc_run *run) noexcept:
+    run.base_offset, run.last_offset_delta = batch.base_offset, batch.last_offset_delta
+    run.base_timestamp, run.max_timestamp = batch.base_timestamp, batch.max_timestamp
+    run.has_log_append_time = batch.attributes & TIMESTAMP_TYPE_BIT != 0
+    run.timestamp_type = batch.timestamp_type_id()
+    run.record_count = batch.record_count
+    run.pos, run.end, run.index = batch.records_at, batch.records_end, 0
+    run.next_offset = batch.base_offset
+    if batch.stopped_at != NULL and batch.stopped_offset == run.from_offset:
+        run.pos, run.index = batch.stopped_at, batch.stopped_index

@@ -17,14 +17,13 @@ cdef extern from "columns_impl.h":
         KC_VALUE
         KC_HEADERS
         KC_COLUMN_KINDS
+        KC_NO_MEMORY
 
-    ctypedef struct kc_buffer:
-        uint8_t *data
-        int64_t size
-
-    ctypedef struct kc_variable:
-        kc_buffer offsets
-        kc_buffer data
+    ctypedef struct kc_memory:
+        void *(*alloc)(size_t size) noexcept nogil
+        void *(*realloc)(void *block, size_t used, size_t size) noexcept nogil
+        void (*free)(void *block) noexcept nogil
+        size_t (*capacity)(const void *block) noexcept nogil
 
     ctypedef struct kc_mark:
         int64_t rows
@@ -32,28 +31,34 @@ cdef extern from "columns_impl.h":
     ctypedef struct kc_columns:
         int32_t column_count
         int32_t *columns
+        int64_t timestamp_factor
+        int64_t max_column_bytes
+        int32_t headers_null_when_empty
         int64_t rows
-        int64_t header_rows
-        kc_buffer offset
-        kc_buffer timestamp
-        kc_buffer timestamp_type
-        kc_variable key
-        kc_variable value
-        kc_variable headers
-        kc_variable header_key
-        kc_variable header_value
 
+    ctypedef struct kc_run:
+        const uint8_t *pos
+        const uint8_t *end
+        int64_t base_offset
+        int64_t base_timestamp
+        int64_t max_timestamp
+        int32_t last_offset_delta
+        int32_t record_count
+        int32_t index
+        int32_t timestamp_type
+        int32_t has_log_append_time
+        int64_t from_offset
+        int64_t end_offset
+        int64_t left
+        int64_t next_offset
+
+    void kc_columns_use(const kc_memory *memory) noexcept nogil
     kc_columns *kc_columns_new(const int32_t *columns, int32_t count, const char *format) noexcept nogil
     void kc_columns_release(kc_columns *columns) noexcept nogil
     int64_t kc_columns_bytes(const kc_columns *columns) noexcept nogil
     kc_mark kc_columns_mark(const kc_columns *columns) noexcept nogil
     void kc_columns_roll_back(kc_columns *columns, const kc_mark *mark) noexcept nogil
-    int kc_buffer_reserve(kc_buffer *buffer, int64_t used, int64_t more) noexcept nogil
-    int kc_variable_reserve_rows(kc_variable *column, int64_t rows, int64_t more) noexcept nogil
-    int kc_variable_append(kc_variable *column, int64_t row, const uint8_t *data,
-                           int64_t size) noexcept nogil
-    int kc_variable_append_text(kc_variable *column, int64_t row, const uint8_t *data,
-                                int64_t size) noexcept nogil
-    void kc_variable_set_validity(kc_variable *column, int64_t row, int valid) noexcept nogil
+    int kc_columns_reserve(kc_columns *columns, int64_t rows, int64_t bytes) noexcept nogil
+    int kc_columns_append(kc_columns *columns, kc_run *run) noexcept nogil
     int kc_export_schema(kc_columns *columns, ArrowSchema *out) noexcept nogil
     int kc_export_array(kc_columns *columns, ArrowArray *out) noexcept nogil

@@ -3,6 +3,7 @@
  * A set of columns counts its references; an exported array or schema, and each of their children, holds one. So a
  * consumer may move children out of their parent and release them in any order, on any thread, without the GIL.
  */
+#include "columns_append.h"
 #include "columns_impl.h"
 
 #include <stdlib.h>
@@ -15,21 +16,30 @@ static const uint8_t nothing[ALIGNMENT] __attribute__((aligned(ALIGNMENT)));
 
 /* ---- Memory ---------------------------------------------------------------------------------------------- */
 
+static kc_memory memory;
+
+void kc_columns_use(const kc_memory *used) { memory = *used; }
+
 int kc_buffer_grow(kc_buffer *buffer, int64_t used, int64_t more) {
     int64_t capacity = buffer->capacity * 2;
     if (capacity < used + more)
         capacity = used + more;
     if (capacity < FIRST_CAPACITY)
         capacity = FIRST_CAPACITY;
-    capacity = (capacity + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    void *grown;
-    if (posix_memalign(&grown, ALIGNMENT, (size_t)capacity) != 0)
+    void *grown = memory.realloc(buffer->data, (size_t)used, (size_t)capacity);
+    if (grown == NULL)
         return -1;
-    if (used > 0)
-        memcpy(grown, buffer->data, (size_t)used);
-    free(buffer->data);
     buffer->data = grown;
-    buffer->capacity = capacity;
+    buffer->capacity = (int64_t)memory.capacity(grown);
+    return 0;
+}
+
+int kc_columns_reserve_data(kc_columns *columns, kc_variable *column, int64_t more) {
+    if (kc_buffer_reserve(&column->data, column->data.size, more + STEP) < 0)
+        return -1;
+    column->data_limit = column->data.capacity - STEP;
+    if (column->data_limit > columns->max_column_bytes)
+        column->data_limit = columns->max_column_bytes;
     return 0;
 }
 
@@ -43,9 +53,9 @@ int kc_variable_reserve_rows(kc_variable *column, int64_t rows, int64_t more) {
 }
 
 static void free_variable(kc_variable *column) {
-    free(column->validity.data);
-    free(column->offsets.data);
-    free(column->data.data);
+    memory.free(column->validity.data);
+    memory.free(column->offsets.data);
+    memory.free(column->data.data);
 }
 
 kc_columns *kc_columns_new(const int32_t *columns, int32_t column_count, const char *timestamp_format) {
@@ -55,6 +65,8 @@ kc_columns *kc_columns_new(const int32_t *columns, int32_t column_count, const c
     made->references = 1;
     made->column_count = column_count;
     memcpy(made->columns, columns, (size_t)column_count * sizeof *columns);
+    for (int32_t index = 0; index < column_count; index++)
+        made->wanted |= 1u << columns[index];
     made->timestamp_format = strdup(timestamp_format);
     if (made->timestamp_format == NULL) {
         free(made);
@@ -68,9 +80,9 @@ void kc_columns_retain(kc_columns *columns) { __atomic_add_fetch(&columns->refer
 void kc_columns_release(kc_columns *columns) {
     if (__atomic_sub_fetch(&columns->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    free(columns->offset.data);
-    free(columns->timestamp.data);
-    free(columns->timestamp_type.data);
+    memory.free(columns->offset.data);
+    memory.free(columns->timestamp.data);
+    memory.free(columns->timestamp_type.data);
     free_variable(&columns->key);
     free_variable(&columns->value);
     free_variable(&columns->headers);
@@ -152,12 +164,13 @@ static int is_utf8(const uint8_t *data, int64_t size) {
     return 1;
 }
 
-int kc_variable_append_text(kc_variable *column, int64_t row, const uint8_t *data, int64_t size) {
-    if (size <= 0 || is_utf8(data, size))
-        return kc_variable_append(column, row, data, size);
-    if (kc_buffer_reserve(&column->data, column->data.size, 3 * size) < 0)
-        return -1;
+void kc_variable_append_text(kc_variable *column, int64_t row, const uint8_t *data, int64_t size) {
     uint8_t *out = column->data.data + column->data.size;
+    if (is_utf8(data, size)) {
+        memcpy(out, data, (size_t)size);
+        out += size;
+        size = 0;
+    }
     while (size > 0) {
         int64_t step = utf8_step(data, size);
         if (step > 0) {
@@ -172,7 +185,43 @@ int kc_variable_append_text(kc_variable *column, int64_t row, const uint8_t *dat
         size -= step;
     }
     column->data.size = out - column->data.data;
-    return kc_variable_end_row(column, row, 1);
+    kc_variable_end_row(column, row, 1);
+}
+
+int kc_columns_reserve(kc_columns *columns, int64_t more, int64_t bytes) {
+    uint32_t wanted = columns->wanted;
+    int64_t rows = columns->rows;
+    if (HAS(wanted, KC_OFFSET) && kc_buffer_reserve(&columns->offset, rows * 8, more * 8) < 0)
+        return -1;
+    if (HAS(wanted, KC_TIMESTAMP) && kc_buffer_reserve(&columns->timestamp, rows * 8, more * 8) < 0)
+        return -1;
+    if (HAS(wanted, KC_TIMESTAMP_TYPE) && kc_buffer_reserve(&columns->timestamp_type, rows * 4, more * 4) < 0)
+        return -1;
+    if (HAS(wanted, KC_KEY) && kc_variable_reserve_rows(&columns->key, rows, more) < 0)
+        return -1;
+    if (HAS(wanted, KC_HEADERS) && kc_variable_reserve_rows(&columns->headers, rows, more) < 0)
+        return -1;
+    if (!HAS(wanted, KC_VALUE))
+        return 0;
+    if (bytes > columns->max_column_bytes - columns->value.data.size)
+        bytes = columns->max_column_bytes - columns->value.data.size;
+    if (bytes < 0)
+        bytes = 0;
+    return kc_variable_reserve_rows(&columns->value, rows, more) < 0 ||
+                   kc_columns_reserve_data(columns, &columns->value, bytes) < 0
+               ? -1
+               : 0;
+}
+
+/* The sets of columns that are asked for most have a loop of their own. */
+int kc_columns_append(kc_columns *columns, kc_run *run) {
+    const uint32_t value = 1u << KC_VALUE;
+    const uint32_t common = 1u << KC_OFFSET | 1u << KC_TIMESTAMP | 1u << KC_KEY | value;
+    if (columns->wanted == value)
+        return append_run(columns, run, value);
+    if (columns->wanted == common)
+        return append_run(columns, run, common);
+    return append_run(columns, run, columns->wanted);
 }
 
 /* ---- Export ---------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #ifndef KAFKACORE_COLUMNS_IMPL_H
 #define KAFKACORE_COLUMNS_IMPL_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -43,6 +44,17 @@ struct ArrowArray {
 /* What a column holds of a record. */
 enum { KC_OFFSET, KC_TIMESTAMP, KC_TIMESTAMP_TYPE, KC_KEY, KC_VALUE, KC_HEADERS, KC_COLUMN_KINDS };
 
+/* Where the memory of columns comes from: kafkacore.wire.blocks. */
+typedef struct {
+    void *(*alloc)(size_t size);
+    void *(*realloc)(void *block, size_t used, size_t size);
+    void (*free)(void *block);
+    size_t (*capacity)(const void *block);
+} kc_memory;
+
+/* Call once, before anything else. */
+void kc_columns_use(const kc_memory *memory);
+
 typedef struct {
     uint8_t *data; /* at a multiple of 64, or NULL */
     int64_t size;  /* bytes in use; where rows are counted elsewhere, 0 */
@@ -51,9 +63,10 @@ typedef struct {
 
 /* Rows of different length. Row i is data[offsets[i] .. offsets[i + 1]]. */
 typedef struct {
-    kc_buffer validity; /* one bit a row, 0 is null */
+    kc_buffer validity; /* one bit a row, 0 is null; not written before the first null */
     kc_buffer offsets;  /* int32, one more than there are rows */
     kc_buffer data;
+    int64_t data_limit; /* up to where data goes without looking further */
     int64_t null_count;
 } kc_variable;
 
@@ -68,6 +81,10 @@ typedef struct {
     int32_t column_count;
     int32_t columns[KC_COLUMN_KINDS]; /* the kinds, in the order asked for */
     char *timestamp_format;
+    uint32_t wanted; /* a bit for each of these kinds */
+    int64_t timestamp_factor;
+    int64_t max_column_bytes;
+    int32_t headers_null_when_empty;
     int64_t rows;
     int64_t header_rows;
     kc_buffer offset, timestamp, timestamp_type;
@@ -76,8 +93,31 @@ typedef struct {
     kc_variable header_key, header_value;
 } kc_columns;
 
+/* What is wanted of a batch's records, and how far it has been done. */
+typedef struct {
+    const uint8_t *pos; /* the next record */
+    const uint8_t *end; /* of the records, and of what may be read */
+    int64_t base_offset, base_timestamp, max_timestamp;
+    int32_t last_offset_delta, record_count;
+    int32_t index; /* of the next record */
+    int32_t timestamp_type, has_log_append_time;
+    int64_t from_offset, end_offset; /* records between these */
+    int64_t left;                    /* no more than so many */
+    int64_t next_offset;             /* where to go on */
+} kc_run;
+
+/* Beside the codes of parse_impl.h. */
+enum { KC_NO_MEMORY = -100 };
+
 /* An empty set of columns with one reference, or NULL without memory. */
 kc_columns *kc_columns_new(const int32_t *columns, int32_t column_count, const char *timestamp_format);
+
+/* Make room for `rows` rows with `bytes` bytes of values, as far as can be said beforehand. 0, or -1 without memory. */
+int kc_columns_reserve(kc_columns *columns, int64_t rows, int64_t bytes);
+
+/* Append records for which rows have been reserved. 0, also if it ended before the batch did, or what is wrong with
+ * record `run->index`; then the caller rolls back. */
+int kc_columns_append(kc_columns *columns, kc_run *run);
 void kc_columns_retain(kc_columns *columns);
 /* Gives one reference back; needs no GIL, any thread may do it. */
 void kc_columns_release(kc_columns *columns);
@@ -96,35 +136,29 @@ static inline int kc_buffer_reserve(kc_buffer *buffer, int64_t used, int64_t mor
 /* Room for `more` rows behind the first `rows`; not for their data. */
 int kc_variable_reserve_rows(kc_variable *column, int64_t rows, int64_t more);
 
+/* Room for `more` bytes of data, and to copy in steps behind them. 0, or -1 without memory. */
+int kc_columns_reserve_data(kc_columns *columns, kc_variable *column, int64_t more);
+
 /* Say whether a row is there, whose end is set by the caller. */
 static inline void kc_variable_set_validity(kc_variable *column, int64_t row, int valid) {
+    if (valid && column->null_count == 0)
+        return;
     uint8_t bit = (uint8_t)(1u << (row & 7));
+    if (column->null_count == 0)
+        memset(column->validity.data, 0xFF, (size_t)(row >> 3) + 1); /* all before it are there */
     uint8_t *byte = column->validity.data + (row >> 3);
-    if ((row & 7) == 0)
-        *byte = 0; /* fresh from the allocator, or rolled back */
     *byte = valid ? (uint8_t)(*byte | bit) : (uint8_t)(*byte & ~bit);
     column->null_count += !valid;
 }
 
-static inline int kc_variable_end_row(kc_variable *column, int64_t row, int valid) {
+static inline void kc_variable_end_row(kc_variable *column, int64_t row, int valid) {
     ((int32_t *)column->offsets.data)[row + 1] = (int32_t)column->data.size;
     kc_variable_set_validity(column, row, valid);
-    return 0;
 }
 
-/* Append a row, `size` -1 for null, for which rows have been reserved. 0, or -1 without memory. */
-static inline int kc_variable_append(kc_variable *column, int64_t row, const uint8_t *data, int64_t size) {
-    if (size > 0) {
-        if (kc_buffer_reserve(&column->data, column->data.size, size) < 0)
-            return -1;
-        memcpy(column->data.data + column->data.size, data, (size_t)size);
-        column->data.size += size;
-    }
-    return kc_variable_end_row(column, row, size >= 0);
-}
-
-/* The same for text: what is not UTF-8 becomes U+FFFD, one for each longest broken part, as Java and Python do it. */
-int kc_variable_append_text(kc_variable *column, int64_t row, const uint8_t *data, int64_t size);
+/* Append text as a row; there has to be room for three times its size. What is not UTF-8 becomes U+FFFD, one for each
+ * longest broken part, as Java and Python do it. */
+void kc_variable_append_text(kc_variable *column, int64_t row, const uint8_t *data, int64_t size);
 
 /* Fill an exported structure. 0, or -1 without memory. Its release callback needs no GIL. */
 int kc_export_schema(kc_columns *columns, struct ArrowSchema *out);

@@ -40,10 +40,14 @@ def decode(
         There is no such column.
     """
     builder = ColumnBuilder(columns, timestamp_unit, timezone, headers_null_when_empty)
-    for batch in read_batches(buffer, check_crcs, max_decompressed_size):
+    batches = read_batches(buffer, check_crcs, max_decompressed_size)
+    while True:
+        builder.append_all(batches, from_offset)
+        batch = next(batches, None)
+        if batch is None:
+            return builder.finish()
         if batch.is_control:
             continue
         _, next_offset = builder.append(batch, from_offset)
         if next_offset < batch.next_offset:
             raise OverflowError("more than 2 GiB in one column; use ColumnBuilder")
-    return builder.finish()
