@@ -43,7 +43,7 @@ def extensions() -> list[Extension]:
                 extra_compile_args=COMPILE_ARGS,
                 # For headers that modules of several packages share, by their path in the package.
                 include_dirs=[str(SOURCE)],
-                depends=[str(header) for header in sorted(SOURCE.rglob("*.h"))],
+                depends=[str(header) for header in sorted(pyx.parent.glob("*.h"))],
             )
         )
     return found

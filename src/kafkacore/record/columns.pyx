@@ -267,8 +267,8 @@ cdef class ColumnBuilder:
         """Append whole batches, as many of the next ones as need nobody's decision, without the GIL.
 
         That is: of format 2, not compressed, no control batch, and all of it is wanted and has room. In front
-        of the first other batch, also a broken one, it stops: ``next(batches)`` and :meth:`append` do that one,
-        or say what is wrong with it.
+        of the first other batch, also a broken one, it stops: ``next(batches)`` and :meth:`append` do that
+        one, or say what is wrong with it.
 
         Parameters
         ----------

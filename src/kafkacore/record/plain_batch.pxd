@@ -1,7 +1,7 @@
 """Batches that need no decision and no Python object: where one lies in, what is to be read of it out.
 
-Format 2, not compressed, no control batch, nothing wrong with its header or CRC, all of it wanted. Whatever is
-otherwise is left to `batch`, which also says what is wrong. Does not know: columns, records.
+Format 2, not compressed, no control batch, nothing wrong with header or CRC, all of it wanted. What is not so
+is left to `batch`, which also says what is wrong. Does not know: columns, records.
 """
 
 from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t
