@@ -230,6 +230,111 @@ def test_node_with_buffered_data_is_skipped(make_fetcher):
     assert parts.fetcher.send_fetches() == 1
 
 
+def asked_offsets(parts):
+    """What the last fetch request asked for: partition → offset."""
+    return {
+        asked.partition: asked.fetch_offset
+        for topic in fetch_requests(parts)[-1].topics
+        for asked in topic.partitions
+    }
+
+
+def send_ahead(parts, max_records=None, end_offsets=None):
+    sent = parts.fetcher.send_ahead(max_records, end_offsets)
+    parts.client.transmit_sends()
+    return sent
+
+
+def test_next_fetch_leaves_before_the_last_records_are_collected(make_fetcher):
+    logs = {A0: FetchLog(simple_batch(0, 3), batch([(3, None, b"v")], last_offset=6)), A1: FetchLog()}
+    parts = make_fetcher(logs)
+    fetch(parts)
+    assert send_ahead(parts) == 1
+    assert asked_offsets(parts) == {0: 7}
+    assert parts.subscriptions.position(A0).offset == 0
+    logs[A0].append(simple_batch(7, 2))
+    assert collect(parts) == {A0: [0, 1, 2, 3]}
+    assert fetch(parts) == 0
+    assert collect(parts) == {A0: [7, 8]}
+
+
+def test_nothing_is_sent_ahead_while_a_collect_may_leave_records(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 3), simple_batch(3, 3))})
+    fetch(parts)
+    assert send_ahead(parts, 5) == 0
+    assert collect(parts, 5) == {A0: [0, 1, 2, 3, 4]}
+    assert send_ahead(parts, 5) == 1
+    assert asked_offsets(parts) == {0: 6}
+    assert send_ahead(parts, 5) == 0
+
+
+def test_seek_after_a_fetch_was_sent_ahead_drops_its_answer(make_fetcher):
+    parts = make_fetcher(
+        {A0: FetchLog(*(simple_batch(at, 3) for at in (0, 3, 6)))}, max_partition_fetch_bytes=1
+    )
+    fetch(parts)
+    assert send_ahead(parts) == 1
+    assert collect(parts) == {A0: [0, 1, 2]}
+    parts.subscriptions.seek(A0, FetchPosition(7))
+    fetch(parts)
+    assert collect(parts) == {}
+    fetch(parts)
+    assert collect(parts) == {A0: [7, 8]}
+
+
+def test_interrupted_collect_reads_again_what_it_was_sent_ahead_of(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(*(simple_batch(at, 3) for at in (0, 3)))}, max_partition_fetch_bytes=1)
+    fetch(parts)
+    assert send_ahead(parts) == 1
+    collect(parts)
+    parts.fetcher.rewind()
+    fetch(parts)
+    assert collect(parts) == {}
+    fetch(parts)
+    assert collect(parts) == {A0: [0, 1, 2]}
+    fetch(parts)
+    assert collect(parts) == {A0: [3, 4, 5]}
+
+
+def test_partition_that_will_stand_at_its_end_is_not_fetched_ahead(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 3)), A1: FetchLog(simple_batch(0, 2))})
+    fetch(parts)
+    assert send_ahead(parts, None, {A0: 3, A1: 9}) == 1
+    assert asked_offsets(parts) == {1: 2}
+    assert send_ahead(parts, None, {A0: 3, A1: 2}) == 0
+
+
+def test_corrupt_batch_and_refused_record_let_no_answers_pile_up(make_fetcher):
+    def refuse(topic, headers, data):
+        raise KeyError(data)
+
+    for log, read in (
+        (FetchLog(with_bad_crc(simple_batch(0, 2)), simple_batch(2, 2)), None),
+        (FetchLog(simple_batch(0, 2), simple_batch(2, 2)), ReadOptions(value_deserializer=refuse)),
+    ):
+        parts = make_fetcher({A0: log}, read=read, max_partition_fetch_bytes=1)
+        fetch(parts)
+        for _ in range(5):
+            send_ahead(parts)
+            with pytest.raises((CorruptRecordError, RecordDeserializationError)):
+                collect(parts)
+            parts.client.poll_no_wakeup()
+        assert len(fetch_requests(parts)) == 2
+        assert len(parts.fetcher._buffer) == 2
+
+
+def test_nothing_is_sent_ahead_of_an_error_or_another_replica(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 2)), A1: FetchLog(simple_batch(0, 2))})
+    parts.cluster.errors["fetch", A1].append(UnknownLeaderEpochError.errno)
+    fetch(parts)
+    assert send_ahead(parts) == 0
+    assert collect(parts) == {A0: [0, 1]}
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
+    parts.cluster.preferred[A0] = 1
+    fetch(parts)
+    assert send_ahead(parts) == 0
+
+
 def test_fetch_of_a_node_that_is_down_is_not_tried_again_at_once(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     parts.cluster.down = {0}

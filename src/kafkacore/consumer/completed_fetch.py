@@ -55,6 +55,7 @@ class CompletedFetch:
     __slots__ = (
         "_aborted",
         "_aborted_producer_ids",
+        "_ahead",
         "_broken",
         "_memory",
         "_options",
@@ -87,6 +88,7 @@ class CompletedFetch:
         if data.records is not None:
             self._memory.add_part(self.size_in_bytes)
         self._broken: tuple[str, int] | None = None
+        self._ahead: tuple[int, int] | None = None
         self._begin(fetch_offset)
 
     def _begin(self, fetch_offset: int) -> None:
@@ -128,6 +130,19 @@ class CompletedFetch:
         self._reader.drain()
         self._broken = None
         self.data.records = None
+
+    def when_taken(self) -> tuple[int, int] | None:
+        """How many records are left at most, and the offset to go on from behind them.
+
+        ``None`` if that cannot be told: an error, a broken batch, an old format, another replica to ask.
+        """
+        if self.data.error_code or self._broken is not None or self.data.preferred_read_replica >= 0:
+            return None
+        if self._ahead is None:
+            count, offset = self._reader.whole_batches()
+            self._ahead = (count + self.records_read, offset)
+        count, offset = self._ahead
+        return None if offset < 0 else (count - self.records_read, offset)
 
     # ---- Batches -----------------------------------------------------------------------------------------
     def _is_for_user(self, batch: RecordBatch) -> bool:

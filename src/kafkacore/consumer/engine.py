@@ -138,15 +138,19 @@ class ConsumerEngine:
         collect: Callable[[], F],
         is_enough: Callable[[F], bool],
         end_offsets: Mapping[TopicPartition, int] | None = None,
+        max_records: int | None = 0,
     ) -> F:
         """Turn the wheel until ``collect`` gives enough or the time is up.
+
+        ``max_records`` is what ``collect`` takes at most, for the fetch that is sent before it: ``None`` for
+        all there is, 0 if positions do not move.
 
         What interrupts it (Ctrl-C, an error while the next fetch is sent) takes no records with it: positions
         go back to where they were.
         """
         self.fetcher.begin_poll()
         try:
-            return self._turn_until(timer, collect, is_enough, end_offsets)
+            return self._turn_until(timer, collect, is_enough, end_offsets, max_records)
         except BaseException:
             self.fetcher.rewind()
             raise
@@ -157,23 +161,35 @@ class ConsumerEngine:
         collect: Callable[[], F],
         is_enough: Callable[[F], bool],
         end_offsets: Mapping[TopicPartition, int] | None,
+        max_records: int | None,
     ) -> F:
         while True:
             self.client.maybe_trigger_wakeup()
             self._follow_metadata()
             self._find_positions()
+            is_ahead = self._fetch_ahead(max_records, end_offsets)
             found = collect()
             if not is_enough(found):
                 self.fetcher.send_fetches(end_offsets)
                 self._wait(timer, end_offsets)
+                is_ahead = self._fetch_ahead(max_records, end_offsets)
                 found = collect()
             if is_enough(found):
                 # The next fetch travels while the user works on these records.
-                if self.fetcher.send_fetches(end_offsets) or self.client.has_pending_requests():
+                if not is_ahead and (
+                    self.fetcher.send_fetches(end_offsets) or self.client.has_pending_requests()
+                ):
                     self.client.transmit_sends()
                 return found
             if timer.expired:
                 return found
+
+    def _fetch_ahead(self, max_records: int | None, end_offsets: Mapping[TopicPartition, int] | None) -> bool:
+        """Before the last of what waits is decoded, have the broker begin with the next."""
+        if max_records == 0 or not self.fetcher.send_ahead(max_records, end_offsets):
+            return False
+        self.client.transmit_sends()
+        return True
 
     def _wait(self, timer: Timer, end_offsets: Mapping[TopicPartition, int] | None) -> None:
         timeout_ms = timer.remaining_ms
@@ -208,6 +224,7 @@ class ConsumerEngine:
             Timer(self.clock, self.config["consumer_timeout_ms"]),
             lambda: self.fetcher.collect_records(limit),
             lambda found: bool(found.records),
+            max_records=limit,
         )
         self.iteration = RecordIteration(found.records)
         return self.iteration.next_record()

@@ -53,6 +53,29 @@ class FetchBuffer:
         """Partitions whose records wait here; they need no fetch."""
         return {completed.partition for completed in self._queue}
 
+    def when_taken(self, max_records: int | None) -> dict[TopicPartition, int]:
+        """Where the partitions here will stand when all that waits has been handed out.
+
+        Empty if the next collect, of ``max_records``, will leave some of it, or may.
+        """
+        offsets: dict[TopicPartition, int] = {}
+        left = max_records
+        for completed in self._queue:
+            tp = completed.partition
+            position = self._position(tp)
+            taken = completed.when_taken()
+            if position is None or position.offset != completed.next_fetch_offset or taken is None:
+                return {}
+            if tp in offsets:
+                # The answer to a fetch sent ahead, and what was before it is still here.
+                return {}
+            count, offsets[tp] = taken
+            if left is not None:
+                left -= count
+                if left < 0:
+                    return {}
+        return offsets
+
     def retain(self, partitions: set[TopicPartition]) -> None:
         """Drop what belongs to partitions that are not in ``partitions``."""
         queue, self._queue = self._queue, deque()

@@ -110,7 +110,19 @@ class Fetcher:
 
         Partitions whose position has reached their entry in ``end_offsets`` are left out.
         """
-        requests = self._prepare(end_offsets or {})
+        return self._send(end_offsets or {}, {})
+
+    def send_ahead(self, max_records: int | None, end_offsets: Mapping[TopicPartition, int] | None) -> int:
+        """As :meth:`send_fetches`, just before all that waits here is collected: from where that will end.
+
+        Nothing is sent if ``max_records`` may leave some of it. If it comes otherwise than thought (a broken
+        record, a seek), the answer is for an old position and is dropped.
+        """
+        taken = self._buffer.when_taken(max_records) if len(self._buffer) else {}
+        return self._send(end_offsets or {}, taken) if taken else 0
+
+    def _send(self, end_offsets: Mapping[TopicPartition, int], taken: Mapping[TopicPartition, int]) -> int:
+        requests = self._prepare(end_offsets, taken)
         for node, data in requests:
             session = self._sessions[node.node_id]
             future = self._client.send(
@@ -124,36 +136,34 @@ class Fetcher:
             )
         return len(requests)
 
-    def _prepare(self, end_offsets: Mapping[TopicPartition, int]) -> list[tuple[Node, FetchRequestData]]:
+    def _prepare(
+        self, end_offsets: Mapping[TopicPartition, int], taken: Mapping[TopicPartition, int]
+    ) -> list[tuple[Node, FetchRequestData]]:
+        """What to ask of each node; ``taken`` are the partitions that wait here no more, with their offsets."""
         now_ms = self._clock.monotonic_ms()
         cluster = self._metadata.fetch()
-        buffered = self._buffer.partitions()
-        busy_nodes = self._pending_nodes | self._buffered_nodes(buffered, end_offsets, now_ms)
+        busy_nodes = self._busy_nodes(taken, end_offsets, now_ms)
+        if busy_nodes and all(node.node_id in busy_nodes for node in cluster.nodes):
+            return []
+        buffered = self._buffer.partitions() - taken.keys()
         wanted: dict[Node, list[tuple[TopicPartition, FetchPartition]]] = {}
-        for tp in self._subscriptions.fetchable_partitions():
-            state = self._subscriptions.state(tp)
-            position = state.position
-            assert position is not None, "fetchable means that there is a position"
-            if tp in buffered or position.offset >= end_offsets.get(tp, position.offset + 1):
-                continue
-            if state.next_retry_ms > now_ms:
+        for tp, state in self._subscriptions.fetchable():
+            assert state.position is not None, "fetchable means that there is a position"
+            offset = taken.get(tp, state.position.offset)
+            if tp in buffered or offset >= end_offsets.get(tp, offset + 1) or state.next_retry_ms > now_ms:
                 continue
             node = self._node_for(tp, now_ms)
             if node is None:
                 self._metadata.request_update()
             elif node.node_id not in busy_nodes and not self._client.is_unavailable(node):
                 epoch = cluster.leader_epoch(tp)
-                wanted.setdefault(node, []).append(
-                    (
-                        tp,
-                        FetchPartition(
-                            cluster.topic_id(tp.topic) or ZERO_UUID,
-                            position.offset,
-                            self._config.max_partition_fetch_bytes,
-                            -1 if epoch is None else epoch,
-                        ),
-                    )
+                data = FetchPartition(
+                    cluster.topic_id(tp.topic) or ZERO_UUID,
+                    offset,
+                    self._config.max_partition_fetch_bytes,
+                    -1 if epoch is None else epoch,
                 )
+                wanted.setdefault(node, []).append((tp, data))
         return [(node, self._build(node, partitions)) for node, partitions in wanted.items()]
 
     def _build(self, node: Node, partitions: list[tuple[TopicPartition, FetchPartition]]) -> FetchRequestData:
@@ -166,23 +176,26 @@ class Fetcher:
             builder.add(tp, data)
         return builder.build()
 
-    def _buffered_nodes(
-        self, buffered: set[TopicPartition], end_offsets: Mapping[TopicPartition, int], now_ms: float
+    def _busy_nodes(
+        self, taken: Mapping[TopicPartition, int], end_offsets: Mapping[TopicPartition, int], now_ms: float
     ) -> set[int]:
-        """Nodes whose last answer is not used up: a fetch without these partitions would drop them from the
-        session.
+        """Nodes that owe an answer, or whose last one is not used up: a fetch without these partitions would
+        drop them from the session.
         """
-        nodes = set()
-        for tp in buffered:
-            if not self._subscriptions.is_fetchable(tp):
+        busy = set(self._pending_nodes)
+        for completed in self._buffer:
+            tp = completed.partition
+            if tp in taken or not self._subscriptions.is_fetchable(tp):
                 continue
             position = self._subscriptions.position(tp)
             if position is not None and position.offset >= end_offsets.get(tp, position.offset + 1):
                 continue
             node = self._node_for(tp, now_ms)
             if node is not None:
-                nodes.add(node.node_id)
-        return nodes
+                busy.add(node.node_id)
+                if len(busy) >= len(self._metadata.fetch().nodes):
+                    break
+        return busy
 
     def _node_for(self, tp: TopicPartition, now_ms: float) -> Node | None:
         cluster = self._metadata.fetch()

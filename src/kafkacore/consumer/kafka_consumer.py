@@ -180,6 +180,7 @@ class KafkaConsumer:
                 Timer(self._engine.clock, timeout_ms),
                 lambda: self._engine.fetcher.collect_records(limit, update_offsets),
                 lambda found: bool(found.records),
+                max_records=limit if update_offsets else 0,
             ).records
 
     def poll_arrow(
@@ -229,6 +230,7 @@ class KafkaConsumer:
                 ),
                 lambda found: bool(found.columns) or self._engine.reached_all(ends),
                 ends,
+                max_records,
             ).columns
 
     def __iter__(self) -> KafkaConsumer:

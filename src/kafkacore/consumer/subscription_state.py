@@ -249,9 +249,18 @@ class SubscriptionState:
         state = self._assignment.get(partition)
         return state is not None and state.is_fetchable()
 
+    def fetchable(self) -> list[tuple[TopicPartition, TopicPartitionState]]:
+        """Partitions with a position that are not paused, the longest not served first, and their states."""
+        fetching = FetchState.FETCHING
+        return [
+            (tp, state)
+            for tp, state in self._assignment.items()
+            if state.state is fetching and not state.paused
+        ]
+
     def fetchable_partitions(self) -> list[TopicPartition]:
-        """Partitions with a position that are not paused, the longest not served first."""
-        return [tp for tp, state in self._assignment.items() if state.is_fetchable()]
+        """As :meth:`fetchable`, the partitions alone."""
+        return [tp for tp, _ in self.fetchable()]
 
     def move_to_end(self, partition: TopicPartition) -> None:
         """Let the others come first next time; it has just given records."""
