@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from model.selector_frames import cut, frames_of, stream_of
 
 from kafkacore.errors import InvalidReceiveError
-from kafkacore.network import FrameReader
+from kafkacore.network import FrameReader, NetworkReceive
+from kafkacore.wire.blocks import statistics
 
 FRAMES = st.lists(
     st.one_of(st.binary(max_size=40), st.integers(0, 70_000).map(lambda n: bytes([n % 251]) * n)), max_size=6
@@ -83,6 +84,38 @@ def test_a_payload_may_be_written_without_reaching_its_neighbours() -> None:
     first.payload[0:1] = b"F"
     assert (bytes(first.payload), bytes(second.payload)) == (b"First", b"second")
     assert len(memoryview(first.payload.obj)) == 0
+
+
+def test_a_receive_is_a_buffer_of_its_payload() -> None:
+    first, second = FrameReader("a").feed(stream_of([b"first", b""]))
+    memoryview(first)[0:1] = b"F"
+    assert (bytes(first), bytes(first.payload), bytes(second)) == (b"First", b"First", b"")
+    assert bytes(NetworkReceive("a", memoryview(b"made by hand"))) == b"made by hand"
+
+
+def test_a_large_frame_is_in_a_block_that_comes_back_with_its_last_view() -> None:
+    gc.collect()
+    before = statistics()["used_bytes"]
+    (receive,) = FrameReader("a").feed(stream_of([b"z" * 100_000]))
+    view = memoryview(receive.payload)[10:20]
+    del receive
+    assert statistics()["used_bytes"] - before >= 100_000
+    assert bytes(view) == b"z" * 10
+    del view
+    assert statistics()["used_bytes"] == before
+
+
+def test_a_frame_beyond_the_largest_block_arrives_whole() -> None:
+    frame = bytes(range(256)) * (33 << 12)
+    stream = stream_of([frame, b"next"])
+    reader = FrameReader("a")
+    found = [receive for piece in cut(stream, [5, 1 << 20, 32 << 20]) for receive in reader.feed(piece)]
+    assert [
+        receive.payload == expected for receive, expected in zip(found, [frame, b"next"], strict=True)
+    ] == [
+        True,
+        True,
+    ]
 
 
 def resident_bytes() -> int:

@@ -18,7 +18,7 @@ PUBLISHED = {
     bytes(range(31, -1, -1)): 0x113FDB5C,
 }
 every_implementation = pytest.mark.parametrize("name", implementations())
-# Round the sizes at which the three streams of one fast implementation begin (3 * 256 and 3 * 4096 bytes), and
+# Round the sizes at which the three streams of one fast implementation begin (3 * 256, 3 * 4096 bytes), and
 # the parts of 64 bytes of the other (256).
 EDGES = [
     0,

@@ -17,6 +17,10 @@ cdef class KafkaChannel:
     cdef bint is_starved
     # The last write did not take all: wait until the socket says that there is room.
     cdef bint waits_for_room
+    # Its neighbours in the order of last activity, while it is in one (see IdleExpiry).
+    cdef KafkaChannel idle_before
+    cdef KafkaChannel idle_after
+    cdef double last_active_ms
     cdef TransportLayer transport
     cdef FrameReader reader
     cdef NetworkSend pending_send

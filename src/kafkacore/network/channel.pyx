@@ -18,6 +18,11 @@ from kafkacore.network.transport cimport PlaintextTransportLayer
 
 from kafkacore.errors import IllegalStateError
 
+cdef enum:
+    # Up to here a write keeps the GIL: it takes a few microseconds, and getting the lock back from a busy
+    # thread milliseconds.
+    WRITE_WITH_GIL = 16 * 1024
+
 
 @cython.final
 cdef class KafkaChannel:
@@ -50,8 +55,11 @@ cdef class KafkaChannel:
     cdef int write(self) except? -1:
         """1 when the frame is out, 0 when some of it is left, or the negative errno."""
         cdef int result
-        with nogil:
+        if self.pending_send.remaining <= WRITE_WITH_GIL:
             result = self.pending_send.write_to(self.transport)
+        else:
+            with nogil:
+                result = self.pending_send.write_to(self.transport)
         self.waits_for_room = result == 0
         return result
 

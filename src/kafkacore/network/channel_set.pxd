@@ -11,8 +11,9 @@ cdef class ChannelSet:
     cdef dict by_id
     # fd -> KafkaChannel or None.
     cdef list by_fd
-    # The process that made it.
+    # The process that made it, and its number in the line of forks.
     cdef int pid
+    cdef int fork_generation
 
     cdef int check_usable(self) except -1
     cdef KafkaChannel get(self, str channel_id)

@@ -6,6 +6,7 @@ Does not know: frames, polls, why a channel is closed.
 cimport cython
 from posix.unistd cimport getpid
 
+cimport kafkacore.network.poller as poller_functions
 from kafkacore.network.channel cimport KafkaChannel
 from kafkacore.network.idle cimport IdleExpiry
 from kafkacore.network.poller cimport Poller
@@ -31,13 +32,14 @@ cdef class ChannelSet:
         self.by_id = {}
         self.by_fd = []
         self.pid = getpid()
+        self.fork_generation = poller_functions.fork_generation()
 
     def __len__(self):
         return len(self.by_id)
 
     cdef int check_usable(self) except -1:
         """Refuse a forked child, which has the same sockets, and use after the end."""
-        if getpid() != self.pid:
+        if poller_functions.fork_generation() != self.fork_generation:
             raise IllegalStateError(
                 f"these connections belong to process {self.pid}; its forked child {getpid()} would mix its "
                 "bytes with the parent's. Make a new client after the fork"
@@ -68,11 +70,13 @@ cdef class ChannelSet:
         self.by_fd[channel.fd] = None
         del self.by_id[channel.id]
         if self.idle is not None:
-            self.idle.forget(channel.id)
+            self.idle.forget(channel)
         return channel.close()
 
     cdef int update_interest(self, KafkaChannel channel) except -1:
         cdef int wanted = channel.wanted_interest()
+        if wanted == channel.interest:
+            return 0
         self.poller.set_interest(channel.fd, channel.interest, wanted)
         channel.interest = wanted
         return 0
@@ -80,7 +84,7 @@ cdef class ChannelSet:
     cdef int touch(self, KafkaChannel channel, double now_ms) except -1:
         """Something has happened on it."""
         if self.idle is not None:
-            self.idle.touch(channel.id, now_ms)
+            self.idle.touch(channel, now_ms)
         return 0
 
     cdef int close_all(self) except -1:
@@ -89,6 +93,8 @@ cdef class ChannelSet:
         for channel in self.by_id.values():
             # No word to the poller: a forked child has the same epoll as its parent, and would take from it.
             channel.close()
+            if self.idle is not None:
+                self.idle.forget(channel)
         self.by_id.clear()
         self.by_fd.clear()
         self.poller.close()

@@ -1,11 +1,12 @@
 """IdleExpiry for Cython callers."""
 
+from kafkacore.network.channel cimport KafkaChannel
+
 cdef class IdleExpiry:
     cdef readonly double max_idle_ms
-    # Ids in the order of their last activity, with its time.
-    cdef dict last_active
+    cdef KafkaChannel oldest
+    cdef KafkaChannel newest
 
-    cdef int touch(self, str connection_id, double now_ms) except -1
-    cdef int forget(self, str connection_id) except -1
-    cdef str oldest_expired(self, double now_ms)
-    cdef double idle_ms(self, str connection_id, double now_ms) except *
+    cdef int touch(self, KafkaChannel channel, double now_ms) except -1
+    cdef int forget(self, KafkaChannel channel) except -1
+    cdef KafkaChannel oldest_expired(self, double now_ms)

@@ -15,13 +15,16 @@ cdef class MemoryPool:
 cdef class Chunk:
     cdef uint8_t *data
     cdef Py_ssize_t capacity
-    # Views that are out. Memory is moved or used again only while there is none.
+    # Of wire.blocks, not of malloc.
+    cdef bint is_block
+    # Views and receives that are out. Memory is moved or used again only while there is none.
     cdef Py_ssize_t exports
     cdef Py_ssize_t window_at
     cdef Py_ssize_t window_size
     cdef MemoryPool pool
     cdef Py_ssize_t charged
 
+    cdef int open(self, Py_ssize_t capacity) except -1
     cdef int resize(self, Py_ssize_t capacity) except -1
     cdef object view(self, Py_ssize_t at, Py_ssize_t size)
 

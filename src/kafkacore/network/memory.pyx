@@ -7,7 +7,15 @@ Does not know: frames, sockets. Source of the pool's behaviour: Kafka's ``Memory
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.memoryview cimport PyMemoryView_FromObject
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
+
+from kafkacore.wire.blocks cimport block_alloc, block_free
+
+cdef enum:
+    # Memory of these sizes is kept for reuse when it comes back. Below, malloc keeps it anyway; above, to grow
+    # without a copy is worth more, which malloc can do.
+    SMALLEST_BLOCK = 16 * 1024
+    LARGEST_BLOCK = 32 * 1024 * 1024
 
 
 @cython.final
@@ -42,12 +50,17 @@ cdef class MemoryPool:
         return 0
 
 
+# Without the garbage collector, which finds no cycle here and would only walk past.
+@cython.no_gc
 @cython.final
 cdef class Chunk:
     """Plain memory; a view of a part of it keeps all of it alive."""
 
     def __dealloc__(self):
-        free(self.data)
+        if self.is_block:
+            block_free(self.data)
+        else:
+            free(self.data)
         if self.pool is not None:
             self.pool.release(self.charged)
 
@@ -59,12 +72,26 @@ cdef class Chunk:
     def __releasebuffer__(self, Py_buffer *view):
         self.exports -= 1
 
+    cdef int open(self, Py_ssize_t capacity) except -1:
+        """Take memory for ``capacity`` bytes; there is none yet.
+
+        What is large is not touched, whoever it is from: the kernel gives it pages only as bytes are written
+        there.
+        """
+        self.is_block = SMALLEST_BLOCK <= capacity <= LARGEST_BLOCK
+        if self.is_block:
+            self.data = <uint8_t *> block_alloc(capacity)
+        else:
+            self.data = <uint8_t *> malloc(capacity if capacity > 0 else 1)
+        if self.data == NULL:
+            raise MemoryError(f"no memory for a frame of {capacity} bytes")
+        self.capacity = capacity
+        return 0
+
     cdef int resize(self, Py_ssize_t capacity) except -1:
         """Make room for ``capacity`` bytes, keeping those there are. Only while no view is out."""
         cdef void *grown
-        assert self.exports == 0
-        # malloc maps a large block without touching it: the kernel gives it pages only as bytes are written
-        # there.
+        assert self.exports == 0 and not self.is_block
         grown = realloc(self.data, capacity if capacity > 0 else 1)
         if grown == NULL:
             raise MemoryError(f"no memory for a frame of {capacity} bytes")
@@ -87,5 +114,5 @@ cdef class Chunk:
 
 cdef Chunk new_chunk(Py_ssize_t capacity):
     cdef Chunk chunk = Chunk.__new__(Chunk)
-    chunk.resize(capacity)
+    chunk.open(capacity)
     return chunk

@@ -23,11 +23,13 @@ cdef extern from "poller_impl.h" nogil:
     void kc_poller_free(kc_poller *poller)
     int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest)
     int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capacity)
+    int kc_watch_forks()
     int kc_wakeup_open(int *fds)
     void kc_wakeup_close(int *fds)
     int kc_wakeup_signal(int fd)
     void kc_wakeup_drain(int fd)
-    # Linked into this module alone: others call receive_bytes, send_vector, has_unread and socket_error.
+    # Linked into this module alone: others call the functions at the end.
+    int kc_fork_generation()
     Py_ssize_t kc_recv(int fd, void *to, size_t size)
     Py_ssize_t kc_send_vector(int fd, const iovec *vector, int count)
     int kc_has_unread(int fd)
@@ -50,4 +52,5 @@ cdef class Poller:
 cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil
 cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count) noexcept nogil
 cdef bint has_unread(int fd) noexcept nogil
+cdef int fork_generation() noexcept nogil
 cdef int socket_error(int fd) noexcept nogil

@@ -124,6 +124,10 @@ cdef class Poller:
         return kept
 
 
+if kc_watch_forks() < 0:
+    raise MemoryError
+
+
 cdef int raise_errno(int code) except -1:
     raise OSError(code, os.strerror(code))
 
@@ -140,6 +144,11 @@ cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count) noexcept nog
 
 cdef bint has_unread(int fd) noexcept nogil:
     return kc_has_unread(fd)
+
+
+cdef int fork_generation() noexcept nogil:
+    """How many forks lie between this process and the one that imported the module."""
+    return kc_fork_generation()
 
 
 cdef int socket_error(int fd) noexcept nogil:

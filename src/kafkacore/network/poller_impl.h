@@ -21,6 +21,11 @@ int kc_poller_set(kc_poller *poller, int fd, int old_interest, int interest);
 /* A negative time-out waits for ever. */
 int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capacity);
 
+/* Once per process: count in each child how many forks lie between it and this process. Cheaper to ask for than the
+   process id, which is a system call. */
+int kc_watch_forks(void);
+int kc_fork_generation(void);
+
 /* fds[0] is to be watched, fds[1] to be written: one eventfd, or the two ends of a pipe. */
 int kc_wakeup_open(int fds[2]);
 void kc_wakeup_close(int fds[2]);

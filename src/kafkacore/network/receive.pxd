@@ -14,7 +14,12 @@ cdef enum:
 
 cdef class NetworkReceive:
     cdef readonly str source_id
-    cdef readonly object payload
+    # Where the payload is; None when it was handed in.
+    cdef Chunk chunk
+    cdef Py_ssize_t at
+    cdef Py_ssize_t size
+    # The payload, once somebody has asked for it.
+    cdef object view
 
 cdef class ReadBuffer:
     cdef Chunk chunk
@@ -40,4 +45,4 @@ cdef class FrameReader:
     cdef int begin(self) except -1
     cdef int open_frame(self) except -1
     cdef int complete(self, list frames) except -1
-    cdef int check_size(self) except -1
+    cdef int refuse(self) except -1

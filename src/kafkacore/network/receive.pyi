@@ -1,3 +1,4 @@
+import sys
 from typing import Self, final
 
 from typing_extensions import Buffer
@@ -7,8 +8,11 @@ from kafkacore.network.memory import MemoryPool
 @final
 class NetworkReceive:
     source_id: str
-    payload: memoryview
-    def __new__(cls, source_id: str, payload: memoryview) -> Self: ...
+    def __init__(self, source_id: str, payload: memoryview) -> None: ...
+    @property
+    def payload(self) -> memoryview: ...
+    if sys.version_info >= (3, 12):
+        def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
 class ReadBuffer: ...

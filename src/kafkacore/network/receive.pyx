@@ -1,11 +1,12 @@
 """Frames out of a stream of bytes: a size of 4 bytes, then that many.
 
-Small frames are views of a read buffer that all channels of a selector share; a large one is read straight
-into memory of its own. Does not know: what a frame says, channels. Source of the behaviour: Kafka's
-``NetworkReceive``.
+Small frames are parts of a read buffer that all channels of a selector share; a large one is read straight
+into memory of its own. The view of a frame is made when it is asked for. Does not know: what a frame says,
+channels. Source of the behaviour: Kafka's ``NetworkReceive``.
 """
 
 cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo, PyObject_GetBuffer
 from libc.errno cimport EAGAIN
 from libc.string cimport memcpy
 
@@ -17,8 +18,12 @@ from kafkacore.errors import InvalidReceiveError
 
 cdef enum:
     HEADER_SIZE = 4
+    MAX_FRAME_SIZE = 0x7FFFFFFF
     # The shared read buffer. A small payload pins this much at most, for as long as somebody holds it.
     READ_BUFFER_SIZE = 64 * 1024
+    # Up to here a read keeps the GIL: it takes a few microseconds, and getting the lock back from a busy
+    # thread milliseconds.
+    READ_WITH_GIL = READ_BUFFER_SIZE
     # With less room than this left behind views that are out, a new buffer is begun.
     MIN_READ = 16 * 1024
     # After a frame above this the next one is expected to be large too: only its size is read before its
@@ -31,6 +36,9 @@ cdef enum:
     FIRST_CHUNK = 32 * 1024 * 1024
 
 
+# Without the garbage collector: neither memory nor views of it lead back here.
+@cython.no_gc
+@cython.freelist(256)
 @cython.final
 cdef class NetworkReceive:
     """One frame.
@@ -40,15 +48,44 @@ cdef class NetworkReceive:
     source_id:
         Of the channel it came by.
     payload:
-        Its bytes without the size: a writable memoryview that owns its memory.
+        Its bytes without the size: a writable memoryview that owns its memory. The receive is a buffer of the
+        same bytes itself.
     """
 
-    def __cinit__(self, str source_id, payload):
+    def __init__(self, str source_id, payload):
         self.source_id = source_id
-        self.payload = payload
+        self.view = payload
+
+    def __dealloc__(self):
+        if self.chunk is not None:
+            self.chunk.exports -= 1
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        # Cheaper than a view where the bytes are only to be copied or parsed.
+        if self.chunk is None:
+            PyObject_GetBuffer(self.view, view, flags)
+        else:
+            PyBuffer_FillInfo(view, self, self.chunk.data + self.at, self.size, False, flags)
+
+    @property
+    def payload(self):
+        if self.view is None:
+            self.view = self.chunk.view(self.at, self.size)
+        return self.view
 
     def __repr__(self):
         return f"NetworkReceive({self.source_id!r}, {len(self.payload)} bytes)"
+
+
+cdef inline NetworkReceive new_receive(str source_id, Chunk chunk, Py_ssize_t at, Py_ssize_t size):
+    cdef NetworkReceive receive = NetworkReceive.__new__(NetworkReceive)
+    assert 0 <= at <= chunk.capacity and size <= chunk.capacity - at
+    receive.source_id = source_id
+    receive.chunk = chunk
+    receive.at = at
+    receive.size = size
+    chunk.exports += 1
+    return receive
 
 
 @cython.final
@@ -134,8 +171,11 @@ cdef class FrameReader:
             else:
                 asked = buffer.room()
                 to = buffer.chunk.data + buffer.fill
-            with nogil:
+            if asked <= READ_WITH_GIL:
                 got = transport.read(to, asked)
+            else:
+                with nogil:
+                    got = transport.read(to, asked)
             if got <= 0:
                 return ENDED if got == 0 else DRAINED if got == -EAGAIN else <int> got
             share -= got
@@ -161,10 +201,20 @@ cdef class FrameReader:
         return MORE
 
     cdef int parse(self, Chunk chunk, Py_ssize_t at, Py_ssize_t size, list frames) except -1:
-        """Take ``size`` bytes of ``chunk`` in: whole frames as views of it, the rest as a copy."""
+        """Take ``size`` bytes of ``chunk`` in: whole frames as parts of it, the rest as a copy."""
         cdef Py_ssize_t end = at + size
-        cdef Py_ssize_t taken
+        cdef Py_ssize_t limit = self.max_size if self.max_size >= 0 else MAX_FRAME_SIZE
+        cdef Py_ssize_t taken, frame_size
         while at < end:
+            while self.frame is None and self.header_fill == 0 and end - at >= HEADER_SIZE:
+                frame_size = load_int32(chunk.data + at)
+                if frame_size < 0 or frame_size > limit or frame_size > end - at - HEADER_SIZE:
+                    break
+                at += HEADER_SIZE
+                frames.append(new_receive(self.source_id, chunk, at, frame_size))
+                at += frame_size
+            if at == end:
+                return 0
             if self.frame is None:
                 taken = min(<Py_ssize_t> (HEADER_SIZE - self.header_fill), end - at)
                 memcpy(self.header + self.header_fill, chunk.data + at, taken)
@@ -172,13 +222,10 @@ cdef class FrameReader:
                 at += taken
                 if self.header_fill < HEADER_SIZE:
                     return 0
-                self.check_size()
-                if self.frame_size <= end - at:
-                    self.header_fill = 0
-                    frames.append(NetworkReceive(self.source_id, chunk.view(at, self.frame_size)))
-                    at += self.frame_size
-                    continue
                 self.begin()
+                if self.frame_size == 0:
+                    self.complete(frames)
+                    continue
             if self.frame_fill == self.frame.capacity:
                 self.frame.resize(min(self.frame_size, 2 * self.frame.capacity))
             taken = min(self.frame.capacity - self.frame_fill, end - at)
@@ -189,19 +236,15 @@ cdef class FrameReader:
                 self.complete(frames)
         return 0
 
-    cdef int check_size(self) except -1:
-        """Take the size out of the header and refuse it before anything is allocated for it."""
-        self.frame_size = load_int32(self.header)
-        if self.frame_size < 0:
-            raise InvalidReceiveError(f"{self.source_id}: a frame of {self.frame_size} bytes")
-        if 0 <= self.max_size < self.frame_size:
-            raise InvalidReceiveError(
-                f"{self.source_id}: a frame of {self.frame_size} bytes; the limit is {self.max_size}"
-            )
-        return 0
+    cdef int refuse(self) except -1:
+        limit = f"; the limit is {self.max_size}" if self.frame_size >= 0 else ""
+        raise InvalidReceiveError(f"{self.source_id}: a frame of {self.frame_size} bytes{limit}")
 
     cdef int begin(self) except -1:
-        self.check_size()
+        """The header is whole: take the size out of it, and refuse it before anything is allocated for it."""
+        self.frame_size = load_int32(self.header)
+        if self.frame_size < 0 or 0 <= self.max_size < self.frame_size:
+            self.refuse()
         self.frame_fill = 0
         self.open_frame()
         return 0
@@ -216,11 +259,12 @@ cdef class FrameReader:
         if self.pool is not None:
             self.frame.charged = self.frame_size
             self.frame.pool = self.pool
-        self.frame.resize(min(self.frame_size, <Py_ssize_t> FIRST_CHUNK))
+        # What will have to grow is not of wire.blocks, but of malloc, which can move pages instead of bytes.
+        self.frame.open(self.frame_size if self.frame_size <= FIRST_CHUNK else <Py_ssize_t> FIRST_CHUNK + 1)
         return 1
 
     cdef int complete(self, list frames) except -1:
-        frames.append(NetworkReceive(self.source_id, self.frame.view(0, self.frame_size)))
+        frames.append(new_receive(self.source_id, self.frame, 0, self.frame_size))
         self.frame = None
         self.header_fill = 0
         self.expects_large = self.frame_size > LARGE_FRAME

@@ -262,10 +262,14 @@ cdef class Selector:
         for room.
         """
         cdef KafkaChannel channel
+        cdef double now_ms
+        if not self.unwritten:
+            return 0
+        now_ms = self.clock.monotonic_ms()
         unwritten, self.unwritten = self.unwritten, []
         for channel in unwritten:
             if not channel.is_closed and channel.is_connected:
-                self.channels.touch(channel, self.clock.monotonic_ms())
+                self.channels.touch(channel, now_ms)
                 self.write(channel)
         return 0
 
@@ -341,16 +345,15 @@ cdef class Selector:
         """Close what has been idle for too long, the oldest first."""
         cdef KafkaChannel channel
         cdef IdleExpiry idle = self.channels.idle
-        cdef str oldest = idle.oldest_expired(now_ms)
-        while oldest is not None:
-            channel = self.channels.get(oldest)
+        channel = idle.oldest_expired(now_ms)
+        while channel is not None:
             if channel.is_connected and channel.transport.has_unread():
                 # Its owner has muted it, and has not forgotten it.
-                idle.touch(oldest, now_ms)
+                idle.touch(channel, now_ms)
             else:
-                reason = f"nothing happened for {idle.idle_ms(oldest, now_ms):.0f} ms"
+                reason = f"nothing happened for {now_ms - channel.last_active_ms:.0f} ms"
                 self.end(channel, ConnectionPhase.EXPIRED, reason, None)
-            oldest = idle.oldest_expired(now_ms)
+            channel = idle.oldest_expired(now_ms)
         return 0
 
     # ---- Book-keeping -------------------------------------------------------------------------------------
