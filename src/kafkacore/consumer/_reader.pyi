@@ -1,15 +1,16 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, final
 
 from kafkacore.consumer._memory import FetchMemory
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.record import RecordBatch
+from kafkacore.record.batch import BatchIterator
 
 _Deserialize = Callable[[str, list[tuple[str, bytes | None]], bytes | None], Any]
 
 @final
 class RecordReader:
-    batches: Iterator[RecordBatch]
+    batches: BatchIterator
     next_offset: int
     last_epoch: int
     is_consumed: bool
@@ -28,6 +29,9 @@ class RecordReader:
         key_deserializer: _Deserialize | None = None,
         value_deserializer: _Deserialize | None = None,
     ) -> None: ...
+    @property
+    def has_batch(self) -> bool: ...
+    def moved(self, next_offset: int, last_epoch: int) -> None: ...
     def drain(self) -> None: ...
     def current_batch(self) -> RecordBatch | None: ...
     def finish_batch(self) -> None: ...

@@ -54,7 +54,7 @@ cdef class RecordReader:
                  is_for_user, *, bint check_crcs=True, bint read_committed=False, key_deserializer=None,
                  value_deserializer=None):
         self._data = records
-        self.batches = iter(()) if records is None else read_batches(records, check_crcs=check_crcs)
+        self.batches = read_batches(b"" if records is None else records, check_crcs=check_crcs)
         self.is_consumed = False
         self.next_offset = fetch_offset
         self.last_epoch = -1
@@ -70,8 +70,18 @@ cdef class RecordReader:
     def drain(self):
         """Nothing more is wanted; let the memory go."""
         self.is_consumed = True
-        self.batches = iter(())
+        self.batches = read_batches(b"")
         self._data = self.batch = None
+
+    @property
+    def has_batch(self):
+        """Whether a batch is begun; otherwise :attr:`batches` goes on where reading does."""
+        return self.batch is not None
+
+    def moved(self, int64_t next_offset, int last_epoch):
+        """Somebody else has taken batches off :attr:`batches`, up to ``next_offset``."""
+        self.next_offset = max(self.next_offset, next_offset)
+        self.last_epoch = last_epoch
 
     # ---- Batches -------------------------------------------------------------------------------------------
     cpdef RecordBatch current_batch(self):

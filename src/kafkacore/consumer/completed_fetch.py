@@ -240,25 +240,26 @@ class CompletedFetch:
         return count
 
     def _append_some(self, builder: ColumnBuilder, limit: int | None, end_offset: int | None) -> int | None:
-        """Append from one batch; ``None`` if nothing more may be appended now."""
+        """Append from one batch, or whole ones; ``None`` if nothing more may be appended now."""
         reader = self._reader
         if end_offset is not None and reader.next_offset >= end_offset:
             return None
+        if not reader.has_batch:
+            committed = self._options.isolation_level is IsolationLevel.READ_COMMITTED
+            appended, next_offset, epoch = builder.append_all(
+                reader.batches, reader.next_offset, limit, end_offset, committed
+            )
+            if next_offset >= 0:
+                reader.moved(next_offset, epoch)
+                return appended
         batch = reader.current_batch()
         if batch is None:
             self.drain()
             if end_offset is not None:
                 reader.next_offset = min(reader.next_offset, end_offset)
             return None
-        room, before_end = limit, -1
-        if end_offset is not None and batch.next_offset > end_offset:
-            before_end = self._count_before(batch, end_offset)
-            if before_end == 0:
-                reader.next_offset = end_offset
-                return None
-            room = before_end if limit is None else min(limit, before_end)
-        appended, next_offset = builder.append(batch, reader.next_offset, room)
-        if end_offset is not None and appended == before_end:
+        appended, next_offset = builder.append(batch, reader.next_offset, limit, end_offset)
+        if end_offset is not None and next_offset >= end_offset and batch.next_offset > end_offset:
             # All that lies before the end, which may be in a gap: stay in the batch, at the end.
             reader.next_offset = end_offset
         elif next_offset >= batch.next_offset:
@@ -268,14 +269,6 @@ class CompletedFetch:
         else:
             reader.next_offset = next_offset
         return appended
-
-    def _count_before(self, batch: RecordBatch, end_offset: int) -> int:
-        """How many records of ``batch`` lie between the position and ``end_offset``."""
-        start = max(self.next_fetch_offset, batch.base_offset)
-        if batch.record_count == batch.next_offset - batch.base_offset:
-            return max(end_offset - start, 0)
-        # Compacted: offsets have gaps, so look.
-        return sum(1 for record in batch if start <= record.offset < end_offset)
 
 
 def _is_abort_marker(batch: RecordBatch) -> bool:

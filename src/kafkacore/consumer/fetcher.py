@@ -139,7 +139,7 @@ class Fetcher:
     def _prepare(
         self, end_offsets: Mapping[TopicPartition, int], taken: Mapping[TopicPartition, int]
     ) -> list[tuple[Node, FetchRequestData]]:
-        """What to ask of each node; ``taken`` are the partitions that wait here no more, with their offsets."""
+        """What to ask of each node; ``taken``: partitions that wait here no more, and their offsets."""
         now_ms = self._clock.monotonic_ms()
         cluster = self._metadata.fetch()
         busy_nodes = self._busy_nodes(taken, end_offsets, now_ms)
