@@ -23,7 +23,6 @@ cdef class RecordBatchBuilder:
     cdef int timestamp_type
     cdef object compression_level
 
-    cpdef int append(self, int64_t timestamp_ms, key, value, headers=*) except -2
     cdef int append_bytes(self, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
                           const uint8_t *value, Py_ssize_t value_size, const uint8_t *headers,
                           Py_ssize_t headers_size, int32_t header_count) except -2 nogil
@@ -33,7 +32,8 @@ cdef class RecordBatchBuilder:
     cdef int count_record(self, const uint8_t *end, int64_t timestamp_ms) noexcept nogil
     cdef bint full(self) noexcept nogil
     cdef int _compress(self) except -1
-    cdef int make_room(self, Py_ssize_t record_size, Py_ssize_t rows_left) except -2 nogil
+    cdef int make_room(self, int64_t delta, Py_ssize_t key_size, Py_ssize_t value_size,
+                       Py_ssize_t headers_size, int32_t header_count, Py_ssize_t rows_left) except -2 nogil
     cdef int write_header(self, uint8_t *batch, Py_ssize_t size, int64_t base_offset, int32_t leader_epoch,
                           int attributes, int64_t producer_id, int16_t producer_epoch,
                           int32_t base_sequence) noexcept nogil

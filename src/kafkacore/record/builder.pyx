@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 
 from kafkacore.record.layout cimport (
     ATTRIBUTES_AT, BASE_OFFSET_AT, BASE_SEQUENCE_AT, BASE_TIMESTAMP_AT, CONTROL_BIT, CRC_AT, CURRENT_MAGIC,
-    LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_TIMESTAMP_AT,
+    LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_RECORD_OVERHEAD, MAX_TIMESTAMP_AT,
     PARTITION_LEADER_EPOCH_AT, PRODUCER_EPOCH_AT, PRODUCER_ID_AT, RECORD_COUNT_AT, RECORDS_AT,
     TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT,
 )
@@ -33,8 +33,9 @@ from kafkacore.structs import TimestampType
 
 cdef enum:
     MAX_INT32 = 0x7FFFFFFF
-    # Grown by doubling, so that a thousand idle partitions do not take a thousand full batches.
+    # Grown step by step, so that a thousand idle partitions do not take a thousand full batches.
     FIRST_CAPACITY = 4096
+    SMALL_CAPACITY = 65536
     # Of the records before compression; a batch's size on the wire is an int32.
     MAX_SIZE = MAX_INT32 - 65536
 
@@ -88,17 +89,16 @@ cdef class RecordBatchBuilder:
                   timestamp_type=TimestampType.CREATE_TIME, double compression_ratio=1.0):
         if batch_size < 0:
             raise ValueError(f"batch_size {batch_size} < 0")
-        self.codec = Compression(compression)
-        self.timestamp_type = TimestampType(timestamp_type)
+        # To look up the member of an enumeration costs as much as ten records.
+        self.codec = compression if type(compression) is Compression else Compression(compression)
+        self.timestamp_type = timestamp_type
+        if self.timestamp_type != 0:
+            self.timestamp_type = TimestampType(timestamp_type)
         self.compression_level = compression_level
         self.batch_size = batch_size
         self.limit = min(batch_size, MAX_SIZE)
         if self.codec != 0 and 0.0 < compression_ratio < 1.0:
             self.limit = <Py_ssize_t> min(batch_size / compression_ratio, <double> MAX_SIZE)
-        self.capacity = max(min(self.limit, FIRST_CAPACITY), RECORDS_AT)
-        self.data = <uint8_t *> block_alloc(self.capacity)
-        if self.data == NULL:
-            raise MemoryError()
         self.size_in_bytes = RECORDS_AT
         self.base_timestamp = self.max_timestamp = -1
 
@@ -112,23 +112,31 @@ cdef class RecordBatchBuilder:
 
     # ---- Filling -------------------------------------------------------------------------------------------
     @cython.cdivision(True)
-    cdef int make_room(self, Py_ssize_t record_size, Py_ssize_t rows_left) except -2 nogil:
-        """0 when a record of this size may be stored, -1 when it does not fit. Grows for `rows_left` more."""
-        cdef Py_ssize_t needed = self.size_in_bytes + record_size
-        cdef Py_ssize_t capacity
+    cdef int make_room(self, int64_t delta, Py_ssize_t key_size, Py_ssize_t value_size,
+                       Py_ssize_t headers_size, int32_t header_count, Py_ssize_t rows_left) except -2 nogil:
+        """0 when the record may be stored, -1 when it does not fit. Grows for `rows_left` more."""
+        cdef Py_ssize_t record_size = record_length(
+            delta, self.record_count, key_size, value_size, headers_size, header_count
+        )
+        cdef Py_ssize_t needed, capacity
         cdef void *grown
+        record_size += size_of_signed(record_size)
+        needed = self.size_in_bytes + record_size
         if self.is_closed:
             with gil:
                 raise IllegalStateError("the batch is sealed")
         if record_size > MAX_SIZE - RECORDS_AT:
             with gil:
                 raise MessageSizeTooLargeError("a record of more than 2 GiB")
+        if needed <= self.capacity:
+            return 0
         if self.record_count > 0 and needed > self.limit:
             return -1
-        # They are taken to be like this one. Memory that is not written to costs nothing.
-        capacity = max(2 * self.capacity, needed + record_size * min(rows_left, self.limit // record_size))
+        # Those that come are taken to be like this one.
+        capacity = needed + record_size * min(rows_left, self.limit // record_size)
+        capacity = max(capacity, FIRST_CAPACITY, self.capacity * (4 if self.capacity < SMALL_CAPACITY else 2))
         capacity = max(min(capacity, self.limit), needed)
-        grown = block_realloc(self.data, self.size_in_bytes, capacity)
+        grown = block_realloc(self.data, 0 if self.data == NULL else self.size_in_bytes, capacity)
         if grown == NULL:
             with gil:
                 raise MemoryError()
@@ -144,15 +152,14 @@ cdef class RecordBatchBuilder:
         """
         cdef uint8_t *at
         cdef int64_t delta = 0
-        cdef Py_ssize_t length
         if self.record_count > 0:
             delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self.base_timestamp)
-        length = record_length(delta, self.record_count, key_size, value_size, headers_size, header_count)
-        if length + size_of_signed(length) > self.capacity - self.size_in_bytes:
-            if self.make_room(length + size_of_signed(length), 0) < 0:
+        if (max(key_size, 0) + max(value_size, 0) + headers_size
+                > self.capacity - MAX_RECORD_OVERHEAD - self.size_in_bytes):
+            if self.make_room(delta, key_size, value_size, headers_size, header_count, 0) < 0:
                 return -1
-        at = store_record(self.data + self.size_in_bytes, length, delta, self.record_count, key, key_size,
-                          value, value_size, header_count)
+        at = store_record(self.data + self.size_in_bytes, delta, self.record_count, key, key_size, value,
+                          value_size, headers_size, header_count)
         at = store_bytes(at, headers, headers_size)
         return self.count_record(at, timestamp_ms)
 
@@ -173,7 +180,7 @@ cdef class RecordBatchBuilder:
         """
         cdef const uint8_t *key = NULL
         cdef const uint8_t *value = NULL
-        cdef Py_ssize_t key_size, value_size, length, row, done
+        cdef Py_ssize_t key_size, value_size, row, done
         cdef Py_ssize_t headers_size = 0
         cdef int32_t header_count = 0
         cdef int64_t timestamp_ms, delta
@@ -189,18 +196,23 @@ cdef class RecordBatchBuilder:
             delta = 0
             if self.record_count > 0:
                 delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self.base_timestamp)
-            length = record_length(delta, self.record_count, key_size, value_size, headers_size, header_count)
-            if length + size_of_signed(length) > self.capacity - self.size_in_bytes:
-                if self.make_room(length + size_of_signed(length), count - done - 1) < 0:
+            if (max(key_size, 0) + max(value_size, 0) + headers_size
+                    > self.capacity - MAX_RECORD_OVERHEAD - self.size_in_bytes):
+                if self.make_room(delta, key_size, value_size, headers_size, header_count,
+                                  count - done - 1) < 0:
                     return done
-            at = store_record(self.data + self.size_in_bytes, length, delta, self.record_count, key, key_size,
-                              value, value_size, header_count)
+            at = store_record(self.data + self.size_in_bytes, delta, self.record_count, key, key_size, value,
+                              value_size, headers_size, header_count)
             if header_count > 0:
                 at = source.store_headers(at, row)
             self.count_record(at, timestamp_ms)
         return count
 
-    cpdef int append(self, int64_t timestamp_ms, key, value, headers=()) except -2:
+    # Not binding: a plain builtin, which the interpreter calls by its shortest way.
+    @cython.binding(False)
+    @cython.embedsignature(True)
+    @cython.embedsignature.format("clinic")
+    def append(self, int64_t timestamp_ms, key, value, headers=()):
         """Add a record.
 
         Parameters

@@ -5,6 +5,8 @@ The caller has reserved the room. Does not know: batches, columns.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD
+
 cdef extern from *:
     """
     #include <stdint.h>
@@ -49,46 +51,28 @@ cdef extern from *:
 
     /* Two copies that overlap in the middle do for all sizes between one and two of their widths: neither
        source nor target is touched outside. A size of 0 or less copies nothing. */
-    static inline uint8_t *kc_store_bytes(uint8_t *at, const uint8_t *data, int64_t size) {
-        if (size > 128) {
+    #define KC_COPY_ENDS(width) \\
+        (memcpy(at, data, (width)), memcpy(at + size - (width), data + size - (width), (width)))
+
+    static inline uint8_t *kc_store_bytes(uint8_t *restrict at, const uint8_t *restrict data, int64_t size) {
+        if (size > 128)
             memcpy(at, data, (size_t)size);
-        } else if (size >= 16) {
-            uint8_t low[64], high[64];
-            if (size > 64) {
-                memcpy(low, data, 64);
-                memcpy(high, data + size - 64, 64);
-                memcpy(at, low, 64);
-                memcpy(at + size - 64, high, 64);
-            } else if (size > 32) {
-                memcpy(low, data, 32);
-                memcpy(high, data + size - 32, 32);
-                memcpy(at, low, 32);
-                memcpy(at + size - 32, high, 32);
-            } else {
-                memcpy(low, data, 16);
-                memcpy(high, data + size - 16, 16);
-                memcpy(at, low, 16);
-                memcpy(at + size - 16, high, 16);
-            }
-        } else if (size >= 8) {
-            uint64_t low, high;
-            memcpy(&low, data, 8);
-            memcpy(&high, data + size - 8, 8);
-            memcpy(at, &low, 8);
-            memcpy(at + size - 8, &high, 8);
-        } else if (size >= 4) {
-            uint32_t low, high;
-            memcpy(&low, data, 4);
-            memcpy(&high, data + size - 4, 4);
-            memcpy(at, &low, 4);
-            memcpy(at + size - 4, &high, 4);
-        } else if (size > 0) {
+        else if (size > 64)
+            KC_COPY_ENDS(64);
+        else if (size > 32)
+            KC_COPY_ENDS(32);
+        else if (size >= 16)
+            KC_COPY_ENDS(16);
+        else if (size >= 8)
+            KC_COPY_ENDS(8);
+        else if (size >= 4)
+            KC_COPY_ENDS(4);
+        else if (size > 0) {
             at[0] = data[0];
             at[size >> 1] = data[size >> 1];
             at[size - 1] = data[size - 1];
-        } else {
+        } else
             return at;
-        }
         return at + size;
     }
     """
@@ -108,15 +92,31 @@ cdef inline Py_ssize_t record_length(int64_t timestamp_delta, int32_t offset_del
     )
 
 
-cdef inline uint8_t *store_record(uint8_t *at, Py_ssize_t length, int64_t timestamp_delta,
-                                  int32_t offset_delta, const uint8_t *key, Py_ssize_t key_size,
-                                  const uint8_t *value, Py_ssize_t value_size,
+cdef inline uint8_t *store_record(uint8_t *at, int64_t timestamp_delta, int32_t offset_delta,
+                                  const uint8_t *key, Py_ssize_t key_size, const uint8_t *value,
+                                  Py_ssize_t value_size, Py_ssize_t headers_size,
                                   int32_t header_count) noexcept nogil:
     """Write a record up to and with the count of its headers; where those come."""
-    at = store_signed(at, length)
-    at[0] = 0
-    at = store_signed(at + 1, timestamp_delta)
+    cdef Py_ssize_t payload = max(key_size, 0) + max(value_size, 0) + headers_size
+    cdef uint8_t *length_at = at
+    cdef uint8_t *body
+    cdef Py_ssize_t length
+    # The payload alone says mostly how many bytes the length in front takes: then it is written last, and
+    # nothing is measured before it is written.
+    if payload < 64 - MAX_RECORD_OVERHEAD:
+        body = at + 1
+    elif payload >= 64 and payload < 8192 - MAX_RECORD_OVERHEAD:
+        body = at + 2
+    else:
+        body = at + size_of_signed(record_length(
+            timestamp_delta, offset_delta, key_size, value_size, headers_size, header_count
+        ))
+    body[0] = 0
+    at = store_signed(body + 1, timestamp_delta)
     at = store_signed(at, offset_delta)
     at = store_bytes(store_signed(at, key_size), key, key_size)
     at = store_bytes(store_signed(at, value_size), value, value_size)
-    return store_signed(at, header_count)
+    at = store_signed(at, header_count)
+    length = at - body + headers_size
+    store_signed(length_at, length)
+    return at
