@@ -25,8 +25,9 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, generated cod
 	$(BIN)/python tools/stubtest.py
 	$(BIN)/python -m kafkacore.protocol.generate --check
 
-bench: $(VENV)/.dev  ## Micro-benchmarks (bench/micro)
-	$(BIN)/python -m pytest bench/micro -o python_files='*.py' --benchmark-enable --benchmark-only $(BENCH_ARGS)
+bench: $(VENV)/.dev  ## Everything under bench, against Apache Kafka and the peers: bench/results and bench/README.md
+	@$(BIN)/python tests/integration/jars.py
+	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
 build: $(VENV)/.dev  ## Compile the Cython modules in place; ONLY=wire,record builds these packages alone
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace

@@ -1,48 +1,123 @@
-"""Every micro-benchmark still runs, by the command of ``make bench`` on tiny inputs; none is left out."""
+"""Every benchmark still runs, by its own command on tiny inputs; none is left out."""
 
 from __future__ import annotations
 
 import ast
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).resolve().parents[1]
-MICRO = PROJECT / "bench" / "micro"
-QUICKLY = (
-    "--small",
-    "--benchmark-min-rounds=1",
-    "--benchmark-max-time=0.000001",
-    "--benchmark-min-time=0.000001",
-)
+BENCH = PROJECT / "bench"
+PEERS = ["confluent", "kafka-python", "aiokafka"]
+LIMIT_S = 100
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *command], cwd=PROJECT, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def written_benchmarks() -> set[str]:
     """``file.py::test`` of all that is written under bench/micro."""
     return {
         f"{path.name}::{node.name}"
-        for path in MICRO.glob("*.py")
+        for path in (BENCH / "micro").glob("*.py")
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     }
 
 
 def command_of_make_bench() -> list[str]:
-    """What follows ``python`` in the Makefile's rule."""
+    """What follows ``python`` in the last line of the Makefile's rule."""
     lines = (PROJECT / "Makefile").read_text().splitlines()
     rule = next(at for at, line in enumerate(lines) if line.startswith("bench:"))
-    command = lines[rule + 1].strip().removeprefix("$(BIN)/python ").removesuffix(" $(BENCH_ARGS)")
-    return command.replace("'", "").split()
+    end = next(at for at in range(rule, len(lines)) if not lines[at].strip())
+    return shlex.split(lines[end - 1].strip().removeprefix("$(BIN)/python ").removesuffix(" $(BENCH_ARGS)"))
 
 
-def test_every_benchmark_runs_by_the_command_of_make_bench(tmp_path: Path) -> None:
-    figures = tmp_path / "figures.json"
-    command = [*command_of_make_bench(), *QUICKLY, f"--benchmark-json={figures}", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [sys.executable, *command], cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture(scope="module")
+def readme(results: Path) -> Path:
+    """A copy of the README, whose tables the run replaces."""
+    copy = results / "README.md"
+    copy.write_text((BENCH / "README.md").read_text())
+    return copy
+
+
+@pytest.fixture(scope="module")
+def result(results: Path, readme: Path) -> dict[str, object]:
+    """What the command of ``make bench`` writes, on tiny inputs and our own broker."""
+    run(*command_of_make_bench(), "--small", "--embedded", f"--results={results}", f"--readme={readme}")
+    (written,) = results.glob("*.json")
+    return json.loads(written.read_text())
+
+
+@pytest.mark.timeout(LIMIT_S + 20)
+def test_every_micro_benchmark_runs_by_the_command_of_make_bench(result):
+    ran = result["micro"]
+    assert {each["name"].split("[")[0] for each in ran} == written_benchmarks()
+    assert all(each["extra_info"] for each in ran), "each gives its figure in a unit that says more"
+
+
+def test_matrix_measures_every_case_and_peer(result):
+    entries = result["macro"]["results"]
+    assert not [entry for entry in entries if entry["void"]]
+    cases = {(entry["mode"], entry["codec"], entry["partitions"]) for entry in entries}
+    assert {("produce", codec, count) for codec in ("none", "lz4", "zstd") for count in (1, 6)} <= cases
+    assert {"consume", "arrow-consume", "roundtrip", "broker-produce"} <= {mode for mode, *_ in cases}
+    assert set(PEERS) <= {entry["peer"] for entry in entries}
+    assert result["machine"]["words"]
+    assert "confluent-kafka" in result["macro"]["versions"]
+
+
+def test_tables_of_the_readme_are_made_from_the_result(result, readme):
+    text = readme.read_text()
+    assert result["commit"] in text
+    assert "| produce, lz4, 6 partitions | confluent |" in text
+    assert "| crc32c of 1024 bytes |" in text
+    assert text.count("<!-- results: begin -->") == 1
+    assert text.endswith((BENCH / "README.md").read_text().partition("<!-- results: end -->")[2])
+
+
+@pytest.mark.parametrize(
+    "script", ["flatness.py", "memory.py", "memory.py --arrow"], ids=lambda script: script.replace(" ", "")
+)
+def test_script_of_its_own_runs(script):
+    name, *arguments = script.split()
+    assert run(str(BENCH / "macro" / name), "--embedded", "--small", *arguments)
+
+
+def test_no_script_is_left_out():
+    known = {"setting.py", "run.py", "flatness.py", "memory.py"}
+    assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
+
+
+def test_command_shows_a_table_and_writes_json_and_a_chart(our_broker, tmp_path):
+    shown = run(
+        *("-m", "kafkacore.cli.main", "bench", "arrow", "--bootstrap", our_broker.bootstrap_servers),
+        *("--peers", "confluent", "--records", "2000", "--rounds", "1"),
+        *("--output", str(tmp_path / "result.json"), "--chart", str(tmp_path / "chart.png")),
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    ran = json.loads(figures.read_text())["benchmarks"]
-    assert {benchmark["fullname"].split("/")[-1].split("[")[0] for benchmark in ran} == written_benchmarks()
-    assert all(benchmark["extra_info"] for benchmark in ran), "each gives its figure in a unit that says more"
+    assert "kafkacore-arrow" in shown
+    assert "CPU s/M" in shown
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert {"command", "machine", "versions", "missing", "options", "results"} <= set(result)
+    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_commited_results_are_small_and_whole():
+    for path in (BENCH / "results").glob("*.json"):
+        assert path.stat().st_size < 200_000, path
+        assert {"date", "commit", "command", "machine"} <= set(json.loads(path.read_text()))

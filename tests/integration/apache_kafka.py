@@ -78,6 +78,12 @@ class ApacheKafka:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def pid(self) -> int:
+        """Of its process, for who measures it."""
+        assert self._process is not None, "it does not run"
+        return self._process.pid
+
+    @property
     def segments_dir(self) -> Path:
         """Where the folders ``<topic>-<partition>`` lie."""
         return self.data_dir / "data"

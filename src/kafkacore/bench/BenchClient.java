@@ -36,6 +36,7 @@ public final class BenchClient {
     private static final int WARM_UP = 0xFFFFFFFF;
     /** A poll gives up to so many at once. */
     private static final int MORE_THAN_ASKED = 10_000;
+    private static final int SETTLE_MS = 500;
     private static final Duration POLL = Duration.ofMillis(200);
 
     private final Map<String, String> task;
@@ -126,12 +127,13 @@ public final class BenchClient {
         }
     }
 
-    private void paced() throws IOException {
+    private void paced() throws IOException, InterruptedException {
         byte[][] values = values();
         double intervalNs = 1e9 / Double.parseDouble(task.get("rate"));
         long[] done = new long[records];
         AtomicInteger failed = new AtomicInteger();
         try (KafkaProducer<byte[], byte[]> producer = warmProducer()) {
+            Thread.sleep(SETTLE_MS);
             Meter meter = new Meter();
             long start = System.nanoTime();
             for (int i = 0; i < records; i++) {

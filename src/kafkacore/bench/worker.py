@@ -23,6 +23,9 @@ from kafkacore.bench.task import Task
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaTimeoutError
 
+#: Between the warm-up and the first record of a paced run: the last of the warm-up is on its way so long.
+SETTLE_MS = 500
+
 
 def run(task: Task) -> dict[str, Any]:
     """Do it; the figures."""
@@ -58,6 +61,7 @@ def _paced(task: Task) -> dict[str, Any]:
     values = read_values(Path(task.values_file), task.size)
     producer = producer_of(task.peer, task.settings)
     _warm_producer(task, producer)
+    SYSTEM_CLOCK.sleep_ms(SETTLE_MS)
     pacer = Pacer(task.rate, task.records)
     meter = Meter()
     producer.send_paced(task.topic, values, pacer)

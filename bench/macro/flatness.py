@@ -1,0 +1,139 @@
+"""Whether a record costs the same whatever surrounds it: CPU time per record of `KafkaProducer.send`.
+
+    python bench/macro/flatness.py                         # against Apache Kafka
+    python bench/macro/flatness.py --embedded --small      # whether it still runs
+
+Three series: 10³ to 10⁷ records (small counts are sent in many goes, each flushed, so that there is something
+to measure); a topic of 1 to 1,000 partitions; 1 to 10,000 partitions known to the metadata, one written to.
+Each is given relative to the median of its series; every record is counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from setting import add_broker, broker
+
+from kafkacore.bench.children import Worker
+from kafkacore.bench.cluster import BenchCluster
+from kafkacore.bench.options import OURS, BenchOptions
+from kafkacore.bench.sequence import distinct_count, write_values
+from kafkacore.bench.settings import producer_settings
+from kafkacore.bench.task import Task
+from kafkacore.bench.verify import read_back
+
+SIZE = 100
+#: Records that one measurement has at least, in all its goes.
+AT_LEAST = 1_000_000
+WARM_UP = 20_000
+#: Partitions of each topic that is only known.
+KNOWN_EACH = 1_000
+
+
+@dataclass(frozen=True)
+class Point:
+    series: str
+    at: int
+    records: int
+    goes: int = 1
+    partitions: int = 1
+    #: Further topics, of :data:`KNOWN_EACH` partitions, that the client knows.
+    known_topics: int = 0
+
+
+def points(most: int, small: bool) -> Iterator[Point]:
+    """What is measured; ``most`` records in the first series."""
+    each = 2_000 if small else AT_LEAST
+    count = 1_000
+    while count <= most:
+        yield Point("records", count, count, goes=max(1, each // count))
+        count *= 10
+    for partitions in (1, 10) if small else (1, 10, 100, 1_000):
+        yield Point("partitions written", partitions, each, partitions=partitions)
+    for topics in (0,) if small else (0, 1, 10):
+        yield Point("partitions known", 1 + topics * KNOWN_EACH, each, known_topics=topics)
+
+
+def measure(point: Point, cluster: BenchCluster, folder: Path, others: list[str]) -> float:
+    """CPU microseconds of the client per record."""
+    distinct = distinct_count(point.records, SIZE)
+    values = folder / f"values-{distinct}"
+    if not values.exists():
+        write_values(values, distinct, SIZE, 0.5)
+    while len(others) < point.known_topics:
+        others.append(cluster.create_topic(KNOWN_EACH))
+    topic = cluster.create_topic(point.partitions)
+    records = point.records * point.goes
+    task = Task(
+        role="produce",
+        peer=OURS,
+        topic=topic,
+        partitions=point.partitions,
+        records=records,
+        size=SIZE,
+        settings=producer_settings(OURS, BenchOptions(), cluster.bootstrap, "none"),
+        values_file=str(values),
+        other_topics=tuple(others[: point.known_topics]),
+        warm_up_records=WARM_UP,
+        goes=point.goes,
+    )
+    with Worker([sys.executable, "-m", "kafkacore.bench.worker", task.to_json()], 600) as worker:
+        used = worker.answer()
+    verdict = read_back(cluster.bootstrap, topic, point.partitions, SIZE, records, distinct, WARM_UP)
+    if verdict.reason:
+        raise SystemExit(f"void: {point}: {verdict.reason}")
+    cluster.delete_topic(topic)
+    return float(used["cpu_s"] / records * 1e6)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_broker(parser)
+    parser.add_argument("--most", type=int, default=10_000_000, help="records of the longest run")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--output", type=Path, metavar="FILE.json")
+    arguments = parser.parse_args()
+    plan = list(points(1_000 if arguments.small else arguments.most, arguments.small))
+    rounds = 1 if arguments.small else arguments.rounds
+    costs: dict[Point, list[float]] = {point: [] for point in plan}
+    others: list[str] = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        broker(arguments) as where,
+        BenchCluster(where.bootstrap, print) as cluster,
+    ):
+        for _ in range(rounds):
+            for point in plan:
+                costs[point].append(measure(point, cluster, Path(folder), others))
+    found = []
+    for series in dict.fromkeys(point.series for point in plan):
+        found += show(series, {p.at: statistics.median(c) for p, c in costs.items() if p.series == series})
+    if arguments.output:
+        arguments.output.write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+def show(series: str, costs: dict[int, float]) -> list[dict[str, Any]]:
+    """Print the series, and give it with each cost's distance from the median in per cent."""
+    middle = statistics.median(costs.values())
+    print(f"{series}: CPU µs per record")
+    found = []
+    for at, cost in costs.items():
+        off = (cost / middle - 1) * 100
+        print(f"  {at:>12,}  {cost:7.3f}  {off:+6.1f} %")
+        found.append({"series": series, "at": at, "cpu_us": cost, "off_percent": off})
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""The matrix of whole processes against Apache Kafka: produce, consume and Arrow both ways, and latency.
+
+    python bench/macro/run.py --output figures.json        # about six minutes
+    python bench/macro/run.py --embedded --small           # whether it still runs
+
+Each client in a process of its own, round by round in turn, every record counted: `kafkacore bench` does it.
+confluent-kafka meets every case; the slower peers one of each kind, with fewer records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from setting import Broker, add_broker, broker, java_classpath
+
+from kafkacore.bench.options import PEERS, BenchOptions
+from kafkacore.bench.runner import run_bench
+from kafkacore.bench.table import tables
+from kafkacore.cli.report import Reporter, print_table
+
+
+def plan(records: int, rounds: int) -> list[BenchOptions]:
+    """The runs, in the order of the table."""
+    few, paced = max(1, records // 5), max(1, min(records, 20_000))
+    fast: dict[str, Any] = {"peers": ("confluent",), "records": records, "rounds": rounds}
+    codecs = ("none", "lz4", "zstd")
+    return [
+        BenchOptions(modes=("produce",), codecs=codecs, partitions=(1, 6), **fast),
+        BenchOptions(modes=("consume", "arrow"), **fast),
+        BenchOptions(modes=("consume",), codecs=("lz4",), partitions=(6,), **fast),
+        BenchOptions(modes=("produce", "consume"), peers=PEERS, records=few, rounds=rounds),
+        BenchOptions(
+            modes=("produce",), peers=PEERS, records=paced, rate=2_000.0, rounds=rounds, linger_ms=0
+        ),
+        BenchOptions(
+            modes=("roundtrip",), peers=PEERS, records=paced, rate=1_000.0, rounds=rounds, linger_ms=0
+        ),
+        BenchOptions(modes=("broker",), **fast),
+    ]
+
+
+def measure(where: Broker, records: int, rounds: int, small: bool) -> dict[str, Any]:
+    """All runs of the plan as one result."""
+    classpath = None if small else java_classpath()
+    whole: dict[str, Any] = {}
+    for options in plan(records, rounds):
+        options = BenchOptions(
+            **options.to_dict()
+            | {
+                "bootstrap": where.bootstrap,
+                "broker_pid": where.pid,
+                "java_classpath": classpath,
+                "warm_up_records": min(options.warm_up_records, options.records),
+            }
+        )
+        result = run_bench(options, Reporter())
+        if whole:
+            whole["results"] += result["results"]
+            whole["versions"] |= result["versions"]
+            whole["missing"] |= result["missing"]
+            whole["void"] = whole["void"] or result["void"]
+        else:
+            whole = result
+    return whole | {"broker": where.name}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_broker(parser)
+    parser.add_argument("--records", type=int, default=1_000_000, help="a run (default: 1,000,000)")
+    parser.add_argument("--rounds", type=int, default=3, help="of each client (default: 3)")
+    parser.add_argument("--output", type=Path, metavar="FILE.json")
+    arguments = parser.parse_args()
+    records, rounds = (200, 1) if arguments.small else (arguments.records, arguments.rounds)
+    with broker(arguments) as where:
+        result = measure(where, records, rounds, arguments.small)
+    if arguments.output:
+        arguments.output.write_text(json.dumps(result) + "\n")
+    for title, header, rows in tables(result):
+        print(title)
+        print_table(header, rows, has_sum=False)
+    return 1 if result["void"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""``make bench``: the micro-benchmarks and the matrix against Apache Kafka, kept as one JSON.
+
+    python bench/run.py                              # about ten minutes; results and README
+    python bench/run.py --records 200000 --rounds 2  # shorter
+    python bench/run.py --embedded --small --results out --readme ''   # whether it still runs
+    python bench/run.py --only micro --micro "-k crc32c"
+
+The file is ``<date>-<short sha>.json``: command, commit, machine in words, versions, best and median times of
+the micro-benchmarks, and the entries of ``kafkacore bench``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import report
+
+from kafkacore.bench.machine import describe_machine
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parent
+PYTEST = (
+    "-m",
+    "pytest",
+    "bench/micro",
+    "-o",
+    "python_files=*.py",
+    "--benchmark-enable",
+    "--benchmark-only",
+    "-q",
+)
+#: One round each: whether a benchmark runs, not how fast.
+ONCE = (
+    "--small",
+    "--benchmark-min-rounds=1",
+    "--benchmark-max-time=0.000001",
+    "--benchmark-min-time=0.000001",
+)
+
+
+def run_micro(arguments: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    """The micro-benchmarks; what a table needs of each."""
+    target = folder / "micro.json"
+    command = [sys.executable, *PYTEST, f"--benchmark-json={target}", "-p", "no:cacheprovider"]
+    command += [*(ONCE if arguments.small else ()), *shlex.split(arguments.micro)]
+    # Its table goes to standard error, like all progress.
+    subprocess.run(command, cwd=PROJECT, check=True, stdout=sys.stderr)
+    found = json.loads(target.read_text())["benchmarks"]
+    return [
+        {
+            "name": each["fullname"].removeprefix("bench/micro/"),
+            "group": each["group"],
+            "params": {key: str(value) for key, value in (each["params"] or {}).items()},
+            "extra_info": each["extra_info"],
+            "best_s": each["stats"]["min"],
+            "median_s": each["stats"]["median"],
+            "rounds": each["stats"]["rounds"],
+        }
+        for each in found
+    ]
+
+
+def run_macro(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """The matrix; a void run is in its result, and is shown."""
+    target = folder / "macro.json"
+    command = [sys.executable, str(HERE / "macro" / "run.py"), f"--output={target}"]
+    command += [f"--records={arguments.records}", f"--rounds={arguments.rounds}"]
+    command += [name for name in ("--small", "--embedded") if getattr(arguments, name[2:])]
+    if arguments.bootstrap:
+        command += ["--bootstrap", arguments.bootstrap]
+    subprocess.run(command, cwd=PROJECT, check=False, stdout=sys.stderr)
+    result: dict[str, Any] = json.loads(target.read_text())
+    return result
+
+
+def short_sha() -> str:
+    """The commit, with a mark if the files differ from it."""
+    command = ["git", "describe", "--always", "--dirty=-changed", "--exclude=*", "--abbrev=8"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", choices=("micro", "macro"))
+    parser.add_argument("--micro", default="", metavar="ARGS", help="more arguments of pytest")
+    parser.add_argument("--records", type=int, default=1_000_000, help="of a run of the matrix")
+    parser.add_argument("--rounds", type=int, default=3, help="of each client")
+    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="a running broker (default: Apache Kafka)")
+    parser.add_argument("--embedded", action="store_true", help="our own broker: needs no Java")
+    parser.add_argument("--small", action="store_true", help="tiny inputs: their figures mean nothing")
+    parser.add_argument("--results", type=Path, default=HERE / "results", metavar="DIR")
+    parser.add_argument("--readme", default=str(HERE / "README.md"), metavar="FILE", help="'' leaves it")
+    arguments = parser.parse_args()
+    now, sha = datetime.now(UTC), short_sha()
+    result: dict[str, Any] = {
+        "schema": 1,
+        "date": now.isoformat(timespec="seconds"),
+        "commit": sha,
+        "command": shlex.join(["python", "bench/run.py", *sys.argv[1:]]),
+        "machine": describe_machine(),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.only != "macro":
+            result["micro"] = run_micro(arguments, Path(folder))
+        if arguments.only != "micro":
+            result["macro"] = run_macro(arguments, Path(folder))
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    target = arguments.results / f"{now:%Y-%m-%d}-{sha}.json"
+    target.write_text(json.dumps(result, indent=None) + "\n")
+    print(target)
+    if arguments.readme:
+        report.write(Path(arguments.readme), result)
+    return 1 if result.get("macro", {}).get("void") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
