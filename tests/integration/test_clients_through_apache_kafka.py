@@ -6,11 +6,14 @@ so that a difference found with ours is ours.
 
 from __future__ import annotations
 
+import pyarrow
 import pytest
 from integration.apache_kafka import ApacheKafka
 from integration.clients import CLIENT_NAMES, CODECS, Client, clients
 from integration.java_peer import JavaPeer, Sample
 from integration.samples import T0, by_place, edge_samples, expected, sized_samples
+
+from kafkacore import KafkaProducer
 
 PARTITIONS = 3
 
@@ -97,3 +100,30 @@ def test_transaction_markers_are_no_records(
     assert [(record.offset, record.value) for record in read] == [
         (0, b"commit"), (1, b"commit"), (3, b"abort"), (4, b"abort"), (6, b"commit"), (7, b"commit"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_java_reads_what_send_arrow_wrote(apache_kafka: ApacheKafka, java_peer: JavaPeer, codec: str) -> None:
+    servers, topic = apache_kafka.bootstrap_servers, f"arrow-to-java-{codec}"
+    java_peer.create_topic(servers, topic, PARTITIONS)
+    samples = edge_samples(PARTITIONS) + sized_samples((1, 10, 100, 1_000, 10_000, 100_000))
+    header = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
+    table = pyarrow.table(
+        {
+            "key": pyarrow.array([sample.key for sample in samples], pyarrow.binary()),
+            "value": pyarrow.array([sample.value for sample in samples], pyarrow.binary()),
+            "timestamp": pyarrow.array([sample.timestamp for sample in samples], pyarrow.timestamp("ms")),
+            "partition": pyarrow.array([sample.partition for sample in samples], pyarrow.int32()),
+            "headers": pyarrow.array(
+                [[{"key": key, "value": value} for key, value in sample.headers] for sample in samples],
+                pyarrow.list_(header),
+            ),
+        }
+    )
+    with KafkaProducer(
+        bootstrap_servers=servers, compression_type=None if codec == "none" else codec, batch_size=20_000
+    ) as producer:
+        future = producer.send_arrow(topic, table)
+        places = [(future[row].get(30).partition, future[row].get(30).offset) for row in range(len(samples))]
+        assert future.get(0).tolist() == [offset for _, offset in places]
+    assert sorted(java_peer.consume(servers, topic, len(samples)), key=by_place) == expected(samples, places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import inspect
 import logging
@@ -17,10 +18,11 @@ from typing import Any
 
 import kafka
 import kafka.partitioner
+import pyarrow
 import pytest
 
 import kafkacore
-from kafkacore import KafkaProducer
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.errors import (
     IllegalStateError,
     KafkaConfigurationError,
@@ -35,6 +37,14 @@ from kafkacore.testing import EmbeddedBroker
 
 LIMIT_S = 20.0
 NOWHERE = "127.0.0.1:1"
+
+
+class ByLength(Partitioner):
+    def partition(
+        self, topic: str, key: Any, serialized_key: Any, value: Any, serialized_value: Any, cluster: Any
+    ) -> int:
+        assert topic in cluster.topics()
+        return len(value) % len(cluster.partitions_for_topic(topic))
 
 
 @pytest.fixture
@@ -139,6 +149,90 @@ def test_partitions_for_knows_the_partitions(producer: KafkaProducer) -> None:
     assert producer.bootstrap_connected()
 
 
+# ---- Columns ---------------------------------------------------------------------------------------------
+
+
+def test_many_records_go_by_one_call_and_their_offsets_come_back(producer: KafkaProducer) -> None:
+    rows = [b"%d" % number for number in range(1000)]
+    future = producer.send_batch("kp-batch", rows, [None, *rows[1:]], [[("h", b"x")]] * 1000, range(1000))
+    assert future.get(LIMIT_S).tolist() == list(range(1000))
+    assert future[7].get(0).timestamp == 7
+    assert producer.send_batch("kp-batch", rows, partition=0).get(LIMIT_S)[0] == 1000
+
+
+def test_table_goes_by_one_call(producer: KafkaProducer) -> None:
+    table = pyarrow.table({"k": [b"a", None], "v": ["text", None], "partition": [0, None]})
+    with pytest.raises(ValueError, match="'k'"):
+        producer.send_arrow("kp-arrow", table)
+    with pytest.raises(ValueError, match="row 1 has neither"):
+        producer.send_arrow("kp-arrow", table, key="k", value="v")
+    future = producer.send_arrow("kp-arrow", table[:1], key="k", value="v")
+    assert future.get(LIMIT_S).tolist() == [0]
+    values = table.select(["v"])[:1]
+    assert producer.send_arrow("kp-arrow", values, value="v", partition=0).get(LIMIT_S).tolist() == [1]
+
+
+def test_what_poll_arrow_gives_goes_out_as_it_is(our_broker: EmbeddedBroker, producer: KafkaProducer) -> None:
+    producer.send_batch(
+        "kp-round", [b"v", None, b""], [None, b"k", b""], [[("a", b"1"), ("a", None)], [], []], [5, 6, 7]
+    ).get(LIMIT_S)
+    with KafkaConsumer(
+        bootstrap_servers=our_broker.bootstrap_servers, auto_offset_reset="earliest"
+    ) as consumer:
+        read = []
+        for topic in ("kp-round", "kp-round-again"):
+            consumer.assign([TopicPartition(topic, 0)])
+            (columns,) = consumer.poll_arrow(LIMIT_S * 1000).values()
+            read.append(pyarrow.record_batch(columns).to_pylist())
+            if topic == "kp-round":
+                producer.send_arrow("kp-round-again", columns).get(LIMIT_S)
+    assert read[0] == read[1]
+    assert [row["timestamp"] for row in read[1]] == [
+        datetime.datetime(1970, 1, 1, 0, 0, 0, number * 1000) for number in (5, 6, 7)
+    ]
+
+
+def test_rows_are_serialized_as_single_records_are(our_broker: EmbeddedBroker) -> None:
+    with KafkaProducer(
+        bootstrap_servers=our_broker.bootstrap_servers,
+        key_serializer=str.encode,
+        value_serializer=JsonSerializer(),
+    ) as producer:
+        future = producer.send_batch("kp-serialized-rows", [{"a": 1}, [2]], ["key", "k"])
+        assert future.get(LIMIT_S).tolist() == [0, 1]
+        assert future[0].get(0).serialized_value_size == 8
+        with pytest.raises(TypeError, match="serializer"):
+            producer.send_arrow("kp-serialized-rows", pyarrow.table({"value": [b"v"]}))
+        with pytest.raises(TypeError, match="serializer"):
+            producer.send_batch("kp-serialized-rows", pyarrow.array([b"v"]))
+
+
+def test_partitioner_of_the_users_is_asked_row_by_row(our_broker: EmbeddedBroker) -> None:
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=ByLength()) as producer:
+        future = producer.send_batch("kp-partitioned-rows", [b"four", b"seven"])
+        assert [future[row].get(LIMIT_S).partition for row in range(2)] == [0, 0]
+        table = pyarrow.table({"value": [b"v"]})
+        with pytest.raises(TypeError, match="partitioner"):
+            producer.send_arrow("kp-partitioned-rows", table)
+        assert producer.send_arrow("kp-partitioned-rows", table, partition=0).get(LIMIT_S)[0] == 2
+
+
+def test_rows_for_a_partition_that_there_is_not_are_refused(producer: KafkaProducer) -> None:
+    topic = "kp-columns"
+    with pytest.raises(ValueError, match=r"no partition 5, but \(0,\); no row was sent"):
+        producer.send_batch(topic, [b"v"], partition=5)
+    table = pyarrow.table({"value": [b"v", b"w"], "partition": [0, 3]})
+    with pytest.raises(ValueError, match="no partition 3"):
+        producer.send_arrow(topic, table)
+
+
+def test_rows_do_not_go_into_a_closed_producer(our_broker: EmbeddedBroker) -> None:
+    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
+    producer.close()
+    with pytest.raises(IllegalStateError):
+        producer.send_batch("kp-closed-rows", [b"v"])
+
+
 # ---- Serializers and partitioners ------------------------------------------------------------------------
 
 
@@ -159,14 +253,6 @@ def test_error_of_a_serializer_is_raised_and_the_producer_stays_usable(our_broke
         with pytest.raises(TypeError, match="not JSON serializable"):
             producer.send("kp-unserialisable", object())
         assert producer.send("kp-unserialisable", [1]).get(LIMIT_S).offset == 0
-
-
-class ByLength(Partitioner):
-    def partition(
-        self, topic: str, key: Any, serialized_key: Any, value: Any, serialized_value: Any, cluster: Any
-    ) -> int:
-        assert topic in cluster.topics()
-        return len(value) % len(cluster.partitions_for_topic(topic))
 
 
 def test_partitioner_of_the_users_is_asked(our_broker: EmbeddedBroker) -> None:
@@ -251,6 +337,7 @@ def test_every_setting_of_kafka_python_is_known() -> None:
 
 
 def test_every_argument_of_kafka_pythons_methods_is_known() -> None:
+    assert inspect.getdoc(KafkaProducer.send).startswith("Publish a record")  # type: ignore[union-attr]
     for name in ("send", "flush", "close", "partitions_for", "metrics", "bootstrap_connected"):
         theirs = inspect.signature(getattr(kafka.KafkaProducer, name)).parameters
         ours = inspect.signature(getattr(KafkaProducer, name)).parameters
@@ -412,7 +499,7 @@ def test_forked_child_is_refused_at_once_and_the_parent_goes_on(producer: KafkaP
 
 UNCLOSED = """
     import sys
-    from kafkacore import KafkaProducer
+    from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
     producer = KafkaProducer(bootstrap_servers=sys.argv[1], linger_ms=60_000)
     future = producer.send("kp-unclosed", b"value", partition=0)
     future.add_callback(lambda metadata: print("acknowledged", metadata.offset, flush=True))
@@ -430,7 +517,7 @@ def test_interpreter_exit_sends_what_there_is_and_warns_once(our_broker: Embedde
 
 INTERRUPTED = """
     import sys
-    from kafkacore import KafkaProducer
+    from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
     from kafkacore.producer import sender_thread
     sender_thread.EXIT_TIMEOUT_S = 0.3
     producer = KafkaProducer(bootstrap_servers=sys.argv[1])

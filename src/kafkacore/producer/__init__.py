@@ -1,12 +1,13 @@
 """The producer: records in, acknowledgements out.
 
-KafkaProducer.send → RecordAppender → PartitionQueue → ProducerBatch
+KafkaProducer.send → RecordSender → RecordAppender → PartitionQueue → ProducerBatch
     → RecordAccumulator.drain → Sender → NetworkClient
 FutureRecordMetadata ← ProduceResult ← ProducerBatch.complete ← Sender ← NetworkClient
 """
 
+from kafkacore.producer.batch_future import BatchFuture
 from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.producer.kafka import KafkaProducer
 from kafkacore.producer.record_metadata import RecordMetadata
 
-__all__ = ["FutureRecordMetadata", "KafkaProducer", "RecordMetadata"]
+__all__ = ["BatchFuture", "FutureRecordMetadata", "KafkaProducer", "RecordMetadata"]

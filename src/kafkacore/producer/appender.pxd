@@ -50,6 +50,11 @@ cdef class RecordAppender:
     cdef FutureRecordMetadata _append(self, TopicState state, FutureRecordMetadata future,
                                       const SerializedRecord* record, int partition,
                                       double max_block_ms)
+    cdef PartitionQueue _append_elsewhere(self, TopicState state, PartitionQueue queue,
+                                          FutureRecordMetadata future, const SerializedRecord* record,
+                                          Py_ssize_t size, bint sticky, double max_block_ms)
+    cdef bint _grow(self, PartitionQueue queue, Py_ssize_t size) except -1
+    cdef int _has_begun(self, PartitionQueue queue, ProducerBatch batch) except -1
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1
     cdef int _rotate(self, TopicState state) except -1
     cdef int _append_to_new_batch(self, PartitionQueue queue, FutureRecordMetadata future,
@@ -57,3 +62,6 @@ cdef class RecordAppender:
                                   double max_block_ms) except -1
     cdef int _abandon(self, ProducerBatch batch) except -1
     cdef int _wake_sender(self) except -1
+
+
+cdef int checked_partition(object partition) except -1

@@ -28,6 +28,8 @@ from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
 # estimate.
 cdef Py_ssize_t BATCH_OVERHEAD = 61
 cdef Py_ssize_t MAX_RECORD_OVERHEAD = 21
+# Of those 21 what a record of less than a hundred bytes and without headers does not take.
+cdef Py_ssize_t RECORD_OVERHEAD_SPARED = 12
 
 # Counts the forks that led to this process: a producer of another generation is a parent's, whose thread is
 # not here and whose sockets are not ours.
@@ -88,7 +90,7 @@ cdef bytes _encode_headers(object headers, Py_ssize_t* size):
     return bytes(encoded)
 
 
-cdef int _checked_partition(object partition) except -1:
+cdef int checked_partition(object partition) except -1:
     if not isinstance(partition, int):
         raise TypeError(f"partition must be an int or None, not {type(partition).__name__}")
     if partition < 0:
@@ -153,7 +155,13 @@ cdef class RecordAppender:
 
     # ---- Of the subclass ---------------------------------------------------------------------------------
 
-    def _new_batch(self, topic_partition, Py_ssize_t size, double max_block_ms):
+    def _new_batch(self, topic_partition, Py_ssize_t size, Py_ssize_t first_size, double max_block_ms):
+        raise NotImplementedError
+
+    def _try_reserve(self, Py_ssize_t size):
+        raise NotImplementedError
+
+    def _unreserve(self, Py_ssize_t size):
         raise NotImplementedError
 
     def _discard(self, ProducerBatch batch):
@@ -203,7 +211,7 @@ cdef class RecordAppender:
         if state is None:
             return None
         if partition is not None:
-            chosen = _checked_partition(partition)
+            chosen = checked_partition(partition)
             if chosen >= len(state._queues):
                 return None
         if (headers is not None or value is not None and not PyBytes_CheckExact(value)
@@ -281,18 +289,47 @@ cdef class RecordAppender:
             partition = self._choose(state, record)
         queue = state._queues[partition]
         if not queue.try_append(future, record):
-            if len(queue):
-                # What was open is full, and so to be sent at once.
-                self._wake_sender()
-                if sticky:
-                    # On to another partition (KIP-480).
-                    self._rotate(state)
-                    queue = state._queues[state._sticky_partition]
-            if not queue.try_append(future, record):
-                self._append_to_new_batch(queue, future, record, size, max_block_ms)
+            queue = self._append_elsewhere(state, queue, future, record, size, sticky, max_block_ms)
         if sticky:
-            state._sticky_bytes += size
+            # No more than it takes in its batch, or batches would be left before they are full.
+            state._sticky_bytes += size - BATCH_OVERHEAD - RECORD_OVERHEAD_SPARED
         return future
+
+    cdef PartitionQueue _append_elsewhere(self, TopicState state, PartitionQueue queue,
+                                          FutureRecordMetadata future, const SerializedRecord* record,
+                                          Py_ssize_t size, bint sticky, double max_block_ms):
+        """Append a record for which the open batch has no room, or there is none."""
+        while self._grow(queue, size):
+            if queue.try_append(future, record):
+                return queue
+        if len(queue._batches):
+            # What was open is full, and so to be sent at once.
+            self._wake_sender()
+            if sticky:
+                # On to another partition (KIP-480).
+                self._rotate(state)
+                queue = state._queues[state._sticky_partition]
+        if not queue.try_append(future, record):
+            self._append_to_new_batch(queue, future, record, size, max_block_ms)
+        return queue
+
+    cdef bint _grow(self, PartitionQueue queue, Py_ssize_t size) except -1:
+        """Get more memory for the open batch, at least ``size`` bytes of what it may still take; without, it
+        is full. Whether to try again.
+        """
+        cdef ProducerBatch batch = queue._open
+        cdef Py_ssize_t more
+        if batch is None or not batch.may_grow():
+            return False
+        more = min(max(batch._builder.limit, size), batch._full_limit - batch._builder.limit)
+        if not self._try_reserve(more):
+            if queue._open is batch:
+                queue._open = None
+            return False
+        # Meanwhile the sender may have taken it, and another thread may have let it grow.
+        if queue._open is not batch or not batch.grow(more):
+            self._unreserve(more)
+        return queue._open is batch
 
     def check_usable(self):
         """Raise ``IllegalStateError`` if the producer is closed, or belongs to the process this one was
@@ -324,7 +361,9 @@ cdef class RecordAppender:
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1:
         if record.key_size >= 0:
             return <int>(murmur2_of(record.key, record.key_size) & 0x7FFFFFFF) % <int>len(state._queues)
-        if state._sticky_partition < 0 or state._sticky_bytes >= self._batch_size:
+        if state._sticky_partition < 0 or state._sticky_bytes >= self._batch_size and (
+            (<PartitionQueue>state._queues[state._sticky_partition])._open is None
+        ):
             self._rotate(state)
         return state._sticky_partition
 
@@ -339,7 +378,7 @@ cdef class RecordAppender:
                                   const SerializedRecord* record, Py_ssize_t size,
                                   double max_block_ms) except -1:
         cdef ProducerBatch batch
-        batch = self._new_batch(queue.topic_partition, max(self._batch_size, size), max_block_ms)
+        batch = self._new_batch(queue.topic_partition, max(self._batch_size, size), size, max_block_ms)
         try:
             # Closed while this thread waited for memory: nobody would send the batch any more.
             self.check_usable()
@@ -351,6 +390,11 @@ cdef class RecordAppender:
         except BaseException:
             self._abandon(batch)
             raise
+        self._has_begun(queue, batch)
+        return 0
+
+    cdef int _has_begun(self, PartitionQueue queue, ProducerBatch batch) except -1:
+        """A new batch stands in the queue."""
         self.active[queue] = None
         if batch.is_full or batch.created_ms + self._linger_ms < self._sender_sleeps_until_ms:
             self._wake_sender()

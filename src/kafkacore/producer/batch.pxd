@@ -1,9 +1,10 @@
 """ProducerBatch for Cython callers."""
 
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult
 from kafkacore.record.builder cimport RecordBatchBuilder
+from kafkacore.record.source cimport RecordSource
 
 
 cdef struct SerializedRecord:
@@ -41,6 +42,12 @@ cdef class ProducerBatch:
     cdef double _width
     cdef Py_ssize_t _size_unsealed
     cdef RecordBatchBuilder _builder
+    # Bytes to which the builder may grow; its own limit is what there is memory for.
+    cdef Py_ssize_t _full_limit
 
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1
+    cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t* rows, Py_ssize_t start,
+                                Py_ssize_t count, int64_t timestamp_ms) except -1
+    cdef bint may_grow(self) noexcept
+    cdef bint grow(self, Py_ssize_t size) noexcept
     cdef ProducerBatch _part(self, builder)

@@ -5,9 +5,11 @@ in, the network.
 """
 
 cimport cython
+from libc.stdint cimport int32_t, int64_t
 
 from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult, new_future
 from kafkacore.record.builder cimport RecordBatchBuilder
+from kafkacore.record.source cimport RecordSource
 
 from kafkacore.record.batch import read_batches
 
@@ -27,7 +29,7 @@ cdef class ProducerBatch:
     created_ms
         Monotonic milliseconds; the delivery time-out counts from here.
     reserved_bytes
-        What the BufferPool gave for it.
+        What the BufferPool gave for it; where that is less than the builder takes, the batch is to grow.
     """
 
     def __init__(self, topic_partition, RecordBatchBuilder builder not None, clock, double created_ms,
@@ -39,6 +41,9 @@ cdef class ProducerBatch:
         self.reserved_bytes = reserved_bytes
         self.leader_epoch = -1
         self._builder = builder
+        self._full_limit = builder.limit
+        if 0 < reserved_bytes < builder.limit:
+            builder.limit = reserved_bytes
         self._width = 1.0
 
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1:
@@ -52,6 +57,30 @@ cdef class ProducerBatch:
         future._result = self.result
         future._index = self.record_count
         self.record_count += 1
+        return True
+
+    cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t* rows, Py_ssize_t start,
+                                Py_ssize_t count, int64_t timestamp_ms) except -1:
+        """Append rows, all that fit, without the GIL: how many. Whoever calls this keeps others out."""
+        cdef RecordBatchBuilder builder = self._builder
+        cdef Py_ssize_t appended
+        if builder is None:
+            return 0
+        with nogil:
+            appended = builder.append_rows(source, rows, start, count, timestamp_ms)
+        self.record_count += <int>appended
+        return appended
+
+    cdef bint may_grow(self) noexcept:
+        """Whether it is smaller than it may be, for want of memory that has been asked for."""
+        return self._builder is not None and self._builder.limit < self._full_limit
+
+    cdef bint grow(self, Py_ssize_t size) noexcept:
+        """Take ``size`` more bytes, which the BufferPool gave; ``False`` if there is no use for them."""
+        if self._builder is None or size > self._full_limit - self._builder.limit:
+            return False
+        self.reserved_bytes += size
+        self._builder.limit += size
         return True
 
     def append(self, long long timestamp_ms, key, value, headers=()):

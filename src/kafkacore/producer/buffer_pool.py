@@ -103,6 +103,14 @@ class BufferPool:
                 ": records arrive faster than the brokers acknowledge them"
             )
 
+    def try_allocate(self, size: int) -> bool:
+        """Take ``size`` bytes if they are free and nobody waits; whether they are taken."""
+        with self._lock:
+            if self._closed or self._waiters or size > self._available:
+                return False
+            self._available -= size
+            return True
+
     def deallocate(self, size: int) -> None:
         """Give ``size`` bytes back and wake whom they suffice for; allowed after :meth:`close`."""
         with self._lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -23,6 +23,8 @@ from kafkacore.errors import (
     KafkaTimeoutError,
     NoBrokersAvailable,
 )
+from kafkacore.producer.batch_future import BatchFuture
+from kafkacore.producer.column_appender import partition_range
 from kafkacore.producer.config import producer_defaults, resolve_producer
 from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
 from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
@@ -31,8 +33,13 @@ from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.record_sender import RecordSender
 from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_thread import SenderThread
+from kafkacore.record.source import RecordSource
 from kafkacore.structs import TopicPartition
 
+#: Of one record.
+Headers = list[tuple[str, bytes | None]]
+#: Columns that ``poll_arrow()`` gives and that are no producer's to say.
+SET_BY_BROKERS = ("offset", "timestamp_type")
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 #: How long a close waits for a thread that has been told to drop everything.
 FORCED_CLOSE_TIMEOUT_S = 5.0
@@ -153,7 +160,7 @@ class KafkaProducer(RecordSender):
         topic: str,
         value: Any,
         key: Any,
-        headers: list[tuple[str, bytes | None]] | None,
+        headers: Headers | None,
         partition: int | None,
         timestamp_ms: int | None,
     ) -> FutureRecordMetadata:
@@ -180,7 +187,7 @@ class KafkaProducer(RecordSender):
         topic: str,
         value: Any,
         key: Any,
-        headers: list[tuple[str, bytes | None]] | None,
+        headers: Headers | None,
         partition: int | None,
         timestamp_ms: int | None,
     ) -> FutureRecordMetadata:
@@ -195,6 +202,166 @@ class KafkaProducer(RecordSender):
         if future is None:
             raise ValueError(
                 f"topic {topic} has no partition {partition}, but {cluster.partitions_for_topic(topic)}"
+            )
+        return future
+
+    def send_batch(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None = None,
+        headers: Iterable[Headers | None] | None = None,
+        timestamps: Iterable[int | None] | None = None,
+        partition: int | None = None,
+    ) -> BatchFuture:
+        """Publish many records in one call, encoded without the GIL. Rows of a partition keep their order.
+
+        Parameters
+        ----------
+        topic, partition:
+            Where to. ``None`` for the partition chooses for each row as :meth:`send` does.
+        values, keys:
+            Of each row bytes-like, ``None``, or what the serializers take; or Arrow binary or string data
+            (whatever has ``__arrow_c_array__`` or ``__arrow_c_stream__``), as it is. A row needs one of them.
+        headers:
+            Of each row pairs of a ``str`` and bytes, or ``None``.
+        timestamps:
+            Of each row milliseconds since the epoch, or ``None``, which is the time of this call.
+
+        Returns
+        -------
+        BatchFuture
+            ``get(timeout=seconds)`` waits for all and gives their offsets; ``[row]`` is a row's own future.
+            It holds what was passed until it is dropped; until ``send_batch`` returns that must not change.
+
+        Raises
+        ------
+        MessageSizeTooLargeError, TypeError, ValueError
+            A row is too large, or an argument cannot be; columns differ in length. No row has been sent.
+        KafkaTimeoutError
+            As of :meth:`send`. Where rows had their place before memory ran out, ``error.future`` is the
+            BatchFuture of all, in which the others have failed.
+        IllegalStateError
+            The producer is closed, or belongs to the parent of this forked process.
+        """
+        partitions = None
+        if not self._is_plain:
+            values, keys, headers, partitions = self._prepare_rows(topic, values, keys, headers, partition)
+        source = RecordSource(values, keys, headers, timestamps, partitions)
+        return self._send_source(topic, source, partition)
+
+    def send_arrow(
+        self,
+        topic: str,
+        table: Any,
+        *,
+        value: str = "value",
+        key: str = "key",
+        headers: str = "headers",
+        timestamp: str = "timestamp",
+        partition: str | int = "partition",
+    ) -> BatchFuture:
+        """Publish the rows of a table, encoded from its columns without the GIL.
+
+        Parameters
+        ----------
+        table:
+            A table, record batch or data frame with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (pyarrow,
+            polars, duckdb, pandas, and what :meth:`KafkaConsumer.poll_arrow` gives).
+        value, key:
+            Names of the columns, binary or string.
+        headers:
+            ``list<struct<key: string, value: binary>>`` or ``map<string, binary>``.
+        timestamp:
+            ``int64`` milliseconds or ``timestamp``; null is the time of this call.
+        partition:
+            ``int32`` or ``int64``; null chooses as :meth:`send` does. A number here is the partition of
+            all rows.
+
+        Returns
+        -------
+        BatchFuture
+            As of :meth:`send_batch`.
+
+        Raises
+        ------
+        ValueError
+            There is no column of values, or a column of another name: rename it, or leave it out. Columns
+            ``offset`` and ``timestamp_type``, which a broker sets, are passed over. And as
+            :meth:`send_batch`, whose errors all apply.
+        TypeError
+            No Arrow data, or a column of another type; or this producer has serializers, which columns of
+            bytes have no use for.
+        """
+        if self._serializes:
+            raise TypeError(
+                "send_arrow() sends columns as they are, and this producer has a key_serializer or "
+                "value_serializer: use a producer without, or send_batch()"
+            )
+        is_name = isinstance(partition, str)
+        source = RecordSource.from_arrow(
+            table,
+            value=value,
+            key=key,
+            headers=headers,
+            timestamp=timestamp,
+            partition=str(partition) if is_name else "partition",
+            ignored=SET_BY_BROKERS,
+        )
+        if self._partitioner is not None and is_name and partition_range(source)[0] < 0:
+            raise TypeError(
+                "this producer's partitioner has to see each row, which send_arrow() does not show it: give "
+                "the rows a column of partitions, or use send_batch()"
+            )
+        return self._send_source(topic, source, None if isinstance(partition, str) else partition)
+
+    def _prepare_rows(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None,
+        headers: Iterable[Headers | None] | None,
+        partition: int | None,
+    ) -> tuple[list[Any], list[Any], list[Headers], list[int] | None]:
+        """Columns as the user's serializers and partitioner make them, who are asked row by row."""
+        if any(
+            hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__")
+            for column in (values, keys)
+        ):
+            raise TypeError(
+                "Arrow data are sent as they are, and this producer has a serializer or a partitioner that "
+                "has to see each row: pass lists, or use a producer without"
+            )
+        values = list(values)
+        count = len(values)
+        keys = [None] * count if keys is None else list(keys)
+        all_headers = [[] for _ in values] if headers is None else [list(each or ()) for each in headers]
+        partitions: list[int] | None = [] if self._partitioner is not None and partition is None else None
+        rows = zip(values, keys, all_headers, strict=True)
+        made = []
+        for value, key, of_row in rows:
+            serialized = self._serialize(topic, of_row, key, value)
+            made.append(serialized)
+            if partitions is not None:
+                partitions.append(self._choose_partition(topic, key, serialized[0], value, serialized[1]))
+        return [value for _, value in made], [key for key, _ in made], all_headers, partitions
+
+    def _send_source(self, topic: str, source: RecordSource, partition: int | None) -> BatchFuture:
+        future = self._accumulator.append_source(topic, source, partition)
+        if future is not None:
+            return future
+        deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
+        highest = partition_range(source)[1] if partition is None else partition
+        try:
+            cluster = self._await_topic(topic, None if highest < 0 else highest, deadline_ms)
+        except BrokerResponseError as error:
+            return self._accumulator.failed_source(topic, source, produce_error(error, False))
+        left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0.0)
+        future = self._accumulator.append_source(topic, source, partition, left_ms)
+        if future is None:
+            raise ValueError(
+                f"topic {topic} has no partition {highest}, but {cluster.partitions_for_topic(topic)}; "
+                "no row was sent"
             )
         return future
 
@@ -250,9 +417,7 @@ class KafkaProducer(RecordSender):
             )
         self._check_usable()
 
-    def _serialize(
-        self, topic: str, headers: list[tuple[str, bytes | None]], key: Any, value: Any
-    ) -> tuple[Any, Any]:
+    def _serialize(self, topic: str, headers: Headers, key: Any, value: Any) -> tuple[Any, Any]:
         if self._key_serializer is not None:
             key = self._key_serializer(topic, headers, key)
         if self._value_serializer is not None:
@@ -387,15 +552,13 @@ class KafkaProducer(RecordSender):
         return f"<KafkaProducer client_id={self.config['client_id']}>"
 
 
-def _serialize_function(serializer: Any) -> Callable[[str, list[tuple[str, bytes | None]], Any], Any] | None:
+def _serialize_function(serializer: Any) -> Callable[[str, Headers, Any], Any] | None:
     """``(topic, headers, data) → bytes`` of an object with a ``serialize`` method, or of a function of the
     data.
     """
     if serializer is None:
         return None
-    method: Callable[[str, list[tuple[str, bytes | None]], Any], Any] | None = getattr(
-        serializer, "serialize", None
-    )
+    method: Callable[[str, Headers, Any], Any] | None = getattr(serializer, "serialize", None)
     if method is not None:
         return method
     return lambda topic, headers, data: serializer(data)

@@ -73,7 +73,8 @@ cdef class PartitionQueue:
             return False
         if self._open.try_append(future, record):
             return True
-        self._open = None
+        if not self._open.may_grow():
+            self._open = None
         return False
 
     cdef bint append_new(self, ProducerBatch batch, FutureRecordMetadata future,

@@ -1,4 +1,4 @@
-"""What waits to be sent, and when it is ready. Records in (RecordAppender), batches for the sender out.
+"""What waits to be sent, and when it is ready. Records in (ColumnAppender), batches for the sender out.
 
 Batches of a partition leave in order; memory is bounded by the BufferPool and given back when a batch's
 last request has ended. Does no I/O and has no thread. Does not know: requests, responses, which errors are
@@ -16,9 +16,9 @@ from typing import Protocol
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError, KafkaTimeoutError
-from kafkacore.producer.appender import RecordAppender
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.buffer_pool import BufferPool
+from kafkacore.producer.column_appender import ColumnAppender
 from kafkacore.producer.partition_queue import PartitionQueue
 from kafkacore.record.builder import RecordBatchBuilder
 from kafkacore.record.compression import Compression
@@ -32,6 +32,9 @@ RATIO_STEP_DOWN = 0.005
 #: A batch takes at most this share's inverse of plain bytes for a byte on the wire, whatever its records
 #: compress to: all of it is memory.
 RATIO_FLOOR = 0.125
+#: Bytes of ``buffer_memory`` that a new batch has at the least; it gets more, by doubling, as it fills, so
+#: that a thousand partitions with a few records each do not need a thousand times ``batch_size``.
+FIRST_RESERVATION = 16_384
 #: Back-offs are spread by this share of themselves to both sides, so that producers do not come back in step.
 BACKOFF_JITTER = 0.2
 
@@ -55,7 +58,7 @@ class ReadyCheckResult:
     unknown_leader_topics: set[str] = field(default_factory=set)
 
 
-class RecordAccumulator(RecordAppender):
+class RecordAccumulator(ColumnAppender):
     """Apache Kafka's ``RecordAccumulator``.
 
     Parameters
@@ -153,18 +156,27 @@ class RecordAccumulator(RecordAppender):
 
     # ---- Of the appender ---------------------------------------------------------------------------------
 
-    def _new_batch(self, topic_partition: TopicPartition, size: int, max_block_ms: float) -> ProducerBatch:
+    def _new_batch(
+        self, topic_partition: TopicPartition, size: int, first_size: int, max_block_ms: float
+    ) -> ProducerBatch:
         ratio = self._ratios.get(topic_partition.topic, 1.0) if self._compression else 1.0
-        reserved = min(math.ceil(size / ratio), self._buffer_memory)
+        limit = min(math.ceil(size / ratio), self._buffer_memory)
+        reserved = min(limit, max(FIRST_RESERVATION, first_size))
         self.pool.allocate(reserved, 0.0 if get_ident() == self.network_thread_id else max_block_ms)
         try:
-            builder = RecordBatchBuilder(reserved, self._compression, self._compression_level)
+            builder = RecordBatchBuilder(limit, self._compression, self._compression_level)
             return ProducerBatch(
                 topic_partition, builder, self._clock, self._clock.monotonic_ms(), reserved_bytes=reserved
             )
         except BaseException:
             self.pool.deallocate(reserved)
             raise
+
+    def _try_reserve(self, size: int) -> bool:
+        return self.pool.try_allocate(size)
+
+    def _unreserve(self, size: int) -> None:
+        self.pool.deallocate(size)
 
     def _discard(self, batch: ProducerBatch) -> None:
         self.incomplete.pop(batch, None)

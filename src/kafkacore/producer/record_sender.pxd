@@ -6,4 +6,4 @@ from kafkacore.producer.appender cimport RecordAppender
 cdef class RecordSender:
     cdef RecordAppender _appender
     # Neither serializers nor a partitioner of the user's: nothing to do here but to append.
-    cdef bint _is_plain
+    cdef readonly bint _is_plain

@@ -9,6 +9,7 @@ _Headers = list[tuple[str, bytes | None]]
 
 @disjoint_base
 class RecordSender:
+    _is_plain: bool
     def _bind(self, appender: RecordAppender, is_plain: bool) -> None: ...
     def _send_slowly(
         self,

@@ -1,0 +1,25 @@
+"""ColumnAppender for Cython callers."""
+
+from libc.stdint cimport int32_t
+
+from kafkacore.producer.appender cimport RecordAppender, TopicState
+from kafkacore.producer.batch cimport ProducerBatch
+from kafkacore.producer.batch_future cimport BatchFuture
+from kafkacore.producer.partition_queue cimport PartitionQueue
+from kafkacore.record.source cimport RecordSource
+
+
+cdef class ColumnAppender(RecordAppender):
+    cdef int _fail_rest(self, BatchFuture future, topic, error) except -1
+    cdef int _check_rows(self, RecordSource source) except -1
+    cdef int _append_to(self, PartitionQueue queue, BatchFuture future, double max_block_ms) except -1
+    cdef bint _append_by_partition(self, TopicState state, BatchFuture future, double max_block_ms) except -1
+    cdef int _append_sticky(self, TopicState state, BatchFuture future, double max_block_ms) except -1
+    cdef Py_ssize_t _fill(self, PartitionQueue queue, BatchFuture future, const int32_t* rows,
+                          Py_ssize_t at, Py_ssize_t end, double max_block_ms) except -1
+    cdef Py_ssize_t _fill_open(self, PartitionQueue queue, BatchFuture future, const int32_t* rows,
+                               Py_ssize_t at, Py_ssize_t end) except -1
+    cdef Py_ssize_t _fill_new(self, PartitionQueue queue, BatchFuture future, const int32_t* rows,
+                              Py_ssize_t at, Py_ssize_t end, double max_block_ms) except -1
+    cdef Py_ssize_t _fill_alone(self, ProducerBatch batch, BatchFuture future, const int32_t* rows,
+                                Py_ssize_t at, Py_ssize_t end) except -1

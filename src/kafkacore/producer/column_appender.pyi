@@ -1,0 +1,11 @@
+from kafkacore.producer.appender import RecordAppender
+from kafkacore.producer.batch_future import BatchFuture
+from kafkacore.record.source import RecordSource
+
+class ColumnAppender(RecordAppender):
+    def append_source(
+        self, topic: str, source: RecordSource, partition: int | None, max_block_ms: float | None = None
+    ) -> BatchFuture | None: ...
+    def failed_source(self, topic: str, source: RecordSource, error: BaseException) -> BatchFuture: ...
+
+def partition_range(source: RecordSource) -> tuple[int, int]: ...
