@@ -46,3 +46,22 @@ def test_seek_within_an_iteration_takes_effect_at_once(make_consumer):
         if found == [0, 1]:
             consumer.seek(A0, 4)
     assert found == [0, 1, 4]
+
+
+def test_loop_holds_no_record_that_it_has_given(make_consumer):
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 5))}, "a", consumer_timeout_ms=1000)
+    ledger = consumer._engine.fetcher._pins
+    for record in consumer:
+        assert len(ledger) == 1
+        if record.offset == 4:
+            break
+    del record
+    assert len(ledger) == 0
+
+
+def test_closed_consumer_ends_the_loop(make_consumer):
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 5))}, "a", consumer_timeout_ms=1000)
+    assert iter(consumer) is consumer
+    assert next(consumer).offset == 0
+    consumer.close(timeout_ms=0)
+    assert list(consumer) == []

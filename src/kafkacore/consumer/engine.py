@@ -11,15 +11,16 @@ from typing import Any, TypeVar
 
 from kafkacore.client import Metadata, NetworkClient
 from kafkacore.clock import Clock
+from kafkacore.consumer._iteration import RecordIteration
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.completed_fetch import ReadOptions
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.deserializers import deserialize_function
 from kafkacore.consumer.fetcher import Columns, FetchConfig, Fetcher, Records
-from kafkacore.consumer.iteration import RecordIteration
 from kafkacore.consumer.offset_fetcher import OffsetFetcher
 from kafkacore.consumer.offset_validator import OffsetValidator
 from kafkacore.consumer.subscription_state import (
+    FetchPosition,
     OffsetResetStrategy,
     SubscriptionState,
     SubscriptionType,
@@ -59,7 +60,7 @@ class ConsumerEngine:
         self.clock = clock
         self.bootstrap_servers = bootstrap_servers
         self.metadata = metadata
-        self.iteration: RecordIteration | None = None
+        self.iteration = RecordIteration()
         self.closed = False
         self._followed_version = -1
         isolation_level = IsolationLevel[config["isolation_level"].upper()]
@@ -86,11 +87,11 @@ class ConsumerEngine:
         """
         if self.closed:
             raise IllegalStateError("this KafkaConsumer is closed")
-        iteration, self.iteration = self.iteration, None
-        if iteration is not None:
-            for tp, position in iteration.rewound().items():
-                if self.subscriptions.is_assigned(tp) and self.subscriptions.position(tp) is not None:
-                    self.subscriptions.seek(tp, position)
+        untaken = self.iteration.untaken()
+        self.iteration.end()
+        for tp, record in untaken.items():
+            if self.subscriptions.is_assigned(tp) and self.subscriptions.position(tp) is not None:
+                self.subscriptions.seek(tp, FetchPosition(record.offset, record.leader_epoch))
 
     # ---- Subscription ------------------------------------------------------------------------------------
     def unsubscribe(self) -> None:
@@ -218,7 +219,6 @@ class ConsumerEngine:
 
     def next_record(self) -> ConsumerRecord | None:
         """The next record of an iteration; ``None`` if none came within ``consumer_timeout_ms``."""
-        self.iteration = None
         limit = self.config["max_poll_records"]
         found = self.poll(
             Timer(self.clock, self.config["consumer_timeout_ms"]),
@@ -226,8 +226,8 @@ class ConsumerEngine:
             lambda found: bool(found.records),
             max_records=limit,
         )
-        self.iteration = RecordIteration(found.records)
-        return self.iteration.next_record()
+        self.iteration.start(found.records)
+        return self.iteration.take()
 
     def position(self, partition: TopicPartition, timer: Timer) -> int:
         """Where reading stands, found out if it is not known yet.
@@ -237,10 +237,9 @@ class ConsumerEngine:
         KafkaTimeoutError
             If it could not be found out in time.
         """
-        if self.iteration is not None:
-            rewound = self.iteration.rewound().get(partition)
-            if rewound is not None:
-                return rewound.offset
+        untaken = self.iteration.untaken().get(partition)
+        if untaken is not None:
+            return untaken.offset
         while True:
             position = self.subscriptions.position(partition)
             if position is not None:
@@ -259,7 +258,7 @@ class ConsumerEngine:
     def close(self, timer: Timer) -> None:
         """End the brokers' fetch sessions if that is possible in time, and all connections in any case."""
         self.closed = True
-        self.iteration = None
+        self.iteration.end()
         self.client.disable_wakeups()
         try:
             self.fetcher.close(timer)

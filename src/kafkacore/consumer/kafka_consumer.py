@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.consumer._iteration import RecordLoop
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.config import DEFAULTS, resolve
 from kafkacore.consumer.deserializers import close_deserializer
@@ -31,7 +32,7 @@ from kafkacore.structs import OffsetAndTimestamp, OffsetSpec, TopicPartition
 _COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
 
-class KafkaConsumer:
+class KafkaConsumer(RecordLoop):
     """Reads records from Kafka. Arguments and methods are kafka-python 3.0's; :meth:`poll_arrow` is ours.
 
     No connection is made before it is needed: by :meth:`poll`, iteration, or a method that must ask a broker.
@@ -59,6 +60,7 @@ class KafkaConsumer:
         self._guard = SingleOwnerGuard()
         client, metadata = bootstrap_client(self.config, clock)
         self._engine = ConsumerEngine(self.config, client, metadata, clock, servers_text(self.config))
+        self._iteration = self._engine.iteration
         self._closed = False
         if topics:
             try:
@@ -233,21 +235,10 @@ class KafkaConsumer:
                 max_records,
             ).columns
 
-    def __iter__(self) -> KafkaConsumer:
-        return self
-
-    def __next__(self) -> ConsumerRecord:
-        """The next record; waits ``consumer_timeout_ms`` for it. The position follows record by record."""
-        iteration = self._engine.iteration
-        record = None if iteration is None else iteration.next_record()
-        return self._poll_for_next() if record is None else record
-
-    def _poll_for_next(self) -> ConsumerRecord:
+    def _poll_for_next(self) -> ConsumerRecord | None:
+        """For the iteration when it has nothing left; ``None`` ends it."""
         with self._guard:
-            record = None if self._engine.closed else self._engine.next_record()
-        if record is None:
-            raise StopIteration
-        return record
+            return None if self._engine.closed else self._engine.next_record()
 
     def wakeup(self) -> None:
         """Have the call that waits, or else the next one that would, raise :class:`WakeupError`. From any
