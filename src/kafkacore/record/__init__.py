@@ -10,6 +10,7 @@ from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE, Compress
 from kafkacore.record.decoding import decode
 from kafkacore.record.encoding import encode
 from kafkacore.record.header import BatchHeader, assign_offset, read_batch_headers
+from kafkacore.record.legacy_builder import LegacyBatchBuilder, down_convert
 from kafkacore.record.source import RecordSource
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "BatchHeader",
     "ColumnBuilder",
     "Compression",
+    "LegacyBatchBuilder",
     "Record",
     "RecordBatch",
     "RecordBatchBuilder",
@@ -24,6 +26,7 @@ __all__ = [
     "RecordSource",
     "assign_offset",
     "decode",
+    "down_convert",
     "encode",
     "read_batch_headers",
     "read_batches",

@@ -1,4 +1,4 @@
-"""LZ4 frames of message format 0, whose header checksum is wrong: such a frame in, one for any LZ4 out.
+"""LZ4 frames of message format 0, whose header checksum is wrong: such a frame in, a right one out, and back.
 
 Kafka's clients computed that checksum over the frame's magic too, and it could not be put right without
 breaking all others (KAFKA-3160; Kafka's ``KafkaLZ4BlockInputStream`` leaves it unchecked for format 0). Does
@@ -46,6 +46,15 @@ def xxhash32(data: bytes) -> int:
 
 def with_right_checksum(frame: Buffer) -> bytes:
     """A copy of ``frame`` whose header checksum is right; what is no frame stays what it is."""
+    return _with_checksum_from(_FLAGS_AT, frame)
+
+
+def with_old_checksum(frame: Buffer) -> bytes:
+    """A copy of ``frame``, which has neither content size nor dictionary, with the checksum of format 0."""
+    return _with_checksum_from(0, frame)
+
+
+def _with_checksum_from(start: int, frame: Buffer) -> bytes:
     data = bytearray(frame)
     if data[:_FLAGS_AT] != _FRAME_MAGIC or len(data) <= _FLAGS_AT:
         return bytes(data)
@@ -54,5 +63,5 @@ def with_right_checksum(frame: Buffer) -> bytes:
     size += 4 if data[_FLAGS_AT] & _HAS_DICTIONARY_ID else 0
     end = _FLAGS_AT + size
     if end < len(data):
-        data[end] = xxhash32(bytes(data[_FLAGS_AT:end])) >> 8 & 0xFF
+        data[end] = xxhash32(bytes(data[start:end])) >> 8 & 0xFF
     return bytes(data)
