@@ -25,7 +25,7 @@ from kafkacore.cli.report import Reporter, print_table
 
 def plan(records: int, rounds: int) -> list[BenchOptions]:
     """The runs, in the order of the table."""
-    few, paced = max(1, records // 5), max(1, min(records, 20_000))
+    few, paced = max(1, records // 5), max(20, min(records // 50, 10_000))
     fast: dict[str, Any] = {"peers": ("confluent",), "records": records, "rounds": rounds}
     codecs = ("none", "lz4", "zstd")
     return [
@@ -37,7 +37,7 @@ def plan(records: int, rounds: int) -> list[BenchOptions]:
             modes=("produce",), peers=PEERS, records=paced, rate=2_000.0, rounds=rounds, linger_ms=0
         ),
         BenchOptions(
-            modes=("roundtrip",), peers=PEERS, records=paced, rate=1_000.0, rounds=rounds, linger_ms=0
+            modes=("roundtrip",), peers=PEERS, records=paced, rate=2_000.0, rounds=rounds, linger_ms=0
         ),
         BenchOptions(modes=("broker",), **fast),
     ]

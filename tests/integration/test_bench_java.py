@@ -21,7 +21,7 @@ def test_java_client_is_measured_in_every_mode_and_loses_nothing(apache_kafka, c
     assert status == 0, [entry["void"] for entry in result["results"]]
     assert result["missing"] == {}
     by_java = {entry["mode"]: entry for entry in result["results"] if entry["peer"] == "java"}
-    assert MODES <= set(by_java)
+    assert set(by_java) >= MODES
     assert all(entry["median"]["records_per_s"] > 0 for entry in by_java.values())
     assert by_java["roundtrip"]["median"]["latency_ms"]["p99"] > 0
     assert result["versions"]["kafka-clients (Java)"].startswith("4.")

@@ -5,6 +5,7 @@ Does not know: how the figures were taken.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,7 +104,9 @@ def _latencies(axes: Axes, entries: Sequence[dict[str, Any]]) -> None:
         if entry["void"]:
             axes.text(1.0, row, f"void: {entry['void']}", va="center", fontsize=9)
     axes.set_xscale("log")
-    axes.set_xlim(right=axes.get_xlim()[1] * 3)
+    # From a whole decade, so that the shortest bar has a length too.
+    least = min((entry["median"]["latency_ms"]["p50"] for entry in entries if entry["median"]), default=1.0)
+    axes.set_xlim(10 ** math.floor(math.log10(max(least, 1e-3) * 0.7)), axes.get_xlim()[1] * 3)
     _frame(axes, entries, "latency in milliseconds, logarithmic")
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from kafkacore.bench.pacing import Pacer
-from kafkacore.bench.peers import POLL_MS, Take, stream
+from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -86,9 +86,12 @@ class Consumer:
         getmany, got = self._client.getmany, 0
         while got < count:
             found = await getmany(timeout_ms=POLL_MS)
-            values = [record.value for records in found.values() for record in records]
-            got += len(values)
-            take(values)
+            for records in found.values():
+                got += len(records)
+                for at in range(0, len(records), HANDFUL):
+                    take([record.value for record in records[at : at + HANDFUL]])
+            if not found:
+                take([])
 
     def rewind(self) -> None:
         self._loop.run_until_complete(self._rewind())

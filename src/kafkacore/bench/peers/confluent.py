@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from kafkacore.bench.pacing import Pacer
-from kafkacore.bench.peers import POLL_MS, Take, stream
+from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
 
 #: Delivery reports are served once every so many records: a call costs about as much as a send.
 RECORDS_PER_POLL = 10_000
@@ -84,9 +84,13 @@ class Consumer:
     def read(self, count: int, take: Take) -> None:
         consume, poll_records, got = self._client.consume, self._poll_records, 0
         while got < count:
-            values = [message.value() for message in consume(poll_records, POLL_MS / 1000)]
-            got += len(values)
-            take(values)
+            # It waits for as many as it is asked for: no more than are to come.
+            messages = consume(min(poll_records, count - got), POLL_MS / 1000)
+            got += len(messages)
+            for at in range(0, len(messages), HANDFUL):
+                take([message.value() for message in messages[at : at + HANDFUL]])
+            if not messages:
+                take([])
 
     def rewind(self) -> None:
         for partition in self._partitions:

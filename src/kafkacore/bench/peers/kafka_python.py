@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from kafkacore.bench.pacing import Pacer
-from kafkacore.bench.peers import POLL_MS, Take, stream
+from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
 from kafkacore.clock import SYSTEM_CLOCK
 
 
@@ -51,9 +51,13 @@ class Consumer:
     def read(self, count: int, take: Take) -> None:
         poll, got = self._client.poll, 0
         while got < count:
-            values = [record.value for records in poll(POLL_MS).values() for record in records]
-            got += len(values)
-            take(values)
+            found = poll(POLL_MS)
+            for records in found.values():
+                got += len(records)
+                for at in range(0, len(records), HANDFUL):
+                    take([record.value for record in records[at : at + HANDFUL]])
+            if not found:
+                take([])
 
     def rewind(self) -> None:
         self._client.seek_to_beginning()
