@@ -301,7 +301,7 @@ def test_new_leader_is_not_spared_but_only_once() -> None:
     (batch,) = harness.drain()
     harness.accumulator.reenqueue(batch, harness.now)
     assert harness.drain() == []
-    harness.cluster.epoch = 1
+    harness.cluster = TableCluster({"t": [1]}, epoch=1)
     (batch,) = harness.drain()
     harness.accumulator.reenqueue(batch, harness.now)
     assert harness.drain() == []

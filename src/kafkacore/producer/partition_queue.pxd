@@ -15,6 +15,10 @@ cdef class PartitionQueue:
     # A batch of the partition is on its way and no other may be.
     cdef public bint muted
     cdef double _next_place
+    # The snapshot of the cluster that has been asked, and its answer: a node or None.
+    cdef object _cluster
+    cdef object _leader
+    cdef int _leader_epoch
     # Held while a batch is filled without the GIL, which `_is_filling` says under it.
     cdef PyThread_type_lock _lock
     cdef bint _is_filling

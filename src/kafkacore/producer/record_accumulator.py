@@ -20,6 +20,7 @@ from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.buffer_pool import BufferPool
 from kafkacore.producer.column_appender import ColumnAppender
 from kafkacore.producer.partition_queue import PartitionQueue
+from kafkacore.producer.readiness import backing_off_ms, by_leader, move_behind, survey
 from kafkacore.record.builder import RecordBatchBuilder
 from kafkacore.record.compression import Compression
 from kafkacore.structs import Node, TopicPartition
@@ -123,8 +124,8 @@ class RecordAccumulator(ColumnAppender):
         self.network_thread_id: int | None = None
         #: Topic → compressed size through plain size, as far as seen.
         self._ratios: dict[str, float] = {}
-        #: Node id → the partition that its last request began with.
-        self._drained_last: dict[int, TopicPartition] = {}
+        #: None of the batches that wait expires earlier.
+        self.no_expiry_before_ms = -math.inf
         self._unsealable: list[tuple[ProducerBatch, Exception]] = []
         self._lock = Lock()
         self._flushes = 0
@@ -192,38 +193,16 @@ class RecordAccumulator(ColumnAppender):
         """
         result = ReadyCheckResult()
         hurry = self.closed or self._flushes > 0 or self.pool.queued > 0
-        for queue in list(self.active):
-            head = queue.head
-            if head is None:
-                self.forget_if_empty(queue)
-                continue
-            leader = cluster.leader_for(queue.topic_partition)
-            if leader is None:
-                result.unknown_leader_topics.add(queue.topic_partition.topic)
-            elif not queue.muted:
-                wait_ms = self._wait_of(queue, head, cluster, now_ms, hurry)
-                if wait_ms <= 0:
-                    result.nodes[leader.node_id] = leader
-                else:
-                    result.next_check_delay_ms = min(result.next_check_delay_ms, wait_ms)
+        result.next_check_delay_ms = survey(
+            self.active,
+            cluster,
+            now_ms,
+            self._linger_ms,
+            hurry,
+            result.nodes,
+            result.unknown_leader_topics,
+        )
         return result
-
-    def _wait_of(
-        self, queue: PartitionQueue, head: ProducerBatch, cluster: ClusterView, now_ms: float, hurry: bool
-    ) -> float:
-        backing_off_ms = self._backing_off_ms(head, cluster, now_ms)
-        if backing_off_ms > 0:
-            return backing_off_ms
-        if hurry or head.attempts > 0 or queue.is_head_full:
-            return 0.0
-        return head.created_ms + self._linger_ms - now_ms
-
-    def _backing_off_ms(self, head: ProducerBatch, cluster: ClusterView, now_ms: float) -> float:
-        epoch = cluster.leader_epoch(head.topic_partition)
-        changed = head.has_leader_changed(-1 if epoch is None else epoch)
-        if head.attempts == 0 or changed:
-            return 0.0
-        return head.last_attempt_ms + head.backoff_ms - now_ms
 
     def drain(
         self, cluster: ClusterView, nodes: Iterable[Node], max_size: int, now_ms: float
@@ -233,35 +212,26 @@ class RecordAccumulator(ColumnAppender):
         A first batch that is larger goes alone. Where a node's partitions do not all fit, the next call
         goes on behind the last one, so that none starves.
         """
-        by_leader: dict[int, list[PartitionQueue]] = {}
-        for queue in list(self.active):
-            leader = cluster.leader_for(queue.topic_partition)
-            if leader is not None and not queue.muted and queue.head is not None:
-                by_leader.setdefault(leader.node_id, []).append(queue)
+        queues = by_leader(self.active, cluster)
         return {
-            node.node_id: self._drain_node(node.node_id, by_leader[node.node_id], cluster, max_size, now_ms)
+            node.node_id: self._drain_node(queues[node.node_id], cluster, max_size, now_ms)
             for node in nodes
-            if node.node_id in by_leader
+            if node.node_id in queues
         }
 
     def _drain_node(
-        self, node_id: int, queues: list[PartitionQueue], cluster: ClusterView, max_size: int, now_ms: float
+        self, queues: list[PartitionQueue], cluster: ClusterView, max_size: int, now_ms: float
     ) -> list[ProducerBatch]:
-        queues.sort(key=lambda queue: queue.topic_partition)
-        last = self._drained_last.get(node_id)
-        start = next(
-            (at for at, queue in enumerate(queues) if last is None or queue.topic_partition > last), 0
-        )
         drained: list[ProducerBatch] = []
         size = 0
-        for queue in queues[start:] + queues[:start]:
+        for queue in queues:
             head = queue.head
-            if head is None or self._backing_off_ms(head, cluster, now_ms) > 0:
+            if head is None or backing_off_ms(queue, cluster, now_ms) > 0:
                 continue
             if drained and size + head.size_in_bytes > max_size:
                 break
             batch = queue.pop()
-            self.forget_if_empty(queue)
+            move_behind(self.active, queue)
             try:
                 size += self._seal(batch)
             except Exception as error:
@@ -269,7 +239,6 @@ class RecordAccumulator(ColumnAppender):
                 self._unsealable.append((batch, error))
                 continue
             drained.append(batch)
-            self._drained_last[node_id] = queue.topic_partition
         return drained
 
     def take_unsealable(self) -> list[tuple[ProducerBatch, Exception]]:
@@ -321,14 +290,19 @@ class RecordAccumulator(ColumnAppender):
         queue = self._queues[batch.topic_partition]
         queue.put_back(batch)
         self.active[queue] = None
+        self.no_expiry_before_ms = min(self.no_expiry_before_ms, self.deadline_ms(batch))
 
     def expired_batches(self, now_ms: float) -> list[ProducerBatch]:
         """Take the waiting batches whose delivery time-out has passed, muted partitions' too."""
-        expired = []
+        expired: list[ProducerBatch] = []
+        if now_ms < self.no_expiry_before_ms:
+            return expired
         for queue in list(self.active):
             while (head := queue.head) is not None and self.deadline_ms(head) <= now_ms:
                 expired.append(queue.pop())
             self.forget_if_empty(queue)
+        # Those that are made from now on have all of their time before them.
+        self.no_expiry_before_ms = min(self.next_expiry_ms(), now_ms + self._delivery_timeout_ms)
         return expired
 
     def next_expiry_ms(self) -> float:

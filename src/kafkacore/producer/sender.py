@@ -86,6 +86,8 @@ class Sender:
         self._guarantee_message_order = guarantee_message_order
         #: Batches on their way; in the order in which they were sent.
         self._in_flight: dict[ProducerBatch, None] = {}
+        #: None of those expires earlier.
+        self._no_expiry_before_ms = math.inf
         self._cluster: Cluster | None = None
         self.figures = SenderFigures()
 
@@ -131,6 +133,8 @@ class Sender:
             for batch in batches:
                 batch.in_flight = True
                 self._in_flight[batch] = None
+                deadline_ms = self._accumulator.deadline_ms(batch)
+                self._no_expiry_before_ms = min(self._no_expiry_before_ms, deadline_ms)
                 if self._guarantee_message_order:
                     self._accumulator.mute(batch.topic_partition, True)
         self._expire(now_ms)
@@ -159,11 +163,15 @@ class Sender:
     def _expire(self, now_ms: float) -> None:
         for batch in self._accumulator.expired_batches(now_ms):
             self._fail(batch, self._expired(batch, now_ms))
+        if now_ms < self._no_expiry_before_ms:
+            return
         for batch in list(self._in_flight):
             if not batch.done and self._accumulator.deadline_ms(batch) <= now_ms:
                 # Its memory stays taken until the request has ended: the socket may hold half of it.
                 batch.possibly_persisted = True
                 self._fail(batch, self._expired(batch, now_ms))
+        in_flight = (self._accumulator.deadline_ms(batch) for batch in self._in_flight if not batch.done)
+        self._no_expiry_before_ms = min(in_flight, default=math.inf)
 
     def _expired(self, batch: ProducerBatch, now_ms: float) -> KafkaTimeoutError:
         return KafkaTimeoutError(
@@ -173,8 +181,7 @@ class Sender:
         )
 
     def _next_expiry_ms(self) -> float:
-        in_flight = (self._accumulator.deadline_ms(batch) for batch in self._in_flight if not batch.done)
-        return min(min(in_flight, default=math.inf), self._accumulator.next_expiry_ms())
+        return min(self._no_expiry_before_ms, self._accumulator.no_expiry_before_ms)
 
     # ---- Requests ----------------------------------------------------------------------------------------
 
