@@ -347,3 +347,115 @@ def test_a_batch_that_no_producer_may_send_is_not_valid(
 
 def test_records_are_not_validated_if_not_asked() -> None:
     assert validate_batch(_broken(b"\x0c\x00\x00\x00\x03\x01\x00"), check_records=False).record_count == 1
+
+
+# ---- Records that are filled anew --------------------------------------------------------------------------
+def numbered(count: int, value_size: int = 5) -> RecordBatch:
+    records = [
+        ModelRecord(number, 1000 + number, b"k%d" % number, (b"%d" % number).ljust(value_size, b"."))
+        for number in range(count)
+    ]
+    return one(encode_batch(records, ModelBatch()))
+
+
+SIZES = [5, 5000]
+
+
+@pytest.mark.parametrize("value_size", SIZES)
+def test_records_that_are_kept_stay_what_they_are(value_size: int) -> None:
+    kept = [record for record in numbered(50, value_size) if record.offset % 3 == 0]
+    assert [record.offset for record in kept] == list(range(0, 50, 3))
+    assert [record.timestamp for record in kept] == list(range(1000, 1050, 3))
+    assert [record.key for record in kept] == [b"k%d" % number for number in range(0, 50, 3)]
+    assert [record.value for record in kept] == [
+        (b"%d" % number).ljust(value_size, b".") for number in range(0, 50, 3)
+    ]
+
+
+@pytest.mark.parametrize("value_size", SIZES)
+def test_values_that_are_kept_stay_what_they_are_without_their_records(value_size: int) -> None:
+    values = [record.value for record in numbered(50, value_size)]
+    assert values == [(b"%d" % number).ljust(value_size, b".") for number in range(50)]
+    views = [memoryview(record.value or b"") for record in numbered(50, value_size)]
+    assert views == values
+    assert len({hash(record.value) for record in numbered(50, value_size)}) == 50
+
+
+def test_a_loop_that_keeps_nothing_uses_two_records() -> None:
+    assert len({id(record) for record in numbered(50)}) == 2
+    assert len({id(record) for record in numbered(50, 5000)}) == 2
+    iterator = iter(numbered(50))
+    first, second, third = next(iterator), next(iterator), next(iterator)
+    assert (first.value, second.value, third.value) == (b"0....", b"1....", b"2....")
+
+
+def test_values_of_any_size_follow_each_other_in_one_object() -> None:
+    sizes = [3, 0, 200, 1, 100, 99, 16, 15, 17, 2, 3, 90, 1, 0]
+    records = [ModelRecord(number, 0, None, bytes([number]) * size) for number, size in enumerate(sizes)]
+    records += [ModelRecord(20, 0, None, None), ModelRecord(21, 0, None, b"ab")]
+    batch = one(encode_batch(records, ModelBatch()))
+    for record, expected in zip(batch, records, strict=True):
+        assert record.value == expected.value
+        assert hash(record.value) == hash(expected.value)
+        assert bytes(memoryview(record.value or b"")) == (expected.value or b"")
+
+
+def test_threads_may_share_an_iterator_and_keep_their_records() -> None:
+    iterator = iter(numbered(4000))
+    found: list[tuple[int, Record]] = []
+
+    def take() -> None:
+        found.extend((record.offset, record) for record in iterator)
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(offset for offset, _ in found) == list(range(4000))
+    assert all((record.offset, record.key) == (offset, b"k%d" % offset) for offset, record in found)
+
+
+def test_a_broken_record_does_not_touch_the_ones_before() -> None:
+    content = encode_records(RECORDS[:2], ModelBatch())
+    records = iter(one(encode_batch(RECORDS, ModelBatch(), content + b"\x7e" + bytes(6))))
+    first, second = next(records), next(records)
+    for _ in range(3):
+        with pytest.raises(CorruptRecordError):
+            next(records)
+    assert (first.key, first.value, second.key, second.offset) == (b"k", b"v", None, 1)
+
+
+# ---- Memory ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("value_size", SIZES)
+def test_a_detached_record_lets_go_of_the_buffer(value_size: int) -> None:
+    headers = [("h", b"1"), ("h", None)]
+    records = [
+        ModelRecord(0, 1000, b"key", b"v" * value_size, headers),
+        ModelRecord(1, 1001, None, None),
+        ModelRecord(2, 1002, b"", b""),
+    ]
+    data = bytearray(encode_batch(records, ModelBatch(attributes=0x08, max_timestamp=7)))
+    kept = list(one(data))
+    with pytest.raises(BufferError):
+        data.append(0)
+    assert [record.detach() for record in kept] == kept
+    assert kept[0].detach().value == b"v" * value_size
+    gc.collect()
+    data[:] = bytes(len(data))
+    data.append(0)
+    assert [(record.offset, record.timestamp, record.timestamp_type) for record in kept] == [
+        (number, 7, TimestampType.LOG_APPEND_TIME) for number in range(3)
+    ]
+    assert [(record.key, record.value, record.headers) for record in kept] == [
+        (record.key, record.value, record.headers) for record in records
+    ]
+    assert [(record.key_size, record.value_size) for record in kept] == [(3, value_size), (-1, -1), (0, 0)]
+
+
+def test_a_record_detached_within_the_loop_is_not_filled_again() -> None:
+    kept = [record.detach() for record in numbered(10)]
+    assert [record.value for record in kept] == [b"%d...." % number for number in range(10)]
+    for record in numbered(10):
+        record.detach()
+        assert record.value == b"%d...." % record.offset

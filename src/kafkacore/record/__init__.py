@@ -3,7 +3,7 @@
 Does not know: messages, sockets, partitions. Cython callers cimport ``builder`` and ``batch``.
 """
 
-from kafkacore.record.batch import Record, RecordBatch, read_batches, validate_batch
+from kafkacore.record.batch import Record, RecordBatch, read_batches
 from kafkacore.record.builder import RecordBatchBuilder
 from kafkacore.record.columns import ColumnBuilder, RecordColumns
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE, Compression
@@ -12,6 +12,7 @@ from kafkacore.record.encoding import encode
 from kafkacore.record.header import BatchHeader, assign_offset, read_batch_headers
 from kafkacore.record.legacy_builder import LegacyBatchBuilder, down_convert
 from kafkacore.record.source import RecordSource
+from kafkacore.record.validation import validate_batch
 
 __all__ = [
     "DEFAULT_MAX_DECOMPRESSED_SIZE",

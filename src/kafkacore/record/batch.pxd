@@ -1,5 +1,6 @@
 """RecordBatch and Record for Cython callers."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafkacore.record.header cimport BatchHeader
@@ -30,13 +31,28 @@ cdef class Record:
     cdef RecordFields fields
     cdef readonly int64_t offset
     cdef readonly int64_t timestamp
+    # The record's bytes end here; they are the batch's, or own ones.
+    cdef const uint8_t *end
     cdef RecordBatch batch
+    cdef bytes own
+    cdef int32_t timestamp_type_id
+
+
+cdef class _SmallRecord(Record):
+    cdef PyObject *filled_value
+    cdef Py_ssize_t capacity
 
 
 cdef class RecordIterator:
     cdef RecordBatch batch
     cdef const uint8_t *pos
     cdef int32_t index
+    cdef bint are_small
+    # The records handed out last and last but one, which a loop has let go of when it asks for the next.
+    cdef PyObject *newer
+    cdef PyObject *older
+
+    cdef Record _make(self)
 
 
 cdef class BatchIterator:

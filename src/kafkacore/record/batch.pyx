@@ -6,25 +6,56 @@ compressed batch is decompressed once, on first use, into memory of its own. Wha
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from kafkacore.record.header cimport BatchHeader, whole_batch_size
 from kafkacore.record.layout cimport (
-    COMPRESSION_MASK, CURRENT_MAGIC, MAGIC_AT, MIN_RECORD_SIZE, RECORDS_AT, TIMESTAMP_TYPE_BIT,
+    COMPRESSION_MASK, CURRENT_MAGIC, MIN_RECORD_SIZE, RECORDS_AT, TIMESTAMP_TYPE_BIT,
 )
 from kafkacore.record.legacy cimport unpack
 from kafkacore.record.parse cimport (
-    BAD_OFFSET, PARSE_OK, RECORDS_LEFT, RecordFields, describe, parse_record, read_header,
+    PARSE_OK, RECORDS_LEFT, RecordFields, describe, parse_record, read_header,
 )
 from kafkacore.record.payload cimport Payload
 
-from kafkacore.errors import CorruptRecordError, InvalidRecordError
+from kafkacore.errors import CorruptRecordError
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_DECOMPRESSED_SIZE
 from kafkacore.record.compression import decompress
+from kafkacore.structs import TimestampType
+
+cdef extern from "bytes_impl.h":
+    int kc_refill_bytes(PyObject **slot, Py_ssize_t *capacity, const uint8_t *data,
+                        Py_ssize_t size) except -1
+
+cdef extern from *:
+    """
+    #include <structmember.h>
+    /* The interpreter reads a member of this type by its place, once it has seen it. */
+    static PyMemberDef kc_value_member = {"value", T_OBJECT_EX, 0, READONLY, "``bytes`` or ``None``."};
+    """
+    ctypedef struct PyMemberDef:
+        Py_ssize_t offset
+    ctypedef struct PyTypeObject:
+        PyObject *tp_dict
+    PyMemberDef kc_value_member
+    object PyDescr_NewMember(PyTypeObject *type, PyMemberDef *member)
+    int PyDict_SetItemString(object dictionary, const char *key, object value) except -1
+    void PyType_Modified(PyTypeObject *type)
+    Py_ssize_t Py_REFCNT(PyObject *object)
+
+cdef enum:
+    # Mean size of a batch's records up to which values are copied whether they are asked for or not.
+    SMALL_RECORD = 1024
 
 cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
+# By their id, -1 is the last.
+cdef list _TIMESTAMP_TYPES = [
+    TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME, TimestampType.NO_TIMESTAMP_TYPE,
+]
 
 
 @cython.final
@@ -91,6 +122,7 @@ cdef class RecordBatch(BatchHeader):
         self.open()
         iterator.batch = self
         iterator.pos = self.records_at
+        iterator.are_small = self.records_end - self.records_at <= SMALL_RECORD * <int64_t> self.record_count
         return iterator
 
     def __len__(self):
@@ -99,10 +131,12 @@ cdef class RecordBatch(BatchHeader):
 
 # Untracked by the collector: a record refers to its batch, and that to bytes; there is no way back.
 @cython.no_gc
-@cython.final
 @cython.freelist(256)
 cdef class Record:
     """One record: its place in the batch. Key, value and headers are made each time they are asked for.
+
+    The loop over a batch fills the same objects anew as long as nobody keeps them. One that is kept stays
+    what it is, and keeps the memory of its batch until :meth:`detach`.
 
     Attributes
     ----------
@@ -118,7 +152,7 @@ cdef class Record:
     @property
     def timestamp_type(self):
         """As the batch's."""
-        return self.batch.timestamp_type
+        return _TIMESTAMP_TYPES[self.timestamp_type_id]
 
     @property
     def key(self):
@@ -149,25 +183,63 @@ cdef class Record:
         """List of ``(str, bytes or None)``. A key that is not UTF-8 has U+FFFD where it breaks, as in Java.
         """
         cdef const uint8_t *pos = self.fields.headers
-        # The whole record was checked, so its headers end within it.
-        cdef const uint8_t *end = self.batch.records_end
         cdef const uint8_t *key = NULL
         cdef const uint8_t *value = NULL
         cdef int32_t key_size = 0, value_size = 0
         headers = []
         for _ in range(self.fields.header_count):
-            if read_header(&pos, end, &key, &key_size, &value, &value_size) < 0:
+            if read_header(&pos, self.end, &key, &key_size, &value, &value_size) < 0:
                 raise AssertionError("headers changed since the record was checked")
             name = PyUnicode_DecodeUTF8(<const char *> key, key_size, "replace")
             content = None if value_size < 0 else PyBytes_FromStringAndSize(<const char *> value, value_size)
             headers.append((name, content))
         return headers
 
+    def detach(self):
+        """Copy the record's bytes and let go of the batch: a small record that is kept for long then does not
+        keep a large fetch response. Returns the record.
+        """
+        cdef const uint8_t *start = self.fields.key
+        cdef const uint8_t *copy
+        if self.own is None:
+            self.own = PyBytes_FromStringAndSize(<const char *> start, self.end - start)
+            copy = <const uint8_t *> PyBytes_AS_STRING(self.own)
+            self.fields.key = copy
+            self.fields.value = copy + (self.fields.value - start)
+            self.fields.headers = copy + (self.fields.headers - start)
+            self.end = copy + (self.end - start)
+            self.batch = None
+        return self
+
     def __repr__(self):
         return (
             f"<Record offset {self.offset}, timestamp {self.timestamp}, key {self.fields.key_size} bytes, "
             f"value {self.fields.value_size} bytes, {self.fields.header_count} headers>"
         )
+
+
+@cython.no_gc
+@cython.final
+cdef class _SmallRecord(Record):
+    """A record of a batch of small ones. Its value is copied when the record is filled, into the object of
+    the value before if nobody has kept that; with its being read as a slot, this costs less than making it on
+    demand.
+    """
+
+    def __dealloc__(self):
+        Py_XDECREF(self.filled_value)
+
+
+cdef void _read_value_from_slot() noexcept:
+    """Have `_SmallRecord.value` be a member in memory, which the interpreter reads without a call."""
+    cdef _SmallRecord record = _SmallRecord.__new__(_SmallRecord)
+    kc_value_member.offset = <char *> &record.filled_value - <char *> <void *> record
+    slot = PyDescr_NewMember(<PyTypeObject *> _SmallRecord, &kc_value_member)
+    PyDict_SetItemString(<object> (<PyTypeObject *> _SmallRecord).tp_dict, "value", slot)
+    PyType_Modified(<PyTypeObject *> _SmallRecord)
+
+
+_read_value_from_slot()
 
 
 @cython.final
@@ -177,25 +249,54 @@ cdef class RecordIterator:
     def __init__(self):
         raise TypeError("made by read_batches()")
 
+    def __dealloc__(self):
+        Py_XDECREF(self.newer)
+        Py_XDECREF(self.older)
+
     def __iter__(self):
         return self
 
+    cdef Record _make(self):
+        cdef Record made
+        cdef RecordBatch batch = self.batch
+        if self.are_small:
+            made = _SmallRecord.__new__(_SmallRecord)
+        else:
+            made = Record.__new__(Record)
+        made.batch = batch
+        made.timestamp_type_id = batch.timestamp_type_id()
+        return made
+
     def __next__(self):
         cdef RecordBatch batch = self.batch
+        cdef PyObject *spare = self.older
+        cdef const uint8_t *pos = self.pos
         cdef Record record
         cdef int error
         if self.index == batch.record_count:
             if self.pos != batch.records_end:
                 batch.fail(RECORDS_LEFT, self.index)
             raise StopIteration
-        record = Record.__new__(Record)
-        error = parse_record(&self.pos, batch.records_end, batch.last_offset_delta, &record.fields)
+        if spare != NULL and Py_REFCNT(spare) == 1 and (<Record> spare).own is None:
+            record = <Record> spare
+        else:
+            record = self._make()
+            Py_INCREF(record)
+            Py_XDECREF(spare)
+        self.older, self.newer = self.newer, <PyObject *> record
+        error = parse_record(&pos, batch.records_end, batch.last_offset_delta, &record.fields)
         if error != PARSE_OK:
             batch.fail(error, self.index)
-        self.index += 1
-        record.batch = batch
+        record.end = pos
         record.offset = batch.base_offset + record.fields.offset_delta
         record.timestamp = batch.timestamp_of(&record.fields)
+        if self.are_small:
+            kc_refill_bytes(
+                &(<_SmallRecord> record).filled_value, &(<_SmallRecord> record).capacity, record.fields.value,
+                record.fields.value_size,
+            )
+        self.pos = pos
+        self.index += 1
         return record
 
 
@@ -253,62 +354,3 @@ def read_batches(buffer, bint check_crcs=True, Py_ssize_t max_decompressed_size=
     iterator.check_crcs = check_crcs
     iterator.max_decompressed_size = max_decompressed_size
     return iterator
-
-
-cdef int _walk(RecordBatch batch, int32_t *index) noexcept nogil:
-    """Check all records, and that their offsets are 0, 1, 2 ... as a producer has to write them."""
-    cdef const uint8_t *pos = batch.records_at
-    cdef RecordFields fields
-    cdef int error
-    while index[0] < batch.record_count:
-        error = parse_record(&pos, batch.records_end, batch.last_offset_delta, &fields)
-        if error != PARSE_OK:
-            return error
-        if fields.offset_delta != index[0]:
-            return BAD_OFFSET
-        index[0] += 1
-    return PARSE_OK if pos == batch.records_end else RECORDS_LEFT
-
-
-def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE):
-    """The one batch that ``buffer`` consists of, checked as a broker has to before it appends it.
-
-    As Kafka's ``LogValidator``: one whole batch of format 2, its CRC, at least one record, as many records as
-    offsets, offsets that rise by one, a base sequence where there is a producer id; no control batch.
-
-    Parameters
-    ----------
-    check_records:
-        Whether to decompress and check each record too, without making objects of them.
-
-    Raises
-    ------
-    CorruptRecordError
-        The bytes break the format.
-    InvalidRecordError
-        They are a batch that no producer may send.
-    """
-    cdef BatchIterator batches = read_batches(buffer, True, max_decompressed_size)
-    cdef RecordBatch batch
-    cdef int32_t index = 0
-    cdef int error
-    if batches.payload.size > MAGIC_AT and batches.payload.data[MAGIC_AT] < CURRENT_MAGIC:
-        raise CorruptRecordError(f"magic {batches.payload.data[MAGIC_AT]} < {CURRENT_MAGIC} from a client")
-    batch = next(batches, None)
-    if batch is None:
-        raise CorruptRecordError(f"no whole batch in {batches.payload.size} bytes")
-    if batch.size_in_bytes != batches.payload.size:
-        raise InvalidRecordError(f"{batches.payload.size - batch.size_in_bytes} bytes behind the batch")
-    if batch.is_control:
-        raise InvalidRecordError("a control batch from a client")
-    if batch.record_count == 0 or batch.record_count != batch.last_offset_delta + 1:
-        raise InvalidRecordError(f"{batch.record_count} records in {batch.last_offset_delta + 1} offsets")
-    if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
-        raise InvalidRecordError(f"producer {batch.producer_id} without sequence number or epoch")
-    if check_records:
-        batch.open()
-        with nogil:
-            error = _walk(batch, &index)
-        if error != PARSE_OK:
-            batch.fail(error, index)
-    return batch

@@ -57,36 +57,17 @@ static __attribute__((noinline, unused)) int kc_read_unsigned(const uint8_t **po
     return -1;
 }
 
-/* Zigzag varints. Those of one and two bytes, nearly all, are read without a loop. */
+/* Zigzag varints. */
 static inline int kc_read_varint(const uint8_t **pos, const uint8_t *end, int32_t *out) {
-    const uint8_t *at = *pos;
     uint64_t raw;
-    if (end - at >= 2) {
-        uint32_t low = at[0];
-        if (low < 0x80) {
-            *out = (int32_t)(low >> 1) ^ -(int32_t)(low & 1);
-            *pos = at + 1;
-            return 0;
-        }
-        if (at[1] < 0x80) {
-            low = (low & 0x7F) | (uint32_t)at[1] << 7;
-            *out = (int32_t)(low >> 1) ^ -(int32_t)(low & 1);
-            *pos = at + 2;
-            return 0;
-        }
-    }
     if (kc_read_unsigned(pos, end, 5, 0x0F, &raw) < 0) return -1;
     *out = (int32_t)((uint32_t)raw >> 1) ^ -(int32_t)(raw & 1);
     return 0;
 }
 
 static inline int kc_read_varlong(const uint8_t **pos, const uint8_t *end, int64_t *out) {
-    const uint8_t *at = *pos;
     uint64_t raw;
-    if (at < end && at[0] < 0x80)
-        raw = *(*pos)++;
-    else if (kc_read_unsigned(pos, end, 10, 0x01, &raw) < 0)
-        return -1;
+    if (kc_read_unsigned(pos, end, 10, 0x01, &raw) < 0) return -1;
     *out = (int64_t)(raw >> 1) ^ -(int64_t)(raw & 1);
     return 0;
 }
@@ -124,9 +105,9 @@ static inline int kc_parse_headers(const uint8_t *at, const uint8_t *end, kc_rec
     return at == end ? KC_PARSE_OK : KC_BAD_END;
 }
 
-/* The record at `pos`, which moves behind it. Nothing has moved if it returns another than KC_PARSE_OK. */
-static inline int kc_parse_record(const uint8_t **pos, const uint8_t *end, int32_t last_offset_delta,
-                                  kc_record *out) {
+/* Field by field, the end looked for at each. */
+static __attribute__((noinline, unused)) int kc_parse_carefully(const uint8_t **pos, const uint8_t *end,
+                                                                int32_t last_offset_delta, kc_record *out) {
     const uint8_t *at = *pos;
     int32_t length;
     if (kc_read_varint(&at, end, &length) < 0 || length < 0 || length > end - at) return KC_BAD_LENGTH;
@@ -142,6 +123,82 @@ static inline int kc_parse_record(const uint8_t **pos, const uint8_t *end, int32
     int error = kc_parse_headers(at, end, out);
     if (error == KC_PARSE_OK) *pos = end;
     return error;
+}
+
+enum {
+    KC_SHORT = 3, /* bytes of a varint that is read without a loop: up to a million */
+    /* A length, the attributes, a timestamp's varlong, offset and key size. */
+    KC_FIXED_PART = KC_SHORT + 1 + 10 + KC_SHORT + KC_SHORT,
+};
+
+/* An unsigned varint of up to KC_SHORT bytes, which are there. Where it ends, or NULL if it is longer. */
+static inline const uint8_t *kc_short_varint(const uint8_t *at, uint32_t *out) {
+    uint32_t value = at[0];
+    if (value >= 0x80) {
+        value = (value & 0x7F) | (uint32_t)at[1] << 7;
+        if (at[1] >= 0x80) {
+            value = (value & 0x3FFF) | (uint32_t)at[2] << 14;
+            if (at[2] >= 0x80) return 0;
+            at++;
+        }
+        at++;
+    }
+    *out = value;
+    return at + 1;
+}
+
+/* A short size and its bytes, which pass `end` at most if the size is null. Where they end, or NULL. */
+static inline const uint8_t *kc_short_sized(const uint8_t *at, const uint8_t *end, const uint8_t **data,
+                                            int32_t *size) {
+    uint32_t raw;
+    at = kc_short_varint(at, &raw);
+    if (at == 0) return 0;
+    *data = at;
+    if (raw & 1) {
+        *size = -1;
+        return raw == 1 ? at : 0;
+    }
+    *size = (int32_t)(raw >> 1);
+    return *size <= end - at ? at + *size : 0;
+}
+
+/* The record at `pos`, which moves behind it. Nothing has moved if it returns another than KC_PARSE_OK.
+ *
+ * A record of the usual kind, not at the very end of the batch, is read by the fewest steps; all that is in the least
+ * unusual goes to kc_parse_carefully, which alone says what is wrong. */
+static inline int kc_parse_record(const uint8_t **pos, const uint8_t *batch_end, int32_t last_offset_delta,
+                                  kc_record *out) {
+    const uint8_t *at = *pos, *end;
+    uint32_t length, raw;
+    if (batch_end - at < KC_FIXED_PART) goto carefully;
+    at = kc_short_varint(at, &length);
+    if (at == 0 || length & 1 || (length >>= 1) > batch_end - at) goto carefully;
+    end = at + length;
+    at++;
+    if (at[0] < 0x80) {
+        out->timestamp_delta = (int32_t)(at[0] >> 1) ^ -(int32_t)(at[0] & 1);
+        at++;
+    } else if (kc_read_varlong(&at, batch_end, &out->timestamp_delta) < 0) {
+        goto carefully;
+    }
+    at = kc_short_varint(at, &raw);
+    if (at == 0 || raw & 1 || (raw >>= 1) > (uint32_t)last_offset_delta) goto carefully;
+    out->offset_delta = (int32_t)raw;
+    at = kc_short_sized(at, end, &out->key, &out->key_size);
+    if (at == 0 || batch_end - at < KC_SHORT) goto carefully;
+    at = kc_short_sized(at, end, &out->value, &out->value_size);
+    /* If a field before passed the end, so does this: what follows says whether all lie within. */
+    if (at == 0 || at >= end) goto carefully;
+    if (at + 1 == end && *at == 0) {
+        out->header_count = 0;
+        out->headers = end;
+    } else if (kc_parse_headers(at, end, out) != KC_PARSE_OK) {
+        goto carefully;
+    }
+    *pos = end;
+    return KC_PARSE_OK;
+carefully:
+    return kc_parse_carefully(pos, batch_end, last_offset_delta, out);
 }
 
 #endif
