@@ -1,7 +1,9 @@
 """Codecs: their framing, what foreign producers write, the limit of reading, that no codec's error leaks."""
 
 import gzip
+import os
 import random
+import sys
 import threading
 import tracemalloc
 import zlib
@@ -36,10 +38,64 @@ def test_what_is_compressed_is_decompressed(codec: Compression, data: bytes) -> 
 
 
 @pytest.mark.parametrize(
-    ("codec", "level"), [(1, 1), (1, 9), (2, None), (3, 0), (3, 9), (3, 12), (4, -5), (4, 1), (4, 19)]
+    ("codec", "level"),
+    [(1, -1), (1, 1), (1, 9), (2, 5), (3, 1), (3, 9), (3, 17), (4, -131072), (4, 1), (4, 22)],
 )
-def test_levels_are_the_librarys(codec: int, level: int | None) -> None:
+def test_levels_are_those_that_kafka_has(codec: int, level: int | None) -> None:
     assert bytes(decompress(codec, compress(codec, TEXT, level))) == TEXT
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+def test_a_higher_level_makes_less(codec: Compression) -> None:
+    assert len(bytes(compress(codec, TEXT, 9))) < len(bytes(compress(codec, TEXT, 1)))
+
+
+@pytest.mark.parametrize(
+    ("codec", "level", "sentence"),
+    [
+        (1, 0, "compression level 0 of gzip is not between 1 and 9"),
+        (1, 10, "compression level 10 of gzip is not between 1 and 9"),
+        (3, 0, "compression level 0 of lz4 is not between 1 and 17"),
+        (3, 18, "compression level 18 of lz4 is not between 1 and 17"),
+        (4, 23, "compression level 23 of zstd is not between -131072 and 22"),
+    ],
+)
+def test_a_level_that_there_is_not_is_refused(codec: int, level: int, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        compress(codec, TEXT, level)
+
+
+@every_codec
+def test_other_threads_run_while_a_batch_is_compressed(codec: Compression) -> None:
+    # No thread is made to give way, so only one that releases the lock lets another run.
+    interval = sys.getswitchinterval()
+    reader, writer = os.pipe()
+    turns, stopped = 0, False
+
+    def take_turns() -> None:
+        nonlocal turns
+        while not stopped:
+            os.write(writer, b"x")
+            os.read(reader, 1)
+            turns += 1
+
+    thread = threading.Thread(target=take_turns)
+    sys.setswitchinterval(1000)
+    try:
+        thread.start()
+        data = random.Random(2).randbytes(1 << 16) * 16
+        for _ in range(200):
+            before = turns
+            compress(codec, data)
+            if turns > before:
+                break
+        assert turns > before
+    finally:
+        stopped = True
+        sys.setswitchinterval(interval)
+        thread.join()
+        os.close(reader)
+        os.close(writer)
 
 
 def test_gzip_is_read_by_gzip() -> None:
@@ -62,7 +118,8 @@ def test_lz4_frames_are_those_that_java_can_read() -> None:
     frame = bytes(compress(Compression.LZ4, TEXT))
     described = lz4.frame.get_frame_info(frame)
     assert not described["block_linked"]
-    assert described["block_size"] == 64 * 1024
+    assert described["block_size"] == 256 * 1024
+    assert lz4.frame.get_frame_info(bytes(compress(Compression.LZ4, b"small")))["block_size"] == 64 * 1024
     assert not described["content_checksum"]
     assert lz4.frame.decompress(frame) == TEXT
 

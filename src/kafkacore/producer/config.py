@@ -11,7 +11,7 @@ from typing import Any
 
 from kafkacore.client.config import CLIENT_SETTINGS, Setting, at_least, boolean, refuse, resolve, text_or_none
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.record.compression import Compression
+from kafkacore.record.compression import LEVELS, Compression, check_level
 
 COMPRESSIONS = {"none": Compression.NONE} | {
     codec.name.lower(): codec for codec in Compression if codec is not Compression.NONE
@@ -29,10 +29,6 @@ def _acks(name: str, value: Any) -> int:
     return int(acks)
 
 
-#: What the codecs' libraries take; the others have no levels and pass them over, as in Kafka (KIP-390).
-LEVELS = {Compression.GZIP: (1, 9), Compression.LZ4: (0, 12), Compression.ZSTD: (-131_072, 22)}
-
-
 def _compression(name: str, value: Any) -> Compression:
     codec = COMPRESSIONS.get("none" if value is None else value) if isinstance(value, str | None) else None
     if codec is None:
@@ -47,11 +43,13 @@ def _level(name: str, value: Any) -> int | None:
 
 
 def _check_level(codec: Compression, level: int | None) -> None:
-    if level is None:
-        return
-    lowest, highest = LEVELS.get(codec, (level, level))
-    if not lowest <= level <= highest:
-        raise refuse("compression_level", level, f"between {lowest} and {highest} for {codec.name.lower()}")
+    try:
+        if level is not None:
+            check_level(codec, level)
+    except ValueError:
+        lowest, highest = LEVELS[codec]
+        wanted = f"between {lowest} and {highest} for {codec.name.lower()}"
+        raise refuse("compression_level", level, wanted) from None
 
 
 def _serializer(name: str, value: Any) -> Any:

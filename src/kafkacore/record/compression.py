@@ -40,6 +40,29 @@ class Compression(IntEnum):
     ZSTD = 4
 
 
+#: Lowest and highest level, as in Kafka (KIP-390); the other codecs have none and pass it over.
+LEVELS = {
+    Compression.GZIP: (1, 9),
+    Compression.LZ4: (1, 17),
+    Compression.ZSTD: (-131072, 22),
+}
+_GZIP_DEFAULT_LEVEL = -1  # a number of Kafka's for it
+
+
+def check_level(codec: int, level: int) -> None:
+    """Refuse a level that ``codec`` does not have.
+
+    Raises
+    ------
+    ValueError
+        The sentence says which ones it has.
+    """
+    lowest, highest = LEVELS.get(Compression(codec), (level, level))
+    if not lowest <= level <= highest and not (codec == Compression.GZIP and level == _GZIP_DEFAULT_LEVEL):
+        name = Compression(codec).name.lower()
+        raise ValueError(f"compression level {level} of {name} is not between {lowest} and {highest}")
+
+
 class _Limited:
     """Pieces of one batch as they are decompressed, never more than the limit."""
 
@@ -147,12 +170,17 @@ def _decompress_snappy(data: memoryview, max_size: int) -> Buffer:
 
 
 # ---- lz4 ---------------------------------------------------------------------------------------------------
+_LZ4_SMALL = 64 * 1024
+
+
 def _compress_lz4(data: Buffer, level: int | None) -> Buffer:
-    # Blocks that do not refer to each other: all that Kafka's Java client can read.
+    # Blocks that do not refer to each other: all that Kafka's Java client can read. Larger than its own 64 kB
+    # they compress as well, and where there is little to be found in half the time.
+    size = memoryview(data).nbytes
     compressed: bytes = lz4.frame.compress(
         data,
         compression_level=0 if level is None else level,
-        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB if size <= _LZ4_SMALL else lz4.frame.BLOCKSIZE_MAX256KB,
         block_linked=False,
         store_size=False,
     )
@@ -270,9 +298,16 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> Buffer:
     Parameters
     ----------
     level:
-        The library's compression level: gzip 1-9, lz4 0-12 (3 and more: high compression), zstd to 22, snappy
-        has none. ``None`` is the default of Kafka's Java client.
+        The compression level, one of ``LEVELS``; ``None`` is the default of Kafka's Java client. Of lz4, 3 and
+        more are high compression, and those above 12 are like 12.
+
+    Raises
+    ------
+    ValueError
+        The codec has no such level.
     """
+    if level is not None:
+        check_level(codec, level)
     return _COMPRESS[codec](data, level)
 
 
