@@ -5,7 +5,7 @@ DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
 SOURCES  := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*_impl.c' -o -name '*.h')
 
-.PHONY: help demo test lint bench build clean
+.PHONY: help demo test lint bench sanitize build clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, generated cod
 bench: $(VENV)/.dev  ## Everything under bench, against Apache Kafka and the peers: bench/results and bench/README.md
 	@$(BIN)/python tests/integration/jars.py
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
+
+sanitize: $(VENV)/.dev  ## Tests of the compiled core under gcc's address and undefined-behaviour sanitizers
+	@$(PYTHON) tools/check_tools.py sanitize
+	$(BIN)/python tools/sanitize.py $(SANITIZE_ARGS)
 
 build: $(VENV)/.dev  ## Compile the Cython modules in place; ONLY=wire,record builds these packages alone
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace

@@ -13,6 +13,9 @@ java -version 2>&1 | head -n 1
 step "make lint"
 make lint
 
+step "make sanitize"
+make sanitize SANITIZE_ARGS="tests/wire tests/record"
+
 step "make test"
 make test
 

@@ -1,6 +1,6 @@
 """Name each tool that kafkacore's set-up needs and this machine lacks, and what to install for it.
 
-``check_tools.py demo`` or ``check_tools.py test`` in, one line per missing tool out, exit status 1 if there
+``check_tools.py demo``, ``test`` or ``sanitize`` in, one line per missing tool out, exit status 1 if there
 is any. Runs on any Python 3, before a virtual environment exists, so it uses nothing that is newer.
 """
 
@@ -59,6 +59,22 @@ def missing_java():
     return None
 
 
+def compiler():
+    """The command of the C compiler."""
+    return (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+
+
+def has_sanitizers():
+    """Whether the compiler brings the libraries of its sanitizers; gcc does."""
+    command = [compiler(), "-print-file-name=libasan.so"]
+    try:
+        answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    except OSError:
+        return False
+    # What it does not find it prints as it was asked for.
+    return os.path.isabs(answer.stdout.decode(errors="replace").strip())
+
+
 def missing(purpose):
     """One sentence for each tool that ``purpose`` needs and that is not there."""
     if sys.version_info < (3, 11):
@@ -69,9 +85,10 @@ def missing(purpose):
         import venv  # noqa: F401
     except ImportError:
         yield "Python's venv module: on Debian and Ubuntu, apt-get install python3-venv"
-    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
-    if not shutil.which(compiler):
-        yield "a C compiler (%s): on Debian and Ubuntu, apt-get install build-essential" % compiler
+    if not shutil.which(compiler()):
+        yield "a C compiler (%s): on Debian and Ubuntu, apt-get install build-essential" % compiler()
+    elif purpose == "sanitize" and not has_sanitizers():
+        yield "libasan.so of %s: on Debian and Ubuntu, apt-get install gcc, and let CC name it" % compiler()
     header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
     if not os.path.exists(header):
         yield "Python's C headers (%s): on Debian and Ubuntu, apt-get install python3-dev" % header

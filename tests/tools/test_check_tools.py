@@ -56,6 +56,14 @@ def test_demo_needs_neither_maven_nor_javac(tmp_path: Path) -> None:
     assert lacks(machine(tmp_path / "bin", {"cc": "", "java": ALL["java"]}), "demo") == []
 
 
+def test_a_compiler_without_sanitizers_is_named(tmp_path: Path) -> None:
+    path = machine(tmp_path / "bin", ALL)
+    (line,) = lacks(path, "sanitize")
+    assert "libasan.so of cc" in line
+    (path / "cc").write_text("#!/bin/sh\necho /usr/lib/libasan.so\n")
+    assert lacks(path, "sanitize") == []
+
+
 @pytest.mark.parametrize(("says", "version"), [("1.8.0_412", "is Java 8"), ("11.0.2", "is Java 11")])
 def test_old_java_is_named_with_its_version_and_the_package(tmp_path: Path, says: str, version: str) -> None:
     (line,) = lacks(machine(tmp_path / "bin", {**ALL, "java": f'openjdk version "{says}"'}))

@@ -91,8 +91,9 @@ void *kc_block_alloc(size_t size) {
 }
 
 void kc_block_free(void *pointer) {
-    header *block = (header *)pointer - 1;
+    header *block;
     if (pointer == NULL) return;
+    block = (header *)pointer - 1;
     __atomic_fetch_sub(&used_blocks, 1, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&used_bytes, block->capacity, __ATOMIC_RELAXED);
     if (block->size_class != NOT_KEPT && try_lock()) {
