@@ -67,21 +67,18 @@ class Cluster:
         #: Nobody has answered yet; ``nodes`` are the addresses that the user gave.
         self.is_bootstrap = is_bootstrap
         self._nodes_by_id = {node.node_id: node for node in self.nodes}
-        self._partitions = {
-            partition.topic_partition: partition for each in (partitions or {}).values() for partition in each
-        }
-        self._by_topic = {
-            topic: tuple(sorted(partition.topic_partition.partition for partition in each))
-            for topic, each in (partitions or {}).items()
-        }
-        self._available = {
-            topic: tuple(
-                partition
-                for partition in each
-                if self.leader_for(TopicPartition(topic, partition)) is not None
+        self._partitions: dict[TopicPartition, PartitionMetadata] = {}
+        self._by_topic: dict[str, tuple[int, ...]] = {}
+        self._available: dict[str, tuple[int, ...]] = {}
+        # One walk, for there may be tens of thousands of partitions.
+        for topic, each in (partitions or {}).items():
+            known = {partition.topic_partition.partition: partition for partition in each}
+            numbers = sorted(known)
+            self._by_topic[topic] = tuple(numbers)
+            self._available[topic] = tuple(
+                [number for number in numbers if known[number].leader_id in self._nodes_by_id]
             )
-            for topic, each in self._by_topic.items()
-        }
+            self._partitions.update({partition.topic_partition: partition for partition in known.values()})
         self._topic_ids = dict(topic_ids or {})
         self._topic_names = {topic_id: topic for topic, topic_id in self._topic_ids.items()}
         self._topic_errors = dict(topic_errors or {})

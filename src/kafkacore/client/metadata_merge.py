@@ -110,7 +110,8 @@ class MetadataMerge:
             tuple(partition.offline_replicas),
             partition.error_code,
         )
-        self.is_incomplete |= issubclass(for_code(partition.error_code), InvalidMetadataError)
+        if partition.error_code:
+            self.is_incomplete |= issubclass(for_code(partition.error_code), InvalidMetadataError)
         if epoch < 0:
             # Nothing to compare by: what comes last counts.
             self._seen_epochs.pop(tp, None)

@@ -445,8 +445,11 @@ class Columns:
 
 def _names_leader(data: FetchResponse.PartitionData) -> bool:
     """Whether a broker that is not the leader says who is (KIP-951)."""
+    if not data.error_code:
+        # Not even looked at: of a message that does not name one it would be made.
+        return False
     leader = data.current_leader
-    return bool(data.error_code) and leader.leader_id >= 0 and leader.leader_epoch >= 0
+    return leader.leader_id >= 0 and leader.leader_epoch >= 0
 
 
 def _fetch_topics(partitions: Mapping[TopicPartition, FetchPartition]) -> list[FetchRequest.FetchTopic]:

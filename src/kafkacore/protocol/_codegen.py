@@ -32,7 +32,7 @@ HEADER = '''\
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from uuid import UUID
 
 from kafkacore.protocol.generated.api_key import ApiKey
@@ -116,6 +116,8 @@ def _module(about: str, lines: list[str]) -> str:
     text = HEADER.format(about=about, generated=GENERATED, imports="".join(f"    {name},\n" for name in used))
     text += body
     unused = []
+    if "TYPE_CHECKING" not in body:
+        text = text.replace("import TYPE_CHECKING, Any, ClassVar", "import ClassVar", 1)
     if "ApiKey." not in body:
         unused.append("from kafkacore.protocol.generated.api_key import ApiKey\n")
     if "UUID" not in body.replace("ZERO_UUID", ""):
@@ -176,6 +178,24 @@ def _methods(message: Message, struct: Struct, path: str, *, is_message: bool = 
     yield from indented(_or_pass([*check, *_with_compact(scope, list(_encode(scope, fields)))]))
     yield from ("", "@classmethod", "def decode(cls, cursor: Cursor, version: int) -> Self:")
     yield from indented([*check, *_with_compact(scope, list(_decode(scope, fields)))])
+    yield from _late_defaults(scope, [field for field in fields if _is_made_late(field)])
+
+
+def _is_made_late(field: FieldCode) -> bool:
+    """Whether decoding leaves the field open when the message says nothing of it."""
+    return field.field.tag is not None and field.default.endswith("()")
+
+
+def _late_defaults(scope: Scope, fields: list[FieldCode]) -> Iterator[str]:
+    """Structures that most messages leave out and nobody looks at: made when somebody does."""
+    if not fields:
+        return
+    yield from ("", "if not TYPE_CHECKING:", "", "    def __getattr__(self, name: str) -> Any:")
+    for field in fields:
+        yield f'        if name == "{field.name}":'
+        yield f"            self.{field.name} = {field.default}"
+        yield f"            return self.{field.name}"
+    yield "        raise AttributeError(name)"
 
 
 def _or_pass(lines: list[str]) -> list[str]:
@@ -260,7 +280,7 @@ def _decode(scope: Scope, fields: list[FieldCode]) -> Iterator[str]:
 
 
 def _decode_tagged(scope: Scope, tagged: list[FieldCode]) -> Iterator[str]:
-    yield from (f"self.{field.name} = {field.default}" for field in tagged)
+    yield from (f"self.{field.name} = {field.default}" for field in tagged if not _is_made_late(field))
     flexible = condition(scope.flexible, scope.versions)
     if flexible == "False":
         return
