@@ -76,7 +76,9 @@ def test_matrix_measures_every_case_and_peer(result):
     assert not [entry for entry in entries if entry["void"]]
     cases = {(entry["mode"], entry["codec"], entry["partitions"]) for entry in entries}
     assert {("produce", codec, count) for codec in ("none", "lz4", "zstd") for count in (1, 6)} <= cases
-    assert {"consume", "arrow-consume", "roundtrip", "broker-produce"} <= {mode for mode, *_ in cases}
+    assert {"consume", "arrow-produce", "arrow-consume", "roundtrip", "broker-produce"} <= {
+        mode for mode, *_ in cases
+    }
     assert set(PEERS) <= {entry["peer"] for entry in entries}
     assert result["machine"]["words"]
     assert "confluent-kafka" in result["macro"]["versions"]

@@ -6,7 +6,7 @@
 Layers, lowest first; a module imports only lower ones (``tests/test_layers.py``)::
 
     0 errors, structs, clock   1 wire   2 protocol, record   3 network   4 client
-    5 producer, consumer, admin, broker   6 spark   7 cli, testing
+    5 producer, consumer, admin, broker   6 spark, bench   7 cli, testing
 """
 
 from importlib import import_module

@@ -2,9 +2,11 @@
 
 import json
 import signal
+from pathlib import Path
 
 import pytest
 
+from kafkacore.admin import KafkaAdminClient
 from kafkacore.testing import EmbeddedBroker
 
 RECORDS = 3_000
@@ -67,6 +69,26 @@ def test_consume_ends_with_ctrl_c(start, our_broker, make_topic):
     command.interrupt()
     assert command.end() == 130
     assert command.lines == ["kafkacore: interrupted"]
+
+
+@pytest.mark.timeout(120)
+def test_bench_ends_with_ctrl_c_and_leaves_neither_process_nor_topic(start, assert_nothing_left, our_broker):
+    # The workers' command lines name the address, and nothing else does.
+    address = our_broker.bootstrap_servers
+    for mode in ("produce", "consume"):
+        # fmt: off
+        command = start(
+            "bench", mode, "--bootstrap", address, "--peers", "none", "--records", "50000", "--rounds", "40",
+        )
+        # fmt: on
+        command.wait_until_it_says("of 40 runs")
+        command.interrupt()
+        assert command.end() == 130
+        assert command.lines[-1] == "kafkacore: interrupted"
+        assert not [line for line in command.lines if "Traceback" in line], command.lines
+    assert_nothing_left(Path(address))
+    with KafkaAdminClient(bootstrap_servers=address) as admin:
+        assert not [name for name in admin.list_topics() if name.startswith("kafkacore-bench")]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -9,7 +9,7 @@ import pytest
 from kafkacore.cli.main import build_parser, main
 from kafkacore.cli.pipeline import config_of
 
-COMMANDS = ["demo", "broker", "topics", "produce", "consume", "pipeline", "dump-log"]
+COMMANDS = ["demo", "broker", "topics", "produce", "consume", "pipeline", "dump-log", "bench"]
 AGGREGATE = ["--group-by", "a", "--aggregate", "n=count(*)", "--aggregate-path", "x"]
 PIPELINE = ["pipeline", "--bootstrap", "h:1", "--topic", "t", "--path", "p", "--checkpoint", "c"]
 

@@ -27,7 +27,6 @@ from kafkacore.bench.settings import consumer_settings, poll_records, producer_s
 from kafkacore.bench.task import Task
 from kafkacore.bench.verify import read_back
 from kafkacore.clock import SYSTEM_CLOCK
-from kafkacore.producer import KafkaProducer
 
 ARROW = f"{OURS}-arrow"
 
@@ -149,9 +148,8 @@ class _Bench:
             case = self._case(mode, codec, partitions)
             yield case, [self._consuming(case, peer, self.cluster) for peer in everybody]
         elif mode == "arrow":
-            if hasattr(KafkaProducer, "send_arrow"):
-                case = self._case("arrow-produce", codec, partitions)
-                yield case, [self._producing(case, peer, self.cluster) for peer in by_arrow]
+            case = self._case("arrow-produce", codec, partitions)
+            yield case, [self._producing(case, peer, self.cluster) for peer in by_arrow]
             case = self._case("arrow-consume", codec, partitions)
             yield case, [self._consuming(case, peer, self.cluster) for peer in by_arrow]
         elif mode == "roundtrip":

@@ -63,8 +63,7 @@ class ArrowProducer(Producer):
         if not self._batches:
             super().send_all(topic, values, count)  # The warm-up.
             return
-        client: Any = self._client
-        send_arrow = client.send_arrow
+        send_arrow = self._client.send_arrow
         while count:
             for batch in self._batches:
                 rows = batch if batch.num_rows <= count else batch.slice(0, count)
