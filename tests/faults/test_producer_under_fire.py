@@ -17,6 +17,7 @@ from model.paused_process import paused
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError, KafkaTimeoutError
+from kafkacore.producer.batch_future import BatchFuture
 from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.testing import EmbeddedBroker
 
@@ -75,6 +76,39 @@ def test_fifty_threads_keep_their_order_and_lose_nothing(
         offsets = [future.get(0).offset for future in mine]
         assert offsets == sorted(offsets)
         assert log[number % PARTITIONS, offsets[7]].startswith(b"%d 7 " % number)
+
+
+def test_threads_that_send_columns_short_of_memory_keep_their_order_and_lose_nothing(
+    broker: EmbeddedBroker,
+) -> None:
+    futures: dict[tuple[int, int], BatchFuture] = {}
+    with KafkaProducer(
+        bootstrap_servers=broker.bootstrap_servers,
+        linger_ms=60_000,
+        batch_size=4000,
+        buffer_memory=20_000,
+        max_in_flight_requests_per_connection=1,
+        max_block_ms=LIMIT_S * 1000,
+    ) as producer:
+
+        def write(thread: int) -> None:
+            for call in range(5):
+                rows = [b"%d %d " % (thread, call * 200 + row) + b"x" * 80 for row in range(200)]
+                futures[thread, call] = producer.send_batch("columns", rows, partition=thread % PARTITIONS)
+
+        threads = [threading.Thread(target=write, args=(thread,)) for thread in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        producer.flush(LIMIT_S)
+        assert producer.metrics()["producer-metrics"]["buffer_available_bytes"] == 20_000
+    log = log_of(broker.bootstrap_servers, "columns")
+    assert len(log) == 8 * 5 * 200
+    for number in range(8):
+        offsets = [offset for call in range(5) for offset in futures[number, call].get(0)]
+        assert offsets == sorted(offsets)
+        assert log[number % PARTITIONS, offsets[777]].startswith(b"%d 777 " % number)
 
 
 def test_each_record_has_one_true_outcome_while_the_broker_is_killed_and_restarted(

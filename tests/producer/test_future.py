@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+import weakref
 
 import pytest
 
@@ -199,3 +201,20 @@ def test_thread_that_waits_while_its_batch_is_divided_gets_its_own_outcome() -> 
     second.complete(base_offset=70)
     waiter.join(10)
     assert got == [70]
+
+
+def test_callback_that_refers_to_its_own_future_is_let_go_of_once_it_has_run() -> None:
+    class Callback:
+        future: FutureRecordMetadata
+
+        def __call__(self, *_: object) -> None:
+            """Only holds its future, which holds it."""
+
+    result = ProduceResult(TP)
+    callback = Callback()
+    callback.future = FutureRecordMetadata(result, 0).add_both(callback)
+    gone = weakref.ref(callback)
+    result.complete(0)
+    del callback, result
+    gc.collect()
+    assert gone() is None

@@ -226,6 +226,23 @@ def test_rows_for_a_partition_that_there_is_not_are_refused(producer: KafkaProdu
         producer.send_arrow(topic, table)
 
 
+def test_rows_of_a_batch_that_is_too_large_for_the_broker_go_in_halves(our_broker: EmbeddedBroker) -> None:
+    config: dict[str, Any] = {"max_request_size": 8 << 20, "batch_size": 3 << 20, "linger_ms": 500}
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
+        future = producer.send_batch("kp-halved-rows", [os.urandom(300_000) for _ in range(9)], partition=0)
+        assert future.get(LIMIT_S).tolist() == list(range(9))
+        rows = [b"small", os.urandom(2_000_000)]
+        with pytest.raises(MessageSizeTooLargeError) as raised:
+            producer.send_batch("kp-halved-rows", rows, partition=0).get(LIMIT_S)
+    assert raised.value.row == 1  # type: ignore[attr-defined]
+
+
+def test_producer_that_was_never_initialised_says_so() -> None:
+    producer = KafkaProducer.__new__(KafkaProducer)
+    with pytest.raises(IllegalStateError, match="not initialised"):
+        producer.send("kp-never-made", b"v")
+
+
 def test_rows_do_not_go_into_a_closed_producer(our_broker: EmbeddedBroker) -> None:
     producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
     producer.close()
