@@ -124,6 +124,8 @@ class SubscriptionState:
         self.listener: ConsumerRebalanceListener | None = None
         # Ordered: the front is fetched first, and a partition that gave records moves to the back.
         self._assignment: dict[TopicPartition, TopicPartitionState] = {}
+        # Those without a position to fetch from: every poll asks for them, and mostly there are none.
+        self._unsettled: dict[TopicPartition, TopicPartitionState] = {}
 
     # ---- What is subscribed ------------------------------------------------------------------------------
     def subscribe(
@@ -188,6 +190,9 @@ class SubscriptionState:
     def _assign(self, partitions: Iterable[TopicPartition]) -> bool:
         before = self._assignment
         self._assignment = {tp: before.get(tp) or TopicPartitionState() for tp in partitions}
+        self._unsettled = {
+            tp: state for tp, state in self._assignment.items() if state.state is not FetchState.FETCHING
+        }
         return before.keys() != self._assignment.keys()
 
     def unsubscribe(self) -> None:
@@ -196,6 +201,7 @@ class SubscriptionState:
         self.pattern = None
         self.listener = None
         self._assignment = {}
+        self._unsettled = {}
 
     def has_auto_assigned_partitions(self) -> bool:
         return self.subscription_type in (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
@@ -218,7 +224,11 @@ class SubscriptionState:
 
     # ---- Positions ---------------------------------------------------------------------------------------
     def seek(self, partition: TopicPartition, position: FetchPosition) -> None:
-        self.state(partition).seek(position)
+        self._seek(partition, self.state(partition), position)
+
+    def _seek(self, partition: TopicPartition, state: TopicPartitionState, position: FetchPosition) -> None:
+        state.seek(position)
+        self._unsettled.pop(partition, None)
 
     def position(self, partition: TopicPartition) -> FetchPosition | None:
         return self.state(partition).position
@@ -269,7 +279,7 @@ class SubscriptionState:
             self._assignment[partition] = state
 
     def has_all_fetch_positions(self) -> bool:
-        return all(state.state is FetchState.FETCHING for state in self._assignment.values())
+        return not self._unsettled
 
     def _where(self, condition: Callable[[TopicPartitionState], bool]) -> set[TopicPartition]:
         return {tp for tp, state in self._assignment.items() if condition(state)}
@@ -281,7 +291,9 @@ class SubscriptionState:
         """Give up the position; the next poll looks up the one that ``strategy`` (default: the configured)
         names.
         """
-        self.state(partition).reset(self.default_reset_strategy if strategy is None else strategy)
+        state = self.state(partition)
+        state.reset(self.default_reset_strategy if strategy is None else strategy)
+        self._unsettled[partition] = state
 
     def reset_initializing_positions(self) -> None:
         """Begin the reset of partitions that have no position yet.
@@ -291,7 +303,7 @@ class SubscriptionState:
         NoOffsetForPartitionError
             If there are any and ``auto_offset_reset`` is ``none``.
         """
-        missing = [tp for tp, state in self._assignment.items() if state.state is FetchState.INITIALIZING]
+        missing = [tp for tp, state in self._unsettled.items() if state.state is FetchState.INITIALIZING]
         if missing and self.default_reset_strategy is OffsetResetStrategy.NONE:
             raise NoOffsetForPartitionError(
                 f"no position for {', '.join(map(str, missing))} and auto_offset_reset is 'none': "
@@ -304,7 +316,7 @@ class SubscriptionState:
         """Partitions whose look-up may start now."""
         return {
             tp: state.reset_strategy
-            for tp, state in self._assignment.items()
+            for tp, state in self._unsettled.items()
             if state.state is FetchState.AWAIT_RESET and state.next_retry_ms <= now_ms
         }
 
@@ -316,7 +328,7 @@ class SubscriptionState:
         """Partitions whose position is to be checked with the leader, and may be now."""
         return {
             tp: state.position
-            for tp, state in self._assignment.items()
+            for tp, state in self._unsettled.items()
             if state.state is FetchState.AWAIT_VALIDATION
             and state.position is not None
             and state.next_retry_ms <= now_ms
@@ -336,7 +348,7 @@ class SubscriptionState:
         state = self._assignment.get(partition)
         if state is None or state.state is not FetchState.AWAIT_RESET or state.reset_strategy is not strategy:
             return False
-        state.seek(position)
+        self._seek(partition, state, position)
         return True
 
     # ---- Leader epochs (KIP-320) -------------------------------------------------------------------------
@@ -354,6 +366,7 @@ class SubscriptionState:
             return False
         state.state = FetchState.AWAIT_VALIDATION
         state.next_retry_ms = 0.0
+        self._unsettled[partition] = state
         return True
 
     def awaits_validation(self, partition: TopicPartition, position: FetchPosition) -> bool:
@@ -366,6 +379,7 @@ class SubscriptionState:
         if not self.awaits_validation(partition, validated):
             return False
         self.state(partition).state = FetchState.FETCHING
+        del self._unsettled[partition]
         return True
 
     # ---- Preferred replica (KIP-392) ---------------------------------------------------------------------
