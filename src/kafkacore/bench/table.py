@@ -71,3 +71,19 @@ def _spread(entry: dict[str, Any]) -> str:
 def _times(entry: dict[str, Any], name: str) -> str:
     found = entry["advantage"].get(name)
     return "" if found is None else f"{found:.2f}x"
+
+
+def setting_lines(result: dict[str, Any]) -> list[str]:
+    """Each client's settings by its own names, once, whatever the codec and the address."""
+    lines = []
+    for entry in result["results"]:
+        parts = entry["settings"] if "producer" in entry["settings"] else {"": entry["settings"]}
+        for settings in parts.values():
+            shown = [
+                f"{name}={value}"
+                for name, value in settings.items()
+                if not name.startswith(("bootstrap", "compression"))
+            ]
+            if shown:
+                lines.append(f"{entry['peer']}: {', '.join(shown)}")
+    return list(dict.fromkeys(lines))

@@ -10,11 +10,14 @@ from importlib.util import find_spec
 from kafkacore.bench.sequence import Sequences, Verdict
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.consumer import KafkaConsumer
+from kafkacore.errors import KafkaTimeoutError
 from kafkacore.structs import TopicPartition
 
 POLL_MS = 1_000
 #: With ``acks=0`` the last requests may still be on their way when the client has ended.
 ARRIVAL_LIMIT_MS = 5_000.0
+#: Without a record for so long, reading back is given up.
+PATIENCE_MS = 30_000.0
 LOOK_MS = 20.0
 
 
@@ -49,10 +52,18 @@ def read_back(
 
 def _read_to(consumer: KafkaConsumer, ends: dict[TopicPartition, int], sequences: Sequences) -> None:
     by_columns = find_spec("pyarrow") is not None and find_spec("numpy") is not None
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + PATIENCE_MS
     while any(consumer.position(partition) < end for partition, end in ends.items()):
+        found = 0
         if by_columns:
             for columns in consumer.poll_arrow(POLL_MS, columns=("value",), end_offsets=ends).values():
-                sequences.add_columns(columns)
+                found += sequences.add_columns(columns)
         else:
             for records in consumer.poll(POLL_MS, max_records=10_000).values():
                 sequences.add([record.value for record in records])
+                found += len(records)
+        now_ms = SYSTEM_CLOCK.monotonic_ms()
+        if found:
+            deadline_ms = now_ms + PATIENCE_MS
+        elif now_ms > deadline_ms:
+            raise KafkaTimeoutError(f"nothing could be read back for {PATIENCE_MS / 1000:g} s")

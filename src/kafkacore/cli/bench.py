@@ -185,7 +185,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(result: dict[str, Any]) -> None:
-    from kafkacore.bench.table import tables
+    from kafkacore.bench.table import setting_lines, tables
 
     for title, header, rows in tables(result):
         print(title)
@@ -193,5 +193,7 @@ def _show(result: dict[str, Any]) -> None:
     for entry in result["results"]:
         if entry["void"]:
             print(f"VOID: {entry['peer']}, {entry['mode']}, {entry['codec']}: {entry['void']}")
+    for line in setting_lines(result):
+        print(line)
     print(result["machine"]["words"])
     print(", ".join(f"{name} {version}" for name, version in result["versions"].items()))
