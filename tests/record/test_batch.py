@@ -87,6 +87,26 @@ def test_log_append_time_replaces_the_records_times() -> None:
     assert {record.timestamp_type for record in batch} == {TimestampType.LOG_APPEND_TIME}
 
 
+def test_control_records_are_read_and_known_as_such() -> None:
+    marker = ModelRecord(0, 1000, b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x05")
+    batch = one(encode_batch([marker], ModelBatch(attributes=0x30, producer_id=9, producer_epoch=1)))
+    assert (batch.is_control, batch.is_transactional) == (True, True)
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_sequence) == (
+        9,
+        1,
+        -1,
+        -1,
+    )
+    assert read_all([batch]) == [marker]
+
+
+def test_a_delete_horizon_stands_in_the_base_timestamp_and_leaves_the_records_theirs() -> None:
+    batch = one(encode_batch(RECORDS, ModelBatch(attributes=0x40, base_timestamp=86_400_000)))
+    assert (batch.has_delete_horizon, batch.base_timestamp, batch.max_timestamp) == (True, 86_400_000, 1100)
+    assert read_all([batch]) == RECORDS
+    assert not one(PLAIN).has_delete_horizon
+
+
 def test_a_record_outlives_everything_else() -> None:
     content = compress(Compression.ZSTD, encode_records(RECORDS, ModelBatch()))
     record = next(iter(one(encode_batch(RECORDS, ModelBatch(attributes=4), bytes(content)))))

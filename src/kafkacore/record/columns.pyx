@@ -245,6 +245,7 @@ cdef class ColumnBuilder:
         finally:
             self.busy = False
 
+    @cython.cdivision(True)
     cdef int _append(self, kc_run *run) noexcept nogil:
         """All or nothing; PARSE_OK, KC_NO_MEMORY, or what is wrong with record `index`."""
         cdef kc_mark mark = kc_columns_mark(self.columns)

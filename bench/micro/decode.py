@@ -1,0 +1,107 @@
+"""Batches of 100-byte values read record by record and to Arrow columns, against aiokafka's reader.
+
+    python -m pytest bench/micro/decode.py --benchmark-enable
+
+All check the CRC; aiokafka's reader has each value touched. Rates are of the best round.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiokafka.record.memory_records import MemoryRecords
+
+from kafkacore.record import RecordBatchBuilder, decode, read_batches, validate_batch
+
+#: Records in a batch: as a fetch of a busy topic has them, and as a quiet producer sends them.
+BATCHES = {"in batches of 1 MB": 9_000, "in batches of 10": 10}
+GOALS = {"in batches of 1 MB": 3.0}
+COLUMN_GOALS = {"in batches of 1 MB": 8.0}
+FOUR = ("offset", "timestamp", "key", "value")
+COLUMNS = {"value": ("value",), "offset, timestamp, key, value": FOUR}
+VALUE = bytes(range(100))
+
+
+def build(record_count: int, records_each: int, key: bytes | None = None, headers: Any = ()) -> bytes:
+    """So many records, one batch behind the other."""
+    batches = []
+    for start in range(0, record_count, records_each):
+        builder = RecordBatchBuilder(1 << 30)
+        for number in range(start, min(start + records_each, record_count)):
+            builder.append(1_700_000_000_000 + number, key, VALUE, headers)
+        batches.append(builder.close(base_offset=start))
+    return b"".join(batches)
+
+
+def report(benchmark: Any, record_count: int) -> None:
+    if benchmark.stats is not None:
+        benchmark.extra_info["records/s"] = round(record_count / benchmark.stats.stats.min)
+
+
+def touch_ours(log: bytes) -> int:
+    size = 0
+    for batch in read_batches(log):
+        for record in batch:
+            size += len(record.value or b"")
+    return size
+
+
+def touch_aiokafka(log: bytes) -> int:
+    size = 0
+    batches = MemoryRecords(log)
+    while batches.has_next():
+        batch = batches.next_batch()
+        assert batch.validate_crc()
+        for record in batch:
+            size += len(record.value or b"")
+    return size
+
+
+@pytest.mark.parametrize("contender", ["kafkacore", "aiokafka"])
+@pytest.mark.parametrize("batches", BATCHES)
+def test_values_touched(benchmark: Any, record_count: int, contender: str, batches: str) -> None:
+    benchmark.group = f"decode to records {batches}"
+    log = build(record_count, BATCHES[batches])
+    touch = touch_ours if contender == "kafkacore" else touch_aiokafka
+    assert benchmark(touch, log) == record_count * len(VALUE)
+    if contender == "kafkacore" and batches in GOALS:
+        benchmark.extra_info["goal"] = GOALS[batches]
+    report(benchmark, record_count)
+
+
+def test_keys_and_values_kept(benchmark: Any, record_count: int) -> None:
+    benchmark.group = "decode to lists of keys and values"
+    log = build(record_count, 9_000, b"key-123")
+    benchmark(lambda: [(record.key, record.value) for batch in read_batches(log) for record in batch])
+    report(benchmark, record_count)
+
+
+def test_validate(benchmark: Any, record_count: int) -> None:
+    benchmark.group = "validate batches for the log"
+    log = build(record_count, 9_000)
+    batches = [log[batch.position : batch.position + batch.size_in_bytes] for batch in read_batches(log)]
+    benchmark(lambda: [validate_batch(batch) for batch in batches])
+    report(benchmark, record_count)
+
+
+@pytest.mark.parametrize("contender", ["kafkacore", "aiokafka"])
+@pytest.mark.parametrize("batches", BATCHES)
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_columns(benchmark: Any, record_count: int, contender: str, batches: str, columns: str) -> None:
+    benchmark.group = f"decode to columns {columns} {batches}"
+    log = build(record_count, BATCHES[batches])
+    if contender == "kafkacore":
+        assert len(benchmark(decode, log, COLUMNS[columns])) == record_count
+        if batches in COLUMN_GOALS:
+            benchmark.extra_info["goal"] = COLUMN_GOALS[batches]
+    else:
+        benchmark(touch_aiokafka, log)
+    report(benchmark, record_count)
+
+
+def test_columns_with_keys_and_headers(benchmark: Any, record_count: int) -> None:
+    benchmark.group = "decode to columns with a key and a header each"
+    log = build(record_count, 9_000, b"key-123", [("trace", b"0123456789abcdef")])
+    assert len(benchmark(decode, log, (*FOUR, "headers"))) == record_count
+    report(benchmark, record_count)
