@@ -17,12 +17,13 @@ test: $(VENV)/.dev  ## Set everything up, then pass the tests
 	@$(BIN)/python tests/integration/jars.py
 	$(BIN)/python -m pytest $(TEST_ARGS)
 
-lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, generated code up to date
+lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of Python, generated code up to date
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PATH="$(BIN):$$PATH" $(BIN)/cython-lint src
 	$(BIN)/python tools/stubtest.py
+	$(BIN)/python tools/annotate.py
 	$(BIN)/python -m kafkacore.protocol.generate --check
 
 bench: $(VENV)/.dev  ## Everything under bench, against Apache Kafka and the peers: bench/results and bench/README.md

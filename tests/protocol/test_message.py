@@ -46,6 +46,18 @@ def test_collections_are_not_shared_between_messages() -> None:
     assert other.current_leader.leader_id == -1
 
 
+def test_a_structure_that_a_message_leaves_out_is_its_default_when_read() -> None:
+    sent = FetchResponse.PartitionData(partition_index=3)
+    sent.current_leader = FetchResponse.LeaderIdAndEpoch(leader_id=1, leader_epoch=2)
+    found = FetchResponse.PartitionData.decode(Cursor(encoded(sent, 17)), 17)
+    assert found.snapshot_id == FetchResponse.SnapshotId()
+    assert found.snapshot_id is found.snapshot_id
+    assert found == sent
+    assert encoded(found, 17) == encoded(sent, 17)
+    with pytest.raises(AttributeError, match="no_such_field"):
+        found.no_such_field  # type: ignore[attr-defined]  # noqa: B018
+
+
 def test_messages_are_equal_by_their_fields() -> None:
     assert ProduceRequest(acks=1) == ProduceRequest(acks=1)
     assert ProduceRequest(acks=1) != ProduceRequest(acks=0)

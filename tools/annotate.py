@@ -1,0 +1,117 @@
+"""Show that the inner loops call nothing of Python: what ``cython -a`` colours yellow, as a check.
+
+    python tools/annotate.py [file.pyx ...]
+
+Every loop inside a function or block marked ``nogil`` is looked at, line by line, in Cython's annotated C.
+One line out for each that calls Python's C API, or a helper of Cython's that does; exit status 1 if there is
+any. What raises or takes the GIL on purpose (``raise``, ``with gil``) ends a loop and is left out.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from Cython.Compiler.Main import compile_single
+from Cython.Compiler.Options import CompilationOptions, default_options
+
+PROJECT = Path(__file__).resolve().parents[1]
+SOURCE = PROJECT / "src"
+NOGIL = re.compile(r"^\s*(?:cdef\b.*\bnogil\s*:|with nogil\s*:)")
+CONTINUED = re.compile(r"^\s*(?:cdef|cpdef)\b.*\([^)]*$")
+LOOP = re.compile(r"^\s*(?:for|while)\b")
+#: What ends a loop, or leaves the part that must be fast.
+ON_PURPOSE = re.compile(r"^\s*(?:raise\b|with gil\b)")
+LINE = re.compile(r'<pre class="cython line score-\d+"[^>]*>[^<]*<span class="">(\d+)</span>')
+CALL = re.compile(r"<span class='(?:py_c_api|pyx_c_api)'>([^<]+)</span>")
+
+
+def indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def block(lines: list[str], start: int) -> range:
+    """Numbers of the lines that belong to the statement at ``start``, all from 0."""
+    end = start + 1
+    while end < len(lines) and (not lines[end].strip() or indent(lines[end]) > indent(lines[start])):
+        end += 1
+    return range(start + 1, end)
+
+
+def inner_lines(text: str) -> set[int]:
+    """Numbers, from 1, of the lines in loops that run without the GIL."""
+    lines = [line.split("#")[0].rstrip() for line in text.splitlines()]
+    found: set[int] = set()
+    for at, line in enumerate(lines):
+        header = line
+        last = at
+        # A signature over several lines ends with the one that closes its bracket.
+        while CONTINUED.match(header) and not header.endswith(":") and last + 1 < len(lines):
+            last += 1
+            header = f"{header} {lines[last].strip()}"
+        if not NOGIL.match(header):
+            continue
+        body = [one for one in block(lines, at) if one > last]
+        left_out = {one for number in body if ON_PURPOSE.match(lines[number]) for one in block(lines, number)}
+        for number in body:
+            if LOOP.match(lines[number]):
+                found |= {one + 1 for one in [number, *block(lines, number)] if one not in left_out}
+    return {number for number in found if not ON_PURPOSE.match(lines[number - 1])}
+
+
+def calls_by_line(annotated: str) -> dict[int, list[str]]:
+    """Calls of Python in the C code of each line, from Cython's page about a module."""
+    parts = LINE.split(annotated)
+    return {
+        int(number): [html.unescape(name) for name in CALL.findall(code)]
+        for number, code in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def check(module: Path, source: Path = SOURCE) -> tuple[int, list[str]]:
+    """How many lines were looked at, and a sentence for each that calls Python."""
+    text = module.read_text()
+    inner = inner_lines(text)
+    if not inner:
+        return 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / (module.stem + ".c")
+        options = CompilationOptions(
+            default_options,
+            annotate=True,
+            language_level=3,
+            output_file=str(output),
+            include_path=[str(source)],
+        )
+        name = ".".join(module.relative_to(source).with_suffix("").parts)
+        result = compile_single(str(module), options, name)
+        if result.num_errors:
+            return 0, [f"{module}: Cython cannot compile it"]
+        calls = calls_by_line(output.with_suffix(".html").read_text())
+    where = module.relative_to(source)
+    return len(inner), [
+        f"{where}:{number}: {', '.join(sorted(set(calls[number])))} in an inner loop: "
+        f"{text.splitlines()[number - 1].strip()}"
+        for number in sorted(inner)
+        if calls.get(number)
+    ]
+
+
+def main() -> int:
+    modules = [Path(name).resolve() for name in sys.argv[1:]] or sorted(SOURCE.rglob("*.pyx"))
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(check, modules))
+    for sentence in (sentence for _, sentences in results for sentence in sentences):
+        print(sentence)
+    looked_at = sum(count for count, _ in results)
+    print(f"{looked_at} lines of inner loops, {sum(bool(count) for count, _ in results)} modules")
+    return 1 if any(sentences for _, sentences in results) or not looked_at else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
