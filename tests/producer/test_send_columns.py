@@ -17,10 +17,12 @@ from kafkacore.errors import (
     MessageSizeTooLargeError,
     NotLeaderForPartitionError,
 )
+from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.batch_future import BatchFuture
-from kafkacore.record import read_batches
+from kafkacore.record import RecordBatchBuilder, read_batches
 from kafkacore.record.compression import Compression
 from kafkacore.record.source import RecordSource
+from kafkacore.testing import VirtualClock
 
 LIMIT_S = 20.0
 ROWS = [b"%05d" % number for number in range(200)]
@@ -243,6 +245,18 @@ def test_thousand_partitions_with_a_row_each_take_little_of_the_memory() -> None
         harness.append(partition)
     assert len(harness.accumulator.active) == 1000
     assert harness.accumulator.pool.available_bytes >= 16 << 20
+
+
+def test_batch_that_fills_what_it_has_been_given_is_not_full_while_it_may_get_more() -> None:
+    def batch_of(value_size: int) -> ProducerBatch:
+        builder = RecordBatchBuilder(1 << 16)
+        batch = ProducerBatch(TP0, builder, VirtualClock(), 0.0, reserved_bytes=16_384)
+        batch.append(0, None, b"x" * value_size)
+        return batch
+
+    exact = 16_000 + 16_384 - batch_of(16_000).size_in_bytes
+    assert batch_of(exact).size_in_bytes == 16_384
+    assert not batch_of(exact).is_full
 
 
 def test_batch_that_cannot_grow_is_full() -> None:

@@ -98,7 +98,7 @@ cdef class ProducerBatch:
     @property
     def is_full(self):
         """Whether no further record is taken."""
-        return self._builder is None or self._builder.is_full
+        return self._builder is None or (self._builder.is_full and not self.may_grow())
 
     @property
     def size_in_bytes(self):
