@@ -1,0 +1,90 @@
+"""Arrow arrays as their C structures, made field by field: also such as no Arrow library would hand out."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+_POINTER = ctypes.c_void_p
+_RELEASE = ctypes.CFUNCTYPE(None, _POINTER)
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [_POINTER, ctypes.c_char_p, _POINTER]
+
+
+class _Schema(ctypes.Structure):
+    _fields_ = [
+        ("format", ctypes.c_char_p),
+        ("name", ctypes.c_char_p),
+        ("metadata", ctypes.c_char_p),
+        ("flags", ctypes.c_int64),
+        ("n_children", ctypes.c_int64),
+        ("children", _POINTER),
+        ("dictionary", _POINTER),
+        ("release", _RELEASE),
+        ("private_data", _POINTER),
+    ]
+
+
+class _Array(ctypes.Structure):
+    _fields_ = [
+        ("length", ctypes.c_int64),
+        ("null_count", ctypes.c_int64),
+        ("offset", ctypes.c_int64),
+        ("n_buffers", ctypes.c_int64),
+        ("n_children", ctypes.c_int64),
+        ("buffers", _POINTER),
+        ("children", _POINTER),
+        ("dictionary", _POINTER),
+        ("release", _RELEASE),
+        ("private_data", _POINTER),
+    ]
+
+
+@_RELEASE
+def _keep(structure: int) -> None:
+    """The memory is Python's, and lives as long as the object that exported it."""
+
+
+@dataclass
+class ArrowByHand:
+    """What is exported is what is said here; ``None`` for a buffer is a null pointer."""
+
+    format: str
+    length: int
+    buffers: list[bytes | None]
+    null_count: int = 0
+    offset: int = 0
+    children: list[ArrowByHand] = field(default_factory=list)
+    name: str = ""
+    is_released: bool = False
+    child_count: int | None = None
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
+        schema, array = self._structures()
+        return (
+            _new_capsule(ctypes.addressof(schema), b"arrow_schema", None),
+            _new_capsule(ctypes.addressof(array), b"arrow_array", None),
+        )
+
+    def _structures(self) -> tuple[_Schema, _Array]:
+        made = [child._structures() for child in self.children]
+        count = len(made) if self.child_count is None else self.child_count
+        self._schemas = (_POINTER * len(made))(*(ctypes.addressof(schema) for schema, _ in made))
+        self._arrays = (_POINTER * len(made))(*(ctypes.addressof(array) for _, array in made))
+        self._memory = [
+            buffer and ctypes.create_string_buffer(buffer, len(buffer)) for buffer in self.buffers
+        ]
+        self._buffers = (_POINTER * len(self._memory))(
+            *(ctypes.addressof(memory) if memory else None for memory in self._memory)
+        )
+        schema = _Schema(self.format.encode(), self.name.encode(), None, 0, len(made))
+        schema.children = ctypes.addressof(self._schemas) if made else None
+        schema.release = _keep
+        array = _Array(self.length, self.null_count, self.offset, len(self.buffers), count)
+        array.buffers = ctypes.addressof(self._buffers) if self.buffers else None
+        array.children = ctypes.addressof(self._arrays) if made else None
+        array.release = _RELEASE() if self.is_released else _keep
+        self._made = schema, array, made
+        return schema, array
