@@ -52,15 +52,18 @@ def render(result: dict[str, Any]) -> str:
 def _macro(macro: dict[str, Any]) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in macro["versions"].items())
     rounds = macro["options"]["rounds"]
+    # In the mode `broker` the brokers are the contestants; what was started is known by its address there.
+    given = f"broker at {macro['options']['bootstrap']}"
     yield f"### Whole processes, against {macro['broker']}"
     yield ""
-    yield f"Median of {rounds} interleaved rounds; every record counted. {versions}."
+    how = "One round" if rounds == 1 else f"Median of {rounds} interleaved rounds"
+    yield f"{how}; every record counted. {versions}."
     yield ""
     yield "| what | client | records/s | MB/s | CPU s/M | peak MiB | ours is faster | ours needs less CPU |"
     yield "|---|---|---|---|---|---|---|---|"
     for entry in macro["results"]:
         if entry["rate"] is None:
-            yield _rate_row(entry)
+            yield _rate_row(entry).replace(given, macro["broker"])
     paced = [entry for entry in macro["results"] if entry["rate"] is not None]
     if paced:
         yield ""
@@ -77,7 +80,8 @@ def _macro(macro: dict[str, Any]) -> Iterator[str]:
 def _what(entry: dict[str, Any]) -> str:
     plural = "" if entry["partitions"] == 1 else "s"
     paced = f", {entry['rate']:,.0f}/s" if entry["rate"] else ""
-    return f"{entry['mode']}, {entry['codec']}, {entry['partitions']} partition{plural}{paced}"
+    count = f"{entry['records'] / 1e6:g} M" if entry["records"] >= 1e5 else f"{entry['records']:,}"
+    return f"{entry['mode']}, {entry['codec']}, {entry['partitions']} partition{plural}, {count}{paced}"
 
 
 def _rate_row(entry: dict[str, Any]) -> str:

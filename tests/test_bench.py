@@ -87,7 +87,7 @@ def test_matrix_measures_every_case_and_peer(result):
 def test_tables_of_the_readme_are_made_from_the_result(result, readme):
     text = readme.read_text()
     assert result["commit"] in text
-    assert "| produce, lz4, 6 partitions | confluent |" in text
+    assert "| produce, lz4, 6 partitions, 200 | confluent |" in text
     assert "| crc32c of 1024 bytes |" in text
     assert text.count("<!-- results: begin -->") == 1
     assert text.endswith((BENCH / "README.md").read_text().partition("<!-- results: end -->")[2])
