@@ -2,8 +2,8 @@
 
     python -m pytest bench/micro/consumer.py --benchmark-enable
 
-Rates are of the best round. The peer is aiokafka's compiled reader alone; above it, aiokafka makes a ConsumerRecord
-in Python.
+Rates are of the best round. The peer is aiokafka's compiled reader alone; above it, aiokafka makes a
+ConsumerRecord in Python.
 """
 
 from __future__ import annotations
