@@ -295,6 +295,14 @@ def test_look_up_is_retried_with_new_metadata_and_fails_for_good_errors(make_con
         consumer.end_offsets([A0])
 
 
+def test_first_position_is_looked_up_as_soon_as_the_leader_is_known(make_consumer, clock):
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 2))})
+    consumer.assign([A0])
+    started_ms = clock.monotonic_ms()
+    assert consumer.poll(1000)
+    assert clock.monotonic_ms() - started_ms < consumer.config["retry_backoff_ms"]
+
+
 def test_failed_reset_is_tried_again_or_raised(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 1))}, "a")
     consumer.model.errors["list", A0].append(NotLeaderForPartitionError.errno)

@@ -97,7 +97,10 @@ class OffsetFetcher:
         by_node, homeless = self._group_by_leader({tp: int(strategy) for tp, strategy in needed.items()})
         if homeless:
             self._metadata.request_update()
-            self._subscriptions.set_next_retry(homeless, now_ms + self._client.retry_backoff_ms)
+            # One whose leader is unknown goes on as soon as metadata come, which have a back-off of their own.
+            cluster = self._metadata.fetch()
+            unreachable = [tp for tp in homeless if cluster.leader_for(tp) is not None]
+            self._subscriptions.set_next_retry(unreachable, now_ms + self._client.retry_backoff_ms)
         for node, timestamps in by_node.items():
             # Neither asked twice while on the way, nor forgotten for good if the answer never comes.
             self._subscriptions.set_next_retry(timestamps, now_ms + self._client.request_timeout_ms)
