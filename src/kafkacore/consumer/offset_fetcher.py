@@ -97,7 +97,7 @@ class OffsetFetcher:
         by_node, homeless = self._group_by_leader({tp: int(strategy) for tp, strategy in needed.items()})
         if homeless:
             self._metadata.request_update()
-            # One whose leader is unknown goes on as soon as metadata come, which have a back-off of their own.
+            # Where the leader is unknown, metadata alone are waited for: they have a back-off of their own.
             cluster = self._metadata.fetch()
             unreachable = [tp for tp in homeless if cluster.leader_for(tp) is not None]
             self._subscriptions.set_next_retry(unreachable, now_ms + self._client.retry_backoff_ms)
