@@ -45,6 +45,12 @@ static inline int has_room(kc_columns *columns, kc_variable *column, int64_t siz
     return size <= column->data_limit - column->data.size ? 1 : grow_data(columns, column, size);
 }
 
+static inline int reserve_rows(kc_variable *column, int64_t rows, int64_t more) {
+    if ((rows + more + 1) * 4 <= column->offsets.capacity && (rows + more) / 8 + 1 <= column->validity.capacity)
+        return 0;
+    return kc_variable_reserve_rows(column, rows, more);
+}
+
 static int has_room_for_headers(kc_columns *columns, const kc_record *record, const uint8_t *end) {
     /* A byte that is not UTF-8 becomes three. */
     int64_t bytes = 3 * (end - record->headers);
@@ -53,8 +59,8 @@ static int has_room_for_headers(kc_columns *columns, const kc_record *record, co
                               bytes > columns->max_column_bytes - columns->header_value.data.size ||
                               record->header_count > INT32_MAX - columns->header_rows))
         return 0;
-    if (kc_variable_reserve_rows(&columns->header_key, columns->header_rows, record->header_count) < 0 ||
-        kc_variable_reserve_rows(&columns->header_value, columns->header_rows, record->header_count) < 0 ||
+    if (reserve_rows(&columns->header_key, columns->header_rows, record->header_count) < 0 ||
+        reserve_rows(&columns->header_value, columns->header_rows, record->header_count) < 0 ||
         kc_columns_reserve_data(columns, &columns->header_key, bytes) < 0 ||
         kc_columns_reserve_data(columns, &columns->header_value, bytes) < 0)
         return -1;

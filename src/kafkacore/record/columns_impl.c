@@ -157,8 +157,14 @@ static int64_t utf8_step(const uint8_t *at, int64_t left) {
 }
 
 static int is_utf8(const uint8_t *data, int64_t size) {
-    int64_t step;
-    for (int64_t at = 0; at < size; at += step)
+    int64_t at = 0, step;
+    uint64_t eight;
+    for (; size - at >= 8; at += 8) {
+        memcpy(&eight, data + at, 8);
+        if (eight & 0x8080808080808080u)
+            break;
+    }
+    for (; at < size; at += step)
         if ((step = utf8_step(data + at, size - at)) < 0)
             return 0;
     return 1;
