@@ -3,16 +3,7 @@
 from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
 from kafkacore.producer.future cimport FutureRecordMetadata
 from kafkacore.producer.partition_queue cimport PartitionQueue
-
-
-cdef class TopicState:
-    cdef readonly str name
-    # list of PartitionQueue, by partition.
-    cdef list _queues
-    # Partitions that have a leader, among which records without a key are spread.
-    cdef readonly tuple available
-    cdef int _sticky_partition
-    cdef Py_ssize_t _sticky_bytes
+from kafkacore.producer.topic_state cimport TopicState
 
 
 cdef class RecordAppender:
@@ -62,6 +53,3 @@ cdef class RecordAppender:
                                   double max_block_ms) except -1
     cdef int _abandon(self, ProducerBatch batch) except -1
     cdef int _wake_sender(self) except -1
-
-
-cdef int checked_partition(object partition) except -1

@@ -1,5 +1,4 @@
 from collections.abc import Callable, Sequence
-from typing import final
 
 from typing_extensions import disjoint_base
 
@@ -7,17 +6,10 @@ from kafkacore.clock import Clock
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.producer.partition_queue import PartitionQueue
+from kafkacore.producer.topic_state import TopicState
 from kafkacore.structs import TopicPartition
 
 _Bytes = bytes | bytearray | memoryview
-
-@final
-class TopicState:
-    name: str
-    available: tuple[int, ...]
-    def __init__(self, name: str, queues: list[PartitionQueue], available: tuple[int, ...]) -> None: ...
-    @property
-    def partition_count(self) -> int: ...
 
 @disjoint_base
 class RecordAppender:

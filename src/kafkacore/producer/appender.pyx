@@ -7,19 +7,19 @@ Serialised records in, futures out; one call per record. Does not know: when a b
 
 import os
 
-cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport Py_buffer, PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memset
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
+from kafkacore.producer.arguments cimport checked_partition, checked_timestamp, encode_headers, open_bytes
 from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
 from kafkacore.producer.future cimport FutureRecordMetadata, new_future
 from kafkacore.producer.murmur2 cimport murmur2_of
 from kafkacore.producer.partition_queue cimport PartitionQueue
-from kafkacore.wire.primitives cimport store_varint
+from kafkacore.producer.topic_state cimport TopicState
 
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
@@ -42,83 +42,6 @@ def _after_fork():
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-cdef Py_ssize_t _open_bytes(object data, const uint8_t** at, Py_buffer* view, str what) except -2:
-    """Where the bytes of a serialised key or value lie; their count, -1 for None. ``view`` is opened but
-    for bytes.
-    """
-    if data is None:
-        at[0] = NULL
-        return -1
-    if PyBytes_CheckExact(data):
-        at[0] = <const uint8_t*>PyBytes_AS_STRING(data)
-        return PyBytes_GET_SIZE(data)
-    if isinstance(data, (bytes, bytearray)) or isinstance(data, memoryview) and data.c_contiguous:
-        PyObject_GetBuffer(data, view, PyBUF_SIMPLE)
-        at[0] = <const uint8_t*>view.buf
-        return view.len
-    raise TypeError(
-        f"{what} must be bytes, bytearray, a contiguous memoryview or None once serialised, "
-        f"not {type(data).__name__}; configure a {what}_serializer, or encode it"
-    )
-
-
-cdef bytes _encode_headers(object headers, Py_ssize_t* size):
-    """The headers as they stand in a record, without their count; ``size`` is that of their keys and values
-    alone.
-    """
-    cdef bytearray encoded = bytearray()
-    cdef uint8_t scratch[5]
-    if not isinstance(headers, (list, tuple)):
-        raise TypeError(f"headers must be a list of (str, bytes) tuples, not {type(headers).__name__}")
-    for item in headers:
-        if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):
-            raise TypeError(f"a header is a tuple (str, bytes); {item!r} is not")
-        if item[1] is not None and not isinstance(item[1], bytes):
-            raise TypeError(f"a header's value is bytes or None; {item!r} is not")
-        key = (<str>item[0]).encode()
-        encoded += (<char*>scratch)[:store_varint(scratch, <int32_t>len(key)) - scratch]
-        encoded += key
-        size[0] += len(key)
-        if item[1] is None:
-            encoded += (<char*>scratch)[:store_varint(scratch, -1) - scratch]
-        else:
-            encoded += (<char*>scratch)[:store_varint(scratch, <int32_t>len(item[1])) - scratch]
-            encoded += item[1]
-            size[0] += len(item[1])
-    return bytes(encoded)
-
-
-cdef int checked_partition(object partition) except -1:
-    if not isinstance(partition, int):
-        raise TypeError(f"partition must be an int or None, not {type(partition).__name__}")
-    if partition < 0:
-        raise ValueError(f"partition must be 0 or more, not {partition}")
-    return <int>min(partition, 0x7FFFFFFF)
-
-
-cdef long long _checked_timestamp(object timestamp_ms) except -1:
-    if not isinstance(timestamp_ms, int):
-        raise TypeError(f"timestamp_ms must be an int or None, not {type(timestamp_ms).__name__}")
-    if not 0 <= timestamp_ms <= 0x7FFFFFFFFFFFFFFF:
-        raise ValueError(f"timestamp_ms must be milliseconds since 1970, not {timestamp_ms}")
-    return timestamp_ms
-
-
-@cython.final
-cdef class TopicState:
-    """What is known of a topic that has been sent to."""
-
-    def __init__(self, str name not None, list queues not None, tuple available not None):
-        self.name = name
-        self._queues = queues
-        self.available = available
-        self._sticky_partition = -1
-
-    @property
-    def partition_count(self):
-        return len(self._queues)
 
 
 cdef class RecordAppender:
@@ -241,7 +164,7 @@ cdef class RecordAppender:
         memset(&record, 0, sizeof(record))
         if headers is not None:
             header_size = 0
-            encoded = _encode_headers(headers, &header_size)
+            encoded = encode_headers(headers, &header_size)
             record.headers = <const uint8_t*>PyBytes_AS_STRING(encoded)
             record.headers_size = PyBytes_GET_SIZE(encoded)
             record.header_count = <int32_t>len(headers)
@@ -249,8 +172,8 @@ cdef class RecordAppender:
         memset(&key_view, 0, sizeof(Py_buffer))
         memset(&value_view, 0, sizeof(Py_buffer))
         try:
-            record.key_size = _open_bytes(key, &record.key, &key_view, "key")
-            record.value_size = _open_bytes(value, &record.value, &value_view, "value")
+            record.key_size = open_bytes(key, &record.key, &key_view, "key")
+            record.value_size = open_bytes(value, &record.value, &value_view, "value")
             return self._append(
                 state, new_future(timestamp, <int>record.key_size, <int>record.value_size, <int>header_size),
                 &record, partition, max_block_ms,
@@ -269,7 +192,7 @@ cdef class RecordAppender:
     cdef long long _timestamp(self, timestamp_ms) except? -1:
         cdef timespec now
         if timestamp_ms is not None:
-            return _checked_timestamp(timestamp_ms)
+            return checked_timestamp(timestamp_ms)
         if not self._is_machine_clock:
             return self._wall_ms()
         clock_gettime(CLOCK_REALTIME, &now)

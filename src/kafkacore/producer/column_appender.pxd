@@ -2,10 +2,11 @@
 
 from libc.stdint cimport int32_t
 
-from kafkacore.producer.appender cimport RecordAppender, TopicState
+from kafkacore.producer.appender cimport RecordAppender
 from kafkacore.producer.batch cimport ProducerBatch
 from kafkacore.producer.batch_future cimport BatchFuture
 from kafkacore.producer.partition_queue cimport PartitionQueue
+from kafkacore.producer.topic_state cimport TopicState
 from kafkacore.record.source cimport RecordSource
 
 

@@ -8,12 +8,14 @@ records that ``send()`` put there before. Does not know: Python values, metadata
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
-from kafkacore.producer.appender cimport RecordAppender, TopicState, checked_partition
+from kafkacore.producer.appender cimport RecordAppender
+from kafkacore.producer.arguments cimport checked_partition
 from kafkacore.producer.batch cimport ProducerBatch
 from kafkacore.producer.batch_future cimport BatchFuture, new_batch_future
 from kafkacore.producer.future cimport ProduceResult
 from kafkacore.producer.murmur2 cimport murmur2_of
 from kafkacore.producer.partition_queue cimport PartitionQueue
+from kafkacore.producer.topic_state cimport TopicState
 from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD, RECORDS_AT
 from kafkacore.record.source cimport RecordSource
 

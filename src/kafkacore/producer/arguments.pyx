@@ -1,0 +1,69 @@
+"""What ``send()`` is handed, checked: Python objects in, bytes and numbers out. Does not know: batches."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, uint8_t
+
+from kafkacore.wire.primitives cimport store_varint
+
+
+cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str what) except -2:
+    """Where the bytes of a serialised key or value lie; their count, -1 for None. ``view`` is opened but
+    for bytes.
+    """
+    if data is None:
+        at[0] = NULL
+        return -1
+    if PyBytes_CheckExact(data):
+        at[0] = <const uint8_t*>PyBytes_AS_STRING(data)
+        return PyBytes_GET_SIZE(data)
+    if isinstance(data, (bytes, bytearray)) or isinstance(data, memoryview) and data.c_contiguous:
+        PyObject_GetBuffer(data, view, PyBUF_SIMPLE)
+        at[0] = <const uint8_t*>view.buf
+        return view.len
+    raise TypeError(
+        f"{what} must be bytes, bytearray, a contiguous memoryview or None once serialised, "
+        f"not {type(data).__name__}; configure a {what}_serializer, or encode it"
+    )
+
+
+cdef bytes encode_headers(object headers, Py_ssize_t* size):
+    """The headers as they stand in a record, without their count; ``size`` is that of their keys and values
+    alone.
+    """
+    cdef bytearray encoded = bytearray()
+    cdef uint8_t scratch[5]
+    if not isinstance(headers, (list, tuple)):
+        raise TypeError(f"headers must be a list of (str, bytes) tuples, not {type(headers).__name__}")
+    for item in headers:
+        if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):
+            raise TypeError(f"a header is a tuple (str, bytes); {item!r} is not")
+        if item[1] is not None and not isinstance(item[1], bytes):
+            raise TypeError(f"a header's value is bytes or None; {item!r} is not")
+        key = (<str>item[0]).encode()
+        encoded += (<char*>scratch)[:store_varint(scratch, <int32_t>len(key)) - scratch]
+        encoded += key
+        size[0] += len(key)
+        if item[1] is None:
+            encoded += (<char*>scratch)[:store_varint(scratch, -1) - scratch]
+        else:
+            encoded += (<char*>scratch)[:store_varint(scratch, <int32_t>len(item[1])) - scratch]
+            encoded += item[1]
+            size[0] += len(item[1])
+    return bytes(encoded)
+
+
+cdef int checked_partition(object partition) except -1:
+    if not isinstance(partition, int):
+        raise TypeError(f"partition must be an int or None, not {type(partition).__name__}")
+    if partition < 0:
+        raise ValueError(f"partition must be 0 or more, not {partition}")
+    return <int>min(partition, 0x7FFFFFFF)
+
+
+cdef long long checked_timestamp(object timestamp_ms) except -1:
+    if not isinstance(timestamp_ms, int):
+        raise TypeError(f"timestamp_ms must be an int or None, not {type(timestamp_ms).__name__}")
+    if not 0 <= timestamp_ms <= 0x7FFFFFFFFFFFFFFF:
+        raise ValueError(f"timestamp_ms must be milliseconds since 1970, not {timestamp_ms}")
+    return timestamp_ms
