@@ -14,7 +14,9 @@ import pytest
 PROJECT = Path(__file__).resolve().parents[1]
 BENCH = PROJECT / "bench"
 PEERS = ["confluent", "kafka-python", "aiokafka"]
-LIMIT_S = 100
+#: Half a minute on a quiet machine; a busy one may take its time.
+LIMIT_S = 200
+pytestmark = pytest.mark.timeout(LIMIT_S + 20)
 
 
 def run(*command: str) -> str:
@@ -64,7 +66,6 @@ def result(results: Path, readme: Path) -> dict[str, object]:
     return json.loads(written.read_text())
 
 
-@pytest.mark.timeout(LIMIT_S + 20)
 def test_every_micro_benchmark_runs_by_the_command_of_make_bench(result):
     ran = result["micro"]
     assert {each["name"].split("[")[0] for each in ran} == written_benchmarks()
@@ -119,7 +120,7 @@ def test_command_shows_a_table_and_writes_json_and_a_chart(our_broker, tmp_path)
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_commited_results_are_small_and_whole():
+def test_committed_results_are_small_and_whole():
     for path in (BENCH / "results").glob("*.json"):
         assert path.stat().st_size < 200_000, path
         assert {"date", "commit", "command", "machine"} <= set(json.loads(path.read_text()))
