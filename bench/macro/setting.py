@@ -40,7 +40,7 @@ def broker(arguments: argparse.Namespace) -> Iterator[Broker]:
     sys.path.insert(0, str(PROJECT / "tests"))
     from integration.apache_kafka import started_in_scratch_folder
 
-    with started_in_scratch_folder() as kafka:
+    with started_in_scratch_folder(to_measure=True) as kafka:
         yield Broker("Apache Kafka 4.3.1", kafka.bootstrap_servers, kafka.pid)
 
 

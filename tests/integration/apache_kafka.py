@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from integration.jars import JavaToolError, java_command, run_java
+from integration.jars import LIKE_A_SERVER, SHORT_LIVED, JavaToolError, java_command, run_java
 
 from kafkacore.clock import SYSTEM_CLOCK
 
@@ -57,6 +57,8 @@ class ApacheKafka:
         (``kafka.log``). Started again on the same folder, it finds its data and listens on the same port.
     properties:
         Lines of ``server.properties`` to add or to change.
+    to_measure:
+        Run it as a server is run, for benchmarks: a test's broker is ready sooner, and slower after that.
 
     Raises
     ------
@@ -65,7 +67,12 @@ class ApacheKafka:
         The message holds the end of its log.
     """
 
-    def __init__(self, data_dir: Path, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, properties: Mapping[str, str] | None = None, *, to_measure: bool = False
+    ) -> None:
+        self._jvm = (
+            (*LIKE_A_SERVER, "-Xms1g", "-Xmx1g") if to_measure else (*SHORT_LIVED, "-Xms128m", "-Xmx512m")
+        )
         self.data_dir = data_dir
         self.log_file = data_dir / "kafka.log"
         self._config = data_dir / "server.properties"
@@ -99,7 +106,7 @@ class ApacheKafka:
             run_java(
                 "kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(self._config)
             )
-        command = java_command("kafka.Kafka", str(self._config), jvm=["-Xms128m", "-Xmx512m"])
+        command = java_command("kafka.Kafka", str(self._config), jvm=self._jvm)
         start_at = self.log_file.stat().st_size if self.log_file.exists() else 0
         with open(self.log_file, "ab") as log:
             self._process = subprocess.Popen(
@@ -195,9 +202,12 @@ class ApacheKafka:
 
 
 @contextlib.contextmanager
-def started_in_scratch_folder() -> Iterator[ApacheKafka]:
+def started_in_scratch_folder(*, to_measure: bool = False) -> Iterator[ApacheKafka]:
     """An Apache Kafka whose data goes when it ends."""
-    with tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder, ApacheKafka(Path(folder)) as kafka:
+    with (
+        tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder,
+        ApacheKafka(Path(folder), to_measure=to_measure) as kafka,
+    ):
         yield kafka
 
 
@@ -209,13 +219,14 @@ def main() -> None:
     parser.add_argument(
         "--property", action="append", default=[], metavar="K=V", help="line of server.properties"
     )
+    parser.add_argument("--to-measure", action="store_true", help="run it as a server is run, for benchmarks")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = options.data_dir or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="apache-kafka-"))
         )
         properties = dict(line.split("=", 1) for line in options.property)
-        kafka = stack.enter_context(ApacheKafka(folder, properties))
+        kafka = stack.enter_context(ApacheKafka(folder, properties, to_measure=options.to_measure))
         print(kafka.bootstrap_servers, flush=True)  # noqa: T201 - the command's answer
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt):

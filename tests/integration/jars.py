@@ -30,7 +30,12 @@ JAVA_SOURCES = (HERE / "java", HERE.parent / "golden")
 #: Pinned, so that a new release of the plugin cannot change what a test run downloads.
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 #: Short-lived programs: start-up time matters, peak speed does not.
-JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+#: What ``kafka-server-start`` gives a broker.
+LIKE_A_SERVER = (
+    "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true",
+)  # fmt: skip
 
 
 class JavaToolError(RuntimeError):
@@ -133,12 +138,12 @@ def compiled_programs() -> Path:
     return _filled("java", _digest([POM, *sources]), fill)
 
 
-def java_command(main_class: str, *args: str, jvm: Iterable[str] = ()) -> list[str]:
+def java_command(main_class: str, *args: str, jvm: Iterable[str] = SHORT_LIVED) -> list[str]:
     """Command line that runs a class of Apache Kafka or of our Java programs, logging warnings to stderr."""
     # Our programs have no package; Apache Kafka's own need none of them compiled.
     classpath = kafka_classpath() if "." in main_class else f"{compiled_programs()}:{kafka_classpath()}"
     log = f"-Dlog4j2.configurationFile={LOG4J}"
-    return [find_program("java"), *JVM_OPTIONS, *jvm, log, "-cp", classpath, main_class, *args]
+    return [find_program("java"), *jvm, log, "-cp", classpath, main_class, *args]
 
 
 def run_java(main_class: str, *args: str, timeout_s: float = 120, stdin: bytes | None = None) -> bytes:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from integration.jars import JavaToolError, java_command
+from integration.jars import SHORT_LIVED, JavaToolError, java_command
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class JavaPeer:
         self._number = 0
         with open(error_file, "ab") as errors:
             self._process = subprocess.Popen(
-                java_command("Peer", jvm=["-Xmx512m"]),
+                java_command("Peer", jvm=[*SHORT_LIVED, "-Xmx512m"]),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
