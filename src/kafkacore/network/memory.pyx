@@ -12,8 +12,8 @@ from libc.stdlib cimport free, malloc, realloc
 from kafkacore.wire.blocks cimport block_alloc, block_free
 
 cdef enum:
-    # Memory of these sizes is kept for reuse when it comes back. Below, malloc keeps it; above, to grow without
-    # a copy is worth more, which malloc can do.
+    # Memory of these sizes is kept for reuse when it comes back. Below, malloc keeps it; above, to grow
+    # without a copy is worth more, which malloc can do.
     SMALLEST_BLOCK = 16 * 1024
     LARGEST_BLOCK = 32 * 1024 * 1024
 

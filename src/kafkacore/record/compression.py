@@ -298,8 +298,8 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> Buffer:
     Parameters
     ----------
     level:
-        The compression level, one of ``LEVELS``; ``None`` is the default of Kafka's Java client. Of lz4, 3 and
-        more are high compression, and those above 12 are like 12.
+        The compression level, one of ``LEVELS``; ``None`` is the default of Kafka's Java client. Of lz4, 3
+        and more are high compression, and those above 12 are like 12.
 
     Raises
     ------
