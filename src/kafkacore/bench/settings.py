@@ -46,6 +46,8 @@ _PRODUCER_NAMES: dict[str, dict[str, str]] = {
 }
 #: What only one client needs to do the same as the others.
 _PRODUCER_OWN: dict[str, dict[str, Any]] = {
+    # Its default, which it needs no more than: memory that is used again is still in the processor's caches.
+    "kafkacore": {"buffer_memory": 32 << 20},
     "kafka-python": {"enable_idempotence": False},
     # Its limits by count and size would come before those of the batch and the buffer.
     "confluent": {
