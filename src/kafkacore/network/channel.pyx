@@ -19,9 +19,9 @@ from kafkacore.network.transport cimport PlaintextTransportLayer
 from kafkacore.errors import IllegalStateError
 
 cdef enum:
-    # Up to here a write keeps the GIL: it takes a few microseconds, and getting the lock back from a busy
-    # thread milliseconds.
-    WRITE_WITH_GIL = 16 * 1024
+    # Up to here a write keeps the GIL: it takes ten microseconds or two, and getting the lock back from a
+    # busy thread milliseconds. The producer's default batches lie below, with the request around them.
+    WRITE_WITH_GIL = 64 * 1024
 
 
 @cython.final

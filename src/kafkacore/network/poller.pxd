@@ -47,7 +47,7 @@ cdef class Poller:
     cdef bint is_epoll
 
     cdef int set_interest(self, int fd, int old_interest, int interest) except -1
-    cdef int wait_events(self, double timeout_ms) except -1
+    cdef int wait_events(self, double timeout_ms, bint is_glance=*) except -1
 
 cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil
 cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count) noexcept nogil

@@ -98,16 +98,21 @@ cdef class Poller:
             raise_errno(-error)
         return 0
 
-    cdef int wait_events(self, double timeout_ms) except -1:
-        """Number of ``events`` filled in."""
+    cdef int wait_events(self, double timeout_ms, bint is_glance=False) except -1:
+        """Number of ``events`` filled in. A glance does not wait, and keeps the GIL: it takes a microsecond,
+        and getting the lock back from a busy thread milliseconds.
+        """
         cdef int timeout, count, i
         cdef int kept = 0
         if self.handle == NULL:
             raise ValueError("the poller is closed")
         # Rounded up: a wait of 0.4 ms must not become a busy loop of waits of 0 ms.
         timeout = <int> ceil(timeout_ms) if 0 < timeout_ms < MAX_TIMEOUT_MS else 0 if timeout_ms <= 0 else -1
-        with nogil:
-            count = kc_poller_wait(self.handle, timeout, self.events, MAX_EVENTS)
+        if is_glance:
+            count = kc_poller_wait(self.handle, 0, self.events, MAX_EVENTS)
+        else:
+            with nogil:
+                count = kc_poller_wait(self.handle, timeout, self.events, MAX_EVENTS)
         if count < 0:
             if count != -EINTR:
                 raise_errno(-count)

@@ -219,9 +219,10 @@ cdef class Selector:
         self.is_interrupted = True
         self.resume_starved()
         self.write_unwritten()
-        if self.completed_sends or self.failed or self.immediately_connected:
+        if self.failed or self.immediately_connected:
             timeout_ms = 0
-        count = self.poller.wait_events(self.listeners.wait_ms(timeout_ms))
+        # What has been written is told at once.
+        count = self.poller.wait_events(self.listeners.wait_ms(timeout_ms), len(self.completed_sends) > 0)
         self.is_interrupted = False
         now_ms = self.clock.monotonic_ms()
         for connection_id in self.immediately_connected:

@@ -346,7 +346,8 @@ class RecordAccumulator(ColumnAppender):
         """
         deadline_ms = math.inf if timeout_ms is None else self._clock.monotonic_ms() + timeout_ms
         try:
-            for batch in list(self.incomplete):
+            # The newest first: when it is done most others are, and need not be waited for one by one.
+            for batch in reversed(list(self.incomplete)):
                 left_ms = None if timeout_ms is None else max(deadline_ms - self._clock.monotonic_ms(), 0.0)
                 if not batch.result.wait(left_ms):
                     raise KafkaTimeoutError(

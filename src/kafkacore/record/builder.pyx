@@ -36,6 +36,9 @@ cdef enum:
     # Grown step by step, so that a thousand idle partitions do not take a thousand full batches.
     FIRST_CAPACITY = 4096
     SMALL_CAPACITY = 65536
+    # Up to here the CRC keeps the GIL: it takes some microseconds, and getting the lock back from a busy
+    # thread milliseconds.
+    SEAL_WITH_GIL = 65536
     # Of the records before compression; a batch's size on the wire is an int32.
     MAX_SIZE = MAX_INT32 - 65536
 
@@ -283,7 +286,7 @@ cdef class RecordBatchBuilder:
     def close(self, int64_t producer_id=-1, int16_t producer_epoch=-1, int32_t base_sequence=-1,
               bint is_transactional=False, bint is_control=False, int64_t base_offset=0,
               int32_t partition_leader_epoch=-1):
-        """Seal the batch: compress it, write its header, compute the CRC; the GIL is released for all of it.
+        """Seal the batch: compress it, write its header, compute the CRC; without the GIL what takes long.
 
         Returns
         -------
@@ -316,9 +319,13 @@ cdef class RecordBatchBuilder:
                 self.is_closed = False
                 self.capacity = capacity
                 raise
-        with nogil:
+        if self.size_in_bytes <= SEAL_WITH_GIL:
             self.write_header(self.data, self.size_in_bytes, base_offset, partition_leader_epoch, attributes,
                               producer_id, producer_epoch, base_sequence)
+        else:
+            with nogil:
+                self.write_header(self.data, self.size_in_bytes, base_offset, partition_leader_epoch,
+                                  attributes, producer_id, producer_epoch, base_sequence)
         self.is_sealed = True
         return memoryview(self)
 
