@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkacore.bench.children import Worker, WorkerError
+from kafkacore.bench.cluster import ClusterGoneError
 from kafkacore.bench.java import JavaClient, JavaMissing
 from kafkacore.bench.machine import describe_machine
 from kafkacore.bench.meter import Meter, process_cpu_seconds
@@ -43,6 +44,19 @@ def test_worker_that_ends_silently_says_its_status():
 
 def test_worker_that_takes_too_long_is_given_up_and_killed():
     with pytest.raises(WorkerError, match="not done after"), Worker(python("input()"), 0.2) as worker:
+        worker.answer()
+    assert worker._process.returncode == -9
+
+
+def test_silent_worker_is_given_up_when_the_look_finds_its_broker_gone():
+    looks = []
+
+    def look():
+        looks.append(1)
+        if len(looks) == 2:
+            raise ClusterGoneError("gone")
+
+    with pytest.raises(ClusterGoneError), Worker(python("input()"), 20, look, silence_s=0.01) as worker:
         worker.answer()
     assert worker._process.returncode == -9
 

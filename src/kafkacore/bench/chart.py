@@ -55,7 +55,8 @@ def draw(result: dict[str, Any], target: Path) -> None:
         right.set_yticklabels([])
     machine = result["machine"]
     place = f"{machine['cpu']}, {machine['cores']} cores, {machine['python']}"
-    note = f"median of {result['options']['rounds']} rounds, whiskers: slowest and fastest"
+    rounds = result["options"]["rounds"]
+    note = "one round" if rounds == 1 else f"median of {rounds} rounds, whiskers: slowest and fastest"
     figure.suptitle(
         f"kafkacore bench, {result['broker']}\n{place}; {note}", fontsize=11, x=0.01, ha="left", va="top"
     )

@@ -11,7 +11,7 @@ import re
 import select
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -20,6 +20,8 @@ from kafkacore.errors import KafkaError
 
 _CHUNK_BYTES = 65_536
 _TAIL_BYTES = 16_000
+#: A worker that has said nothing for so long may be waiting for a broker that is gone.
+SILENCE_S = 10.0
 #: The line of a traceback that says what was wrong, Python's or Java's.
 _ERROR = re.compile(r"(Exception in thread \S+ |Caused by: )?[\w.]+(Error|Exception|Timeout)\b")
 
@@ -37,9 +39,19 @@ class Worker:
         Program and arguments.
     limit_s:
         How long it may take in all, in seconds.
+    look:
+        Called for every ``silence_s`` without an answer; what it raises ends the wait.
     """
 
-    def __init__(self, command: Sequence[str], limit_s: float) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        limit_s: float,
+        look: Callable[[], None] = lambda: None,
+        silence_s: float = SILENCE_S,
+    ) -> None:
+        self._look = look
+        self._silence_s = silence_s
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
         self._deadline_ms = SYSTEM_CLOCK.monotonic_ms() + limit_s * 1000
         self._limit_s = limit_s
@@ -78,9 +90,13 @@ class Worker:
     def _read_more(self) -> None:
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
-        left_ms = self._deadline_ms - SYSTEM_CLOCK.monotonic_ms()
-        if left_ms <= 0 or not select.select([descriptor], [], [], left_ms / 1000)[0]:
-            raise WorkerError(f"not done after {self._limit_s:g} s")
+        while True:
+            left_s = (self._deadline_ms - SYSTEM_CLOCK.monotonic_ms()) / 1000
+            if left_s <= 0:
+                raise WorkerError(f"not done after {self._limit_s:g} s")
+            if select.select([descriptor], [], [], min(left_s, self._silence_s))[0]:
+                break
+            self._look()
         chunk = os.read(descriptor, _CHUNK_BYTES)
         if not chunk:
             status = self._process.wait()

@@ -23,6 +23,10 @@ FIRST_CONTACT_MS = 10_000
 DELETE_TIMEOUT_MS = 5_000
 
 
+class ClusterGoneError(KafkaError):
+    """The cluster answered before, and does not any more."""
+
+
 class BenchCluster:
     """A ``with`` block: what was made in it (broker, topics) is gone behind it.
 
@@ -45,6 +49,7 @@ class BenchCluster:
         self._broker: BrokerProcess | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._topics: list[str] = []
+        self._is_gone = False
         self._run = uuid.uuid4().hex[:8]
         self._number = 0
 
@@ -85,6 +90,23 @@ class BenchCluster:
                 admin.list_topics()
         return self
 
+    def look(self) -> None:
+        """Ask it for a sign of life.
+
+        Raises
+        ------
+        ClusterGoneError
+            If none comes.
+        """
+        try:
+            with self._admin(FIRST_CONTACT_MS) as admin:
+                admin.list_topics()
+        except KafkaError as failure:
+            self._is_gone = True
+            raise ClusterGoneError(
+                f"the {self.name} went away in the middle of the benchmark: {failure}"
+            ) from failure
+
     def _admin(self, timeout_ms: int) -> KafkaAdminClient:
         return KafkaAdminClient(
             bootstrap_servers=self.bootstrap,
@@ -102,8 +124,12 @@ class BenchCluster:
         return name
 
     def delete_topic(self, name: str) -> None:
-        """Delete one that is no longer needed."""
-        self._delete([name], ADMIN_TIMEOUT_MS)
+        """Delete one that is no longer needed; if that fails, the end of the block tries once more."""
+        if not self._is_gone:
+            try:
+                self._delete([name], ADMIN_TIMEOUT_MS)
+            except KafkaError as failure:
+                self._say(f"topic {name} could not be deleted: {failure}")
 
     def _delete(self, names: list[str], timeout_ms: int) -> None:
         with self._admin(timeout_ms) as admin:
@@ -121,9 +147,13 @@ class BenchCluster:
             if self._given is not None and self._topics:
                 names = list(self._topics)
                 try:
-                    self._delete(names, DELETE_TIMEOUT_MS)
+                    if not self._is_gone:
+                        self._delete(names, DELETE_TIMEOUT_MS)
+                        names = []
                 except KafkaError as failure:
-                    self._say(f"topics {', '.join(names)} could not be deleted: {failure}")
+                    self._say(str(failure))
+                if names:
+                    self._say(f"topics that remain: {', '.join(names)}")
         finally:
             if self._broker is not None:
                 self._broker.kill()  # Its folder goes anyway.

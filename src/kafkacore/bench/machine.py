@@ -54,6 +54,14 @@ def missing_peer(peer: str) -> str | None:
     return f"{distribution} is not installed: pip install 'kafkacore[bench]'"
 
 
+def missing_for_arrow() -> str | None:
+    """What the mode ``arrow`` lacks and how to install it, or ``None`` if it can run."""
+    lacking = [module for module in ("pyarrow", "numpy") if find_spec(module) is None]
+    if not lacking:
+        return None
+    return f"the mode arrow needs {' and '.join(lacking)}: pip install 'kafkacore[bench]'"
+
+
 def versions(peers: list[str]) -> dict[str, str]:
     """Ours, the peers', and of what they lean on."""
     names = ["kafkacore", *(DISTRIBUTIONS[peer][0] for peer in peers if peer in DISTRIBUTIONS), *_BESIDE]

@@ -73,6 +73,7 @@ class BenchOptions:
             ("--partitions must be at least 1", any(count < 1 for count in self.partitions)),
             ("--rate must be more than 0", self.rate is not None and not self.rate > 0),
             ("--compressible must be between 0 and 1", not 0 <= self.compressible <= 1),
+            ("--linger-ms must be at least 0", self.linger_ms is not None and not self.linger_ms >= 0),
             ("--acks must be 0, 1 or all", self.acks not in (None, "0", "1", "all")),
             (
                 "--acks 0 with --rate: nothing is acknowledged, so there is no latency",

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from kafkacore.bench.children import Worker, WorkerError
 from kafkacore.bench.cluster import BenchCluster
 from kafkacore.bench.java import JavaClient, JavaMissing
-from kafkacore.bench.machine import describe_machine, missing_peer, versions
+from kafkacore.bench.machine import describe_machine, missing_for_arrow, missing_peer, versions
 from kafkacore.bench.options import OURS, ROUNDTRIP_RATE, BenchOptions
 from kafkacore.bench.pacing import latencies_ms, percentiles
 from kafkacore.bench.result import SCHEMA, Case, Standing, round_figures, summarize
@@ -27,6 +27,7 @@ from kafkacore.bench.settings import consumer_settings, poll_records, producer_s
 from kafkacore.bench.task import Task
 from kafkacore.bench.verify import read_back
 from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaConfigurationError
 
 ARROW = f"{OURS}-arrow"
 
@@ -71,10 +72,14 @@ def run_bench(options: BenchOptions, progress: Progress, command: str = "") -> d
 
     Raises
     ------
+    KafkaConfigurationError
+        If the options, or what is installed, do not allow it.
     KafkaError
-        If the cluster cannot be used.
+        If the cluster cannot be used, or goes away in the middle (``ClusterGoneError``).
     """
     options.check()
+    if "arrow" in options.modes and (lacking := missing_for_arrow()):
+        raise KafkaConfigurationError(lacking)
     with ExitStack() as stack:
         bench = _Bench(options, progress, stack)
         results = list(bench.results())
@@ -176,7 +181,7 @@ class _Bench:
     def _rounds(self, case: Case, contestants: Sequence[_Contestant]) -> list[dict[str, Any]]:
         standings = [Standing(one.name, one.settings) for one in contestants]
         total = self._options.rounds * len(contestants)
-        with self._progress.step(case.title, total, "runs") as advance:
+        with self._progress.step(case.title, total, "run" if total == 1 else "runs") as advance:
             for done in range(total):
                 at = done % len(contestants)
                 standings[at].rounds.append(self._round(case, contestants[at]))
@@ -187,6 +192,8 @@ class _Bench:
         try:
             used = contestant.run()
         except WorkerError as failure:
+            # A client whose broker is gone says so in its own words, if at all.
+            contestant.cluster.look()
             used = {"void": f"failed: {failure}"}
         if "client_version" in used:
             self.java_versions |= {
@@ -255,7 +262,7 @@ class _Bench:
             receive = self._task(case, "receive", peer, topic, reading, times_file=str(times), poll_records=1)
             send = self._task(case, "paced", peer, topic, settings)
             try:
-                with self._worker(receive) as receiver:
+                with self._worker(receive, self.cluster) as receiver:
                     receiver.answer()
                     used = self._work(send, self.cluster)
                     received = receiver.answer()
@@ -299,16 +306,16 @@ class _Bench:
             write_values(path, count, self._options.size, self._options.compressible)
         return path
 
-    def _worker(self, task: Task) -> Worker:
+    def _worker(self, task: Task, cluster: BenchCluster) -> Worker:
         if task.peer == "java":
             assert self._java is not None, "a peer that is missing was asked"
-            return Worker(self._java.command(task), self._options.run_limit_s)
+            return Worker(self._java.command(task), self._options.run_limit_s, cluster.look)
         command = [sys.executable, "-m", "kafkacore.bench.worker", task.to_json()]
-        return Worker(command, self._options.run_limit_s)
+        return Worker(command, self._options.run_limit_s, cluster.look)
 
     def _work(self, task: Task, cluster: BenchCluster) -> dict[str, Any]:
         before_s = cluster.cpu_seconds()
-        with self._worker(task) as worker:
+        with self._worker(task, cluster) as worker:
             answer = worker.answer()
         after_s = cluster.cpu_seconds()
         if before_s is not None and after_s is not None:

@@ -42,7 +42,8 @@ def _table(case: Case, entries: list[dict[str, Any]]) -> tuple[list[str], list[l
     latencies = [name for name in _LATENCIES if any("latency_ms" in entry["median"] for entry in entries)]
     header = ["", *(_COLUMNS[name][0] for name in names)]
     header += [f"{name} ms" for name in latencies]
-    header += ["spread"] if case.rate is None else []
+    has_spread = case.rate is None and any(len(entry["rounds"]) > 1 for entry in entries)
+    header += ["spread"] if has_spread else []
     header += ["faster", "less CPU"] if case.rate is None else ["less p99", "less CPU"]
     rows = []
     for entry in entries:
@@ -53,7 +54,7 @@ def _table(case: Case, entries: list[dict[str, Any]]) -> tuple[list[str], list[l
         row = [entry["peer"]]
         row += [format(median[name], _COLUMNS[name][1]) if name in median else "" for name in names]
         row += [format(median["latency_ms"][name], ",.2f") for name in latencies]
-        if case.rate is None:
+        if has_spread:
             row.append(_spread(entry))
         fast = "records_per_s" if case.rate is None else "latency_p99"
         row += [_times(entry, fast), _times(entry, "cpu_s_per_million")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import shlex
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 from kafkacore.bench.options import CODECS, MODES, PEERS, PROFILES, BenchOptions
 from kafkacore.cli.common import Commands, add_command, natural
 from kafkacore.cli.report import Reporter, print_table
+from kafkacore.errors import KafkaConfigurationError
 
 EXAMPLES = """  kafkacore bench                                  # produce and consume, on the embedded broker
   kafkacore bench all --bootstrap localhost:9092 --records 1000000 --rounds 5 --chart bench.png
@@ -166,9 +168,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     options = options_of(arguments)
     options.check()
-    for file in (arguments.output, arguments.chart):
-        if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
+    _check_files(arguments.output, arguments.chart)
     reporter = Reporter(quiet=arguments.json)
     result = run_bench(options, reporter, shlex.join(["kafkacore", *sys.argv[1:]]))
     if arguments.output is not None:
@@ -184,6 +184,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if result["void"] else 0
 
 
+def _check_files(output: Path | None, chart: Path | None) -> None:
+    """Refuse what could not be written at the end, before minutes of measuring."""
+    if chart is not None:
+        if chart.suffix.lower() != ".png":
+            raise KafkaConfigurationError(f"--chart {chart}: the picture is a PNG, call it ….png")
+        if importlib.util.find_spec("matplotlib") is None:
+            raise KafkaConfigurationError("--chart needs matplotlib: pip install 'kafkacore[bench]'")
+    for file in filter(None, (output, chart)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        was_there = file.exists()
+        file.open("ab").close()
+        if not was_there:
+            file.unlink()
+
+
 def _show(result: dict[str, Any]) -> None:
     from kafkacore.bench.table import setting_lines, tables
 
@@ -193,6 +208,8 @@ def _show(result: dict[str, Any]) -> None:
     for entry in result["results"]:
         if entry["void"]:
             print(f"VOID: {entry['peer']}, {entry['mode']}, {entry['codec']}: {entry['void']}")
+    for peer, why in result["missing"].items():
+        print(f"without {peer}: {why}")
     for line in setting_lines(result):
         print(line)
     print(result["machine"]["words"])

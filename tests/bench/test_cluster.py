@@ -1,0 +1,85 @@
+"""A cluster that goes away in the middle of a benchmark, and output that could not be written."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkacore.bench import cluster as bench_cluster
+from kafkacore.bench.children import WorkerError
+from kafkacore.bench.cluster import BenchCluster, ClusterGoneError
+from kafkacore.bench.options import BenchOptions
+from kafkacore.bench.runner import run_bench
+from kafkacore.cli.main import main
+from kafkacore.cli.report import Reporter
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.testing import EmbeddedBroker
+
+
+@pytest.fixture
+def broker():
+    with EmbeddedBroker() as broker:
+        yield broker
+
+
+@pytest.fixture(autouse=True)
+def no_patience(monkeypatch):
+    monkeypatch.setattr(bench_cluster, "FIRST_CONTACT_MS", 500)
+
+
+def test_cluster_that_answers_is_there(broker):
+    with BenchCluster(broker.bootstrap_servers, pytest.fail) as cluster:
+        cluster.look()
+
+
+def test_cluster_that_went_away_is_named_and_so_are_the_topics_that_remain(broker):
+    said = []
+    with BenchCluster(broker.bootstrap_servers, said.append) as cluster:
+        topic = cluster.create_topic(1)
+        broker.kill()
+        with pytest.raises(ClusterGoneError, match="went away in the middle of the benchmark"):
+            cluster.look()
+        cluster.delete_topic(topic)
+    assert said == [f"topics that remain: {topic}"]
+
+
+def test_client_that_fails_because_the_broker_is_gone_ends_the_benchmark(broker, monkeypatch):
+    def dies(*_):
+        broker.kill()
+        raise WorkerError("some client's own words")
+
+    monkeypatch.setattr("kafkacore.bench.runner._Bench._work", dies)
+    options = BenchOptions(
+        modes=("produce",), bootstrap=broker.bootstrap_servers, peers=(), records=100, rounds=50
+    )
+    with pytest.raises(ClusterGoneError, match=f"broker at {broker.bootstrap_servers} went away"):
+        run_bench(options, Reporter(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["--chart", "{}/bench.svg"], 2, "the picture is a PNG"),
+        (["--chart", "{}"], 2, "the picture is a PNG"),
+        (["--output", "{}"], 1, "Is a directory"),
+        (["--linger-ms", "-1"], 2, "--linger-ms must be at least 0"),
+    ],
+)
+def test_what_cannot_be_written_at_the_end_is_refused_before_the_start(
+    tmp_path, monkeypatch, capsys, arguments, status, sentence
+):
+    monkeypatch.setattr("kafkacore.bench.runner.run_bench", lambda *_: pytest.fail("it was started"))
+    assert main(["bench", *(argument.format(tmp_path) for argument in arguments)]) == status
+    assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_chart_without_matplotlib_is_refused_with_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["bench", "--chart", str(tmp_path / "bench.png")]) == 2
+    assert "pip install 'kafkacore[bench]'" in capsys.readouterr().err
+
+
+def test_arrow_without_pyarrow_is_refused_with_what_to_install(monkeypatch):
+    monkeypatch.setattr("kafkacore.bench.machine.find_spec", lambda name: None)
+    with pytest.raises(KafkaConfigurationError, match=r"pyarrow and numpy: pip install 'kafkacore\[bench\]'"):
+        run_bench(BenchOptions(modes=("arrow",), peers=()), Reporter(quiet=True))
