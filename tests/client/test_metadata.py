@@ -276,6 +276,23 @@ def test_a_full_update_that_is_wanted_survives_a_partial_answer(subject: Subject
     assert not subject.metadata.new_metadata_request(subject.now_ms).is_partial
 
 
+def test_partial_answers_that_overlap_both_count(subject: Subject) -> None:
+    subject.update(topic())
+    subject.metadata.add_topic("u")
+    first = subject.metadata.new_metadata_request(subject.now_ms)
+    subject.metadata.add_topic("v")
+    second = subject.metadata.new_metadata_request(subject.now_ms)
+    assert [each.name for each in second.request.topics or []] == ["u", "v"]
+    for asked, found in (
+        (second, [topic("u", epoch=5, leader=1), topic("v")]),
+        (first, [topic("u", epoch=4)]),
+    ):
+        subject.metadata.update(asked.request_version, answer(*found), asked.is_partial, subject.now_ms)
+    cluster = subject.metadata.fetch()
+    assert cluster.topics == {"t", "u", "v"}
+    assert cluster.leader_epoch(TopicPartition("u", 0)) == 5
+
+
 # ---- Topics ------------------------------------------------------------------------------------------------
 
 
@@ -287,6 +304,14 @@ def test_topics_that_are_followed_are_kept_and_others_dropped(subject: Subject) 
     assert subject.update(topic(epoch=9), topic("u")).topics == {"u"}
     subject.metadata.set_topics({"t", "u"})
     assert subject.update(topic(epoch=1), topic("u")).leader_epoch(TP) == 1
+
+
+def test_topics_are_internal_as_the_last_answer_about_them_says(subject: Subject) -> None:
+    subject.metadata.set_topics({"t", "u"})
+    assert subject.update(topic(is_internal=True), topic("u")).internal_topics == {"t"}
+    subject.metadata.add_topic("v")
+    assert subject.update(topic("v", is_internal=True)).internal_topics == {"t", "v"}
+    assert subject.update(topic(), topic("u", is_internal=True), topic("v")).internal_topics == {"u"}
 
 
 def test_all_topics_are_followed_when_asked_for(subject: Subject) -> None:
@@ -364,6 +389,12 @@ def test_bytes_that_make_no_sense_do_no_harm(subject: Subject) -> None:
     cluster = subject.metadata.fetch()
     assert [node.node_id for node in cluster.nodes] == [0, 1]
     assert cluster.partitions_for_topic("t") == (0,)
+
+
+def test_errors_of_topics_that_are_not_followed_surface_to_nobody(subject: Subject) -> None:
+    cluster = subject.update(topic(), topic("uninvited", error_code=29))
+    assert cluster.topic_error("uninvited") is None
+    subject.metadata.maybe_raise_any_error()
 
 
 # ---- Other threads -----------------------------------------------------------------------------------------

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.producer_cluster import NODES, TableCluster
-from model.producer_harness import TP0, TP1, TP2, VALUE, values
+from model.producer_harness import BUFFER_MEMORY, TP0, TP1, TP2, VALUE, values
 from model.producer_harness import AccumulatorHarness as Harness
 
+from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError, KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
+from kafkacore.producer import record_accumulator
+from kafkacore.producer.buffer_pool import BufferPool
 from kafkacore.record import read_batches
 from kafkacore.record.compression import Compression
 from kafkacore.testing import VirtualClock
@@ -188,6 +191,29 @@ def test_memory_is_taken_per_batch_and_given_back_once() -> None:
     assert harness.accumulator.pool.available_bytes == 64 * 1024
 
 
+def test_batch_that_cannot_be_made_gives_its_memory_to_the_next_in_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    harness = Harness()
+    pool = BufferPool(BUFFER_MEMORY, SYSTEM_CLOCK)
+    harness.accumulator.pool = pool
+    waiter = threading.Thread(target=pool.allocate, args=(BUFFER_MEMORY, 10_000))
+
+    def no_memory(*args: object) -> None:
+        waiter.start()
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 10_000
+        while not pool.queued:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(record_accumulator, "RecordBatchBuilder", no_memory)
+    with pytest.raises(MemoryError):
+        harness.append()
+    waiter.join(10)
+    assert (pool.available_bytes, pool.queued) == (0, 0)
+    assert not harness.accumulator.incomplete
+
+
 def test_append_waits_for_memory_at_most_max_block_ms() -> None:
     harness = Harness(buffer_memory=2048)
     harness.append(0)
@@ -323,6 +349,17 @@ def test_waiting_batch_expires_by_the_delivery_timeout_and_never_before(muted: b
     harness.clock.advance(1)
     assert [batch.topic_partition for batch in harness.accumulator.expired_batches(harness.now)] == [TP0]
     assert harness.accumulator.next_expiry_ms() == harness.now + 5
+
+
+def test_retried_batch_expires_while_it_backs_off() -> None:
+    harness = Harness(retry_backoff_ms=500_000.0, retry_backoff_max_ms=500_000.0)
+    harness.append()
+    (batch,) = harness.drain()
+    harness.accumulator.reenqueue(batch, harness.now)
+    harness.clock.advance(119_999)
+    assert (harness.ready(), harness.accumulator.expired_batches(harness.now)) == (set(), [])
+    harness.clock.advance(1)
+    assert harness.accumulator.expired_batches(harness.now) == [batch]
 
 
 def test_retried_batch_expires_by_its_first_record() -> None:

@@ -264,6 +264,19 @@ def test_unsent_batch_expires_as_not_persisted() -> None:
     assert harness.free == BUFFER_MEMORY
 
 
+def test_batch_expires_while_its_broker_is_throttled_and_never_before() -> None:
+    harness = Harness(delivery_timeout_ms=1000.0)
+    harness.client.unready[1] = 60_000.0
+    future = harness.send()
+    harness.after(999)
+    assert outcome(future) is None
+    assert harness.client.polls[-1] == 1
+    harness.after(1)
+    assert outcome(future) is KafkaTimeoutError
+    assert harness.client.sent == []
+    assert harness.free == BUFFER_MEMORY
+
+
 def test_sent_batch_expires_as_possibly_persisted_and_keeps_its_memory_until_the_request_ends() -> None:
     harness = Harness(delivery_timeout_ms=1000.0)
     future = harness.send()

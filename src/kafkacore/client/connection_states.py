@@ -40,7 +40,8 @@ class NodeConnection:
 
     __slots__ = (
         "address_index", "addresses", "authentication_error", "failed_attempts", "failed_connects", "host",
-        "last_attempt_ms", "port", "reconnect_backoff_ms", "setup_timeout_ms", "state", "throttled_until_ms",
+        "last_address", "last_attempt_ms", "port", "reconnect_backoff_ms", "setup_timeout_ms", "state",
+        "throttled_until_ms",
     )  # fmt: skip
 
     def __init__(self, host: str, port: int) -> None:
@@ -49,6 +50,8 @@ class NodeConnection:
         self.port = port
         self.addresses: list[str] = []
         self.address_index = 0
+        #: Tried last.
+        self.last_address: str | None = None
         self.last_attempt_ms = -math.inf
         self.failed_attempts = 0
         self.failed_connects = 0
@@ -109,8 +112,11 @@ class ClusterConnectionStates:
         node = self._nodes[node_id]
         if not node.addresses:
             node.addresses = self._resolver(node.host, node.port)
-            node.address_index = 0
-        return node.addresses[node.address_index]
+            # Not first the one that has just failed, or whose connection has just ended: it may be down.
+            is_last_again = len(node.addresses) > 1 and node.addresses[0] == node.last_address
+            node.address_index = 1 if is_last_again else 0
+        node.last_address = node.addresses[node.address_index]
+        return node.last_address
 
     def checking_api_versions(self, node_id: int) -> None:
         self._nodes[node_id].state = ConnectionState.CHECKING_API_VERSIONS

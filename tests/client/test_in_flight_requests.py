@@ -1,0 +1,99 @@
+"""InFlightRequests on its own: the sentences of Kafka's InFlightRequestsTest."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from kafkacore.client.in_flight_requests import InFlightRequests
+from kafkacore.client.requests import ClientRequest
+from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
+
+
+class Requests:
+    """InFlightRequests of at most three a node, filled by short calls."""
+
+    def __init__(self) -> None:
+        self.in_flight = InFlightRequests(3)
+        self.made = 0
+
+    def add(self, node_id: int, sent_ms: float = 0.0, timeout_ms: float = 1000.0) -> ClientRequest:
+        request = ClientRequest(node_id, ListOffsetsRequest(), self.made, 0.0, request_timeout_ms=timeout_ms)
+        self.made += 1
+        request.sent_ms = sent_ms
+        self.in_flight.add(request)
+        return request
+
+
+@pytest.fixture
+def requests() -> Requests:
+    return Requests()
+
+
+def test_completing_the_last_sent_leaves_the_older_ones(requests: Requests) -> None:
+    first, second = requests.add(0), requests.add(0)
+    other = requests.add(1)
+    assert requests.in_flight.last_sent(0) is second
+    assert requests.in_flight.complete_last_sent(0) is second
+    assert requests.in_flight.last_sent(0) is requests.in_flight.oldest(0) is first
+    assert (requests.in_flight.count(0), requests.in_flight.count(1), requests.in_flight.count()) == (1, 1, 2)
+    assert requests.in_flight.oldest(1) is other
+
+
+def test_completing_the_next_goes_by_the_order_of_sending(requests: Requests) -> None:
+    sent = [requests.add(0) for _ in range(3)]
+    completed = []
+    while requests.in_flight.count(0):
+        oldest = requests.in_flight.oldest(0)
+        completed.append(requests.in_flight.complete_next(0))
+        assert completed[-1] is oldest
+    assert completed == sent
+    assert requests.in_flight.oldest(0) is None
+    assert requests.in_flight.count() == 0
+
+
+def test_clearing_a_node_gives_all_its_requests_in_order_and_leaves_other_nodes(requests: Requests) -> None:
+    sent = [requests.add(0), requests.add(0)]
+    other = requests.add(1)
+    assert requests.in_flight.clear(0) == sent
+    assert requests.in_flight.clear(0) == []
+    assert (requests.in_flight.count(0), requests.in_flight.count()) == (0, 1)
+    assert requests.in_flight.oldest(1) is other
+
+
+def test_a_node_with_any_late_request_has_timed_out(requests: Requests) -> None:
+    assert requests.in_flight.next_deadline_ms() == math.inf
+    requests.add(0, sent_ms=0, timeout_ms=1000)
+    requests.add(0, sent_ms=10, timeout_ms=50)
+    requests.add(1, sent_ms=10, timeout_ms=90)
+    assert requests.in_flight.next_deadline_ms() == 60
+    assert requests.in_flight.nodes_with_expired_requests(59) == []
+    assert requests.in_flight.nodes_with_expired_requests(60) == [0]
+    assert sorted(requests.in_flight.nodes_with_expired_requests(100)) == [0, 1]
+
+
+def test_a_node_takes_no_more_than_its_share_of_requests(requests: Requests) -> None:
+    for _ in range(3):
+        assert requests.in_flight.can_send_more(0)
+        requests.add(0)
+    assert not requests.in_flight.can_send_more(0)
+    assert requests.in_flight.can_send_more(1)
+    requests.in_flight.complete_next(0)
+    assert requests.in_flight.can_send_more(0)
+
+
+def test_what_is_not_in_flight_cannot_be_completed(requests: Requests) -> None:
+    assert requests.in_flight.oldest(0) is None
+    assert requests.in_flight.last_sent(0) is None
+    for complete in (requests.in_flight.complete_next, requests.in_flight.complete_last_sent):
+        with pytest.raises((LookupError, AssertionError)):
+            complete(0)
+
+
+def test_requests_follow_their_connection_to_its_new_name(requests: Requests) -> None:
+    sent = [requests.add(-1), requests.add(-1)]
+    requests.in_flight.rename(-1, 4)
+    assert requests.in_flight.count(-1) == 0
+    assert requests.in_flight.count() == 2
+    assert requests.in_flight.clear(4) == sent

@@ -1,0 +1,132 @@
+"""ProducerBatch on its own: the sentences of Kafka's ProducerBatchTest that need no idempotence."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkacore.errors import KafkaError
+from kafkacore.producer.batch import ProducerBatch
+from kafkacore.record import read_batches
+from kafkacore.record.batch import RecordBatch
+from kafkacore.record.builder import RecordBatchBuilder
+from kafkacore.record.compression import Compression
+from kafkacore.structs import TopicPartition
+from kafkacore.testing import VirtualClock
+
+TP = TopicPartition("t", 0)
+
+
+def builder(size: int = 4096, codec: Compression = Compression.NONE) -> RecordBatchBuilder:
+    return RecordBatchBuilder(size, codec, None)
+
+
+def make(size: int = 4096, codec: Compression = Compression.NONE) -> ProducerBatch:
+    return ProducerBatch(TP, builder(size, codec), VirtualClock(), 42.0)
+
+
+def sealed(batch: ProducerBatch) -> RecordBatch:
+    (only,) = read_batches(batch.seal())
+    return only
+
+
+def test_sealed_batch_refuses_append() -> None:
+    batch = make()
+    assert batch.append(0, None, b"v") is not None
+    assert not batch.is_full
+    payload = bytes(batch.seal())
+    assert batch.append(0, None, b"w") is None
+    assert batch.is_full
+    assert bytes(batch.seal()) == payload
+    assert batch.record_count == 1
+
+
+def test_failed_batch_refuses_append() -> None:
+    batch = make()
+    future = batch.append(0, None, b"v")
+    error = KafkaError("aborted")
+    batch.fail(error)
+    assert future is not None
+    assert future.exception is error
+    assert batch.append(0, None, b"w") is None
+    assert batch.done
+
+
+@pytest.mark.parametrize("first", ["complete", "fail"])
+@pytest.mark.parametrize("second", ["complete", "fail"])
+def test_batch_that_has_an_outcome_gets_no_other(first: str, second: str) -> None:
+    batch = make()
+    future = batch.append(0, None, b"v")
+    end = {"complete": lambda: batch.complete(7), "fail": lambda: batch.fail(KafkaError("no"))}
+    end[first]()
+    assert future is not None
+    before = (future.value, future.exception)
+    with pytest.raises(AssertionError):
+        end[second]()
+    assert (future.value, future.exception) == before
+
+
+def test_records_the_broker_blames_fail_by_themselves_and_the_others_with_the_batch() -> None:
+    batch = make()
+    futures = [batch.append(0, None, b"v") for _ in range(3)]
+    whole, own = KafkaError("the batch"), KafkaError("this record")
+    batch.fail(whole, {1: own})
+    assert [future and future.exception for future in futures] == [whole, own, whole]
+
+
+def test_split_keeps_keys_values_headers_and_timestamps_in_order() -> None:
+    batch = make()
+    for at in range(5):
+        batch.append(
+            1000 + at, b"k%d" % at, None if at == 3 else b"v%d" % at, [("h", b"%d" % at), ("n", None)]
+        )
+    batch.seal()
+    halves = batch.split(builder)
+    assert [half.record_count for half in halves] == [3, 2]
+    records = [record for half in halves for record in sealed(half)]
+    assert [(r.key, r.value, r.timestamp) for r in records] == [
+        (b"k%d" % at, None if at == 3 else b"v%d" % at, 1000 + at) for at in range(5)
+    ]
+    assert [list(r.headers) for r in records] == [[("h", b"%d" % at), ("n", None)] for at in range(5)]
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+def test_split_keeps_the_format_and_the_codec(codec: Compression) -> None:
+    batch = make(codec=codec)
+    for _ in range(4):
+        batch.append(0, None, b"v" * 100)
+    whole = sealed(batch)
+    for half in batch.split(lambda size: builder(size, codec)):
+        assert (sealed(half).magic, sealed(half).compression) == (whole.magic, whole.compression)
+
+
+def test_halves_keep_the_age_and_the_attempts_of_the_whole() -> None:
+    batch = make()
+    for _ in range(2):
+        batch.append(0, None, b"v")
+    batch.seal()
+    batch.attempts, batch.possibly_persisted = 3, True
+    for half in batch.split(builder):
+        assert (half.attempts, half.possibly_persisted) == (3, True)
+        assert half.created_ms == batch.created_ms
+
+
+def test_a_retry_has_a_new_leader_only_until_it_has_been_tried_there() -> None:
+    batch = make()
+    batch.append(0, None, b"v")
+    assert not batch.has_leader_changed(1), "the first attempt is no retry"
+    batch.attempts = 1
+    assert not batch.has_leader_changed(1)
+    assert batch.has_leader_changed(2)
+    assert batch.has_leader_changed(2), "asking does not use it up"
+    batch.attempts = 2
+    assert not batch.has_leader_changed(2)
+    assert not batch.has_leader_changed(1), "an older epoch is no news"
+    assert batch.has_leader_changed(3)
+
+
+def test_a_leader_that_becomes_known_is_not_a_new_one() -> None:
+    batch = make()
+    batch.append(0, None, b"v")
+    batch.attempts = 1
+    assert not batch.has_leader_changed(-1)
+    assert not batch.has_leader_changed(5)

@@ -1,0 +1,57 @@
+"""BEHAVIOURS.md keeps its word: every sentence has a test that exists, or says why it has none."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+TABLE = TESTS / "BEHAVIOURS.md"
+#: Class → how many sentences there are to be kept.
+SENTENCES = {
+    "NetworkClient": 11, "Selector": 11, "Sender": 15, "RecordAccumulator": 12, "ProducerBatch": 8,
+    "BufferPool": 9, "Metadata": 11, "ClusterConnectionStates": 14, "InFlightRequests": 6,
+}  # fmt: skip
+
+ROW = re.compile(r"\| (\d+) \| (.+) \| (.+) \|")
+TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
+
+
+def rows() -> dict[str, list[tuple[int, str, str]]]:
+    """Class → number, sentence, tests."""
+    found: dict[str, list[tuple[int, str, str]]] = {}
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            found[line[3:]] = of_class = []
+        elif row := ROW.fullmatch(line):
+            of_class.append((int(row[1]), row[2], row[3]))
+    return found
+
+
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def test_every_sentence_has_its_row_in_order() -> None:
+    assert {name: [number for number, _, _ in each] for name, each in rows().items()} == {
+        name: list(range(1, count + 1)) for name, count in SENTENCES.items()
+    }
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_every_row_names_tests_that_exist_or_what_is_open(name: str) -> None:
+    for number, sentence, cell in rows()[name]:
+        named = TEST.findall(cell)
+        if cell.startswith("*open: "):
+            assert not named, f"{number} ({sentence}) is open and has tests"
+            continue
+        assert TEST.sub("", cell).replace(", ", "") == "", f"{number} ({sentence}): {cell}"
+        assert named, f"{number} ({sentence}) names no test"
+        for file, test in named:
+            assert test in names_in(TESTS / file), f"{number} ({sentence}): there is no {file}::{test}"
