@@ -64,6 +64,8 @@ class NodeApiVersions:
 
     def __init__(self, response: ApiVersionsResponse) -> None:
         self._ranges = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+        #: What has been asked before.
+        self._usable: dict[tuple[type[RequestMessage[Any]], int | None], int] = {}
 
     def supported_range(self, api_key: ApiKey) -> tuple[int, int] | None:
         """Oldest and newest version, or ``None``."""
@@ -79,6 +81,9 @@ class NodeApiVersions:
         UnsupportedVersionError
             When there is none.
         """
+        known = self._usable.get((request, max_version))
+        if known is not None:
+            return known
         newest = request.MAX_VERSION if max_version is None else min(request.MAX_VERSION, max_version)
         theirs = self._ranges.get(request.API_KEY)
         if theirs is None:
@@ -89,6 +94,7 @@ class NodeApiVersions:
                 f"the broker speaks {request.NAME} in versions {theirs[0]} to {theirs[1]}, "
                 f"needed is one from {request.MIN_VERSION} to {newest}"
             )
+        self._usable[request, max_version] = version
         return version
 
 

@@ -91,11 +91,14 @@ class ClusterConnectionStates:
         self._setup_timeout = setup_timeout
         self._resolver = resolver
         self._nodes: dict[int, NodeConnection] = {}
+        #: Nodes whose connection is on its way: mostly none, and then there is nothing to watch the time for.
+        self._preparing: set[int] = set()
 
     # ---- What happened -------------------------------------------------------------------------------------
 
     def connecting(self, node_id: int, now_ms: float, host: str, port: int) -> None:
         """A try begins; of a node that was tried before, with its next address."""
+        self._preparing.add(node_id)
         node = self._nodes.get(node_id)
         if node is not None and (node.host, node.port) == (host, port):
             node.last_attempt_ms = now_ms
@@ -120,10 +123,12 @@ class ClusterConnectionStates:
 
     def checking_api_versions(self, node_id: int) -> None:
         self._nodes[node_id].state = ConnectionState.CHECKING_API_VERSIONS
+        self._preparing.add(node_id)
 
     def ready(self, node_id: int) -> None:
         node = self._nodes[node_id]
         node.state = ConnectionState.READY
+        self._preparing.discard(node_id)
         node.authentication_error = None
         node.failed_attempts = node.failed_connects = 0
         node.reconnect_backoff_ms = self._reconnect_backoff.backoff_ms(0)
@@ -146,6 +151,7 @@ class ClusterConnectionStates:
             # It was there: if it is not any more, it may have moved.
             node.clear_addresses()
         node.state = ConnectionState.DISCONNECTED
+        self._preparing.discard(node_id)
 
     def authentication_failed(self, node_id: int, now_ms: float, error: KafkaError) -> None:
         self.disconnected(node_id, now_ms)
@@ -161,12 +167,16 @@ class ClusterConnectionStates:
 
     def remove(self, node_id: int) -> None:
         self._nodes.pop(node_id, None)
+        self._preparing.discard(node_id)
 
     def rename(self, node_id: int, new_node_id: int, host: str) -> None:
         """The connection of one node turns out to be that of another."""
         node = self._nodes.pop(node_id)
         node.host = host
         self._nodes[new_node_id] = node
+        if node_id in self._preparing:
+            self._preparing.remove(node_id)
+            self._preparing.add(new_node_id)
 
     # ---- What may be done ----------------------------------------------------------------------------------
 
@@ -190,11 +200,7 @@ class ClusterConnectionStates:
 
     def is_preparing(self, node_id: int) -> bool:
         """Whether a connection is on its way and not ready."""
-        node = self._nodes.get(node_id)
-        return node is not None and node.state in (
-            ConnectionState.CONNECTING,
-            ConnectionState.CHECKING_API_VERSIONS,
-        )
+        return node_id in self._preparing
 
     def node_ids(self) -> list[int]:
         return list(self._nodes)
@@ -239,11 +245,13 @@ class ClusterConnectionStates:
         return node.last_attempt_ms + node.setup_timeout_ms
 
     def next_setup_deadline_ms(self) -> float:
-        return min(map(self.setup_deadline_ms, self._nodes), default=math.inf)
+        if not self._preparing:
+            return math.inf
+        return min(map(self.setup_deadline_ms, self._preparing))
 
     def nodes_with_setup_timeout(self, now_ms: float) -> list[int]:
         """Connections that took too long to become ready."""
-        return [node_id for node_id in self._nodes if self.setup_deadline_ms(node_id) <= now_ms]
+        return [node_id for node_id in self._preparing if self.setup_deadline_ms(node_id) <= now_ms]
 
     def authentication_error(self, node_id: int) -> KafkaError | None:
         node = self._nodes.get(node_id)

@@ -25,10 +25,21 @@ class InFlightRequests:
         self._max_in_flight = max_in_flight
         self._by_node: dict[int, deque[ClientRequest]] = {}
         self._count = 0
+        #: No request expires earlier. Answers leave it as it is: it is seldom reached, and then looked into.
+        self._no_expiry_before_ms = math.inf
+        #: Requests that are over when they have been written.
+        self.unanswered_count = 0
 
     def add(self, request: ClientRequest) -> None:
-        self._by_node.setdefault(request.node_id, deque()).append(request)
+        queue = self._by_node.get(request.node_id)
+        if queue is None:
+            queue = self._by_node[request.node_id] = deque()
+        queue.append(request)
         self._count += 1
+        self.unanswered_count += not request.expect_response
+        deadline_ms = request.sent_ms + request.request_timeout_ms
+        if deadline_ms < self._no_expiry_before_ms:
+            self._no_expiry_before_ms = deadline_ms
 
     def oldest(self, node_id: int) -> ClientRequest | None:
         """The request that the next answer must be to; ``None`` if nothing was asked."""
@@ -47,6 +58,7 @@ class InFlightRequests:
     def complete_last_sent(self, node_id: int) -> ClientRequest:
         """Take out the youngest; it wants no answer."""
         self._count -= 1
+        self.unanswered_count -= 1
         return self._by_node[node_id].pop()
 
     def can_send_more(self, node_id: int) -> bool:
@@ -65,6 +77,7 @@ class InFlightRequests:
         """Take out all of a node, in the order of sending."""
         cleared = list(self._by_node.pop(node_id, ()))
         self._count -= len(cleared)
+        self.unanswered_count -= sum(not request.expect_response for request in cleared)
         return cleared
 
     def rename(self, node_id: int, new_node_id: int) -> None:
@@ -76,14 +89,17 @@ class InFlightRequests:
 
     def nodes_with_expired_requests(self, now_ms: float) -> list[int]:
         """Nodes that owe an answer for longer than their request allows."""
-        return [
+        if now_ms < self._no_expiry_before_ms:
+            return []
+        late = [
             node_id
             for node_id, queue in self._by_node.items()
             if any(request.deadline_ms <= now_ms for request in queue)
         ]
+        deadlines = (request.deadline_ms for queue in self._by_node.values() for request in queue)
+        self._no_expiry_before_ms = min(deadlines, default=math.inf)
+        return late
 
     def next_deadline_ms(self) -> float:
-        """When the next request expires; :data:`math.inf` if none is on its way."""
-        return min(
-            (request.deadline_ms for queue in self._by_node.values() for request in queue), default=math.inf
-        )
+        """None expires earlier; :data:`math.inf` if none is on its way."""
+        return self._no_expiry_before_ms if self._count else math.inf

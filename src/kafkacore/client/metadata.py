@@ -158,11 +158,12 @@ class Metadata:
 
     def time_to_next_update(self, now_ms: float) -> float:
         """Milliseconds until there is something to ask; 0 for now."""
-        with self._condition:
-            wanted = self._need_full_update or self._need_partial_update
-            expires_ms = 0.0 if wanted else self._last_full_update_ms + self._max_age_ms - now_ms
-            allowed_ms = self._last_refresh_ms + self._backoff_ms - now_ms
-            return max(expires_ms, allowed_ms, 0.0)
+        # Without the lock, for it is asked several times per request: the times are changed by the thread
+        # that asks, and of what others wish it hears now or by the wake-up that follows.
+        wanted = self._need_full_update or self._need_partial_update
+        expires_ms = 0.0 if wanted else self._last_full_update_ms + self._max_age_ms - now_ms
+        allowed_ms = self._last_refresh_ms + self._backoff_ms - now_ms
+        return max(expires_ms, allowed_ms, 0.0)
 
     def new_metadata_request(self, now_ms: float) -> MetadataRequestAndVersion:
         """The request to send now: about the new topics only, if that will do."""

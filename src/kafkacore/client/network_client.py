@@ -102,7 +102,7 @@ class NetworkClient:
         self.wanted_api_versions: dict[int, int] = {}
         #: Ended, and their callbacks not yet called; those that ended outside of poll wait for the next one.
         self._aborted: deque[ClientResponse] = deque()
-        #: The selector's names of connections that began as a bootstrap server's.
+        #: The selector's names of the connections that there are, and back.
         self._connection_ids: dict[int, str] = {}
         self._node_ids: dict[str, int] = {}
         self._bootstrap_connections = 0
@@ -449,8 +449,10 @@ class NetworkClient:
         if node_id < 0:
             self._bootstrap_connections += 1
             connection_id = f"bootstrap{node_id}.{self._bootstrap_connections}"
-            self._connection_ids[node_id] = connection_id
-            self._node_ids[connection_id] = node_id
+        else:
+            connection_id = str(node_id)
+        self._connection_ids[node_id] = connection_id
+        self._node_ids[connection_id] = node_id
 
     def connection_id(self, node_id: int) -> str:
         """The selector's name of a node's connection."""
@@ -458,10 +460,7 @@ class NetworkClient:
 
     def node_id(self, connection_id: str) -> int | None:
         """The node of a connection; ``None`` if it has been closed here meanwhile."""
-        found = self._node_ids.get(connection_id)
-        if found is None and connection_id.isdigit():
-            found = int(connection_id)
-        return None if found is None or self.states.is_disconnected(found) else found
+        return self._node_ids.get(connection_id)
 
     def rebootstrap(self, now_ms: float) -> None:
         """Close all connections to the cluster's nodes and begin with the bootstrap addresses again

@@ -32,13 +32,19 @@ logger = logging.getLogger(__name__)
 
 def handle_results(client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
     """All that the last poll of the selector has found out; requests that ended go to ``responses``."""
-    _completed_sends(client, now_ms, responses)
+    if client.in_flight.unanswered_count:
+        _completed_sends(client, now_ms, responses)
     _completed_receives(client, now_ms, responses)
-    _disconnections(client, now_ms, responses)
-    _connections(client)
-    client.send_api_versions(now_ms)
-    _timed_out_connections(client, now_ms, responses)
-    _timed_out_requests(client, now_ms, responses)
+    if client.selector.disconnected:
+        _disconnections(client, now_ms, responses)
+    if client.selector.connected:
+        _connections(client)
+    if client.wanted_api_versions:
+        client.send_api_versions(now_ms)
+    if client.states.next_setup_deadline_ms() <= now_ms:
+        _timed_out_connections(client, now_ms, responses)
+    if client.in_flight.next_deadline_ms() <= now_ms:
+        _timed_out_requests(client, now_ms, responses)
 
 
 def complete(response: ClientResponse) -> None:

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 from uuid import UUID
 
 from kafkacore.client import Cluster
 from kafkacore.errors import InvalidRecordError, KafkaError, for_code
 from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer.produce_codec import read_acknowledgements, write_body
+from kafkacore.protocol import ResponseMessage
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
+from kafkacore.protocol.message import unsupported_version
 from kafkacore.structs import Node, TopicPartition
+from kafkacore.wire import Cursor, Writer
 
 #: The last version that names topics by name.
 LAST_VERSION_BY_NAME = 12
 NO_TOPIC_ID = UUID(int=0)
 
 
-@dataclass
+@dataclass(slots=True)
 class PartitionAnswer:
     """What the broker said of one batch; of success, where it lies."""
 
@@ -33,32 +38,99 @@ class PartitionAnswer:
     leader: tuple[int, int] | None = None
 
 
+class BatchesResponse(ProduceResponse):
+    """A produce response that is mostly no more than a list of offsets.
+
+    Attributes
+    ----------
+    acknowledged:
+        Topic (name or id's bytes), partition, base offset and log append time of each, where all went well;
+        else ``None``, and :attr:`responses` says how it went.
+    """
+
+    __slots__ = ("acknowledged",)
+    acknowledged: list[tuple[str | bytes, int, int, int]] | None
+
+    @classmethod
+    def decode(cls, cursor: Cursor, version: int) -> Self:
+        plain = read_acknowledgements(cursor, version) if version >= cls.MIN_VERSION else None
+        if plain is None:
+            self = super().decode(cursor, version)
+            self.acknowledged = None
+            return self
+        self = cls.__new__(cls)
+        self.acknowledged, self.throttle_time_ms = plain
+        self.responses = []
+        self.node_endpoints = []
+        return self
+
+
+class BatchesRequest(ProduceRequest):
+    """A produce request that is written from its batches; :attr:`topic_data` is made when it is asked for."""
+
+    __slots__ = ("topics",)
+    RESPONSE: ClassVar[type[ResponseMessage]] = BatchesResponse
+
+    def __init__(
+        self, acks: int, timeout_ms: int, topics: list[tuple[str, UUID, list[ProducerBatch]]]
+    ) -> None:
+        self.transactional_id = None
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.topics = topics
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if not self.MIN_VERSION <= version <= self.MAX_VERSION:
+            raise unsupported_version(type(self), version)
+        write_body(writer, version, self.acks, self.timeout_ms, self.topics)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "topic_data":
+                raise AttributeError(name)
+            self.topic_data = [
+                ProduceRequest.TopicProduceData(
+                    name=topic,
+                    topic_id=topic_id,
+                    partition_data=[
+                        ProduceRequest.PartitionProduceData(
+                            index=batch.topic_partition.partition, records=batch.seal()
+                        )
+                        for batch in batches
+                    ],
+                )
+                for topic, topic_id, batches in self.topics
+            ]
+            return self.topic_data
+
+
 def produce_request(
     batches: list[ProducerBatch], cluster: Cluster, acks: int, timeout_ms: int
-) -> tuple[ProduceRequest, int | None]:
-    """The request that carries ``batches``, and the newest version that can (``None``: any)."""
+) -> tuple[BatchesRequest, int | None]:
+    """The request that carries sealed ``batches``, and the newest version that can (``None``: any)."""
     by_topic: dict[str, list[ProducerBatch]] = {}
     for batch in batches:
-        by_topic.setdefault(batch.topic_partition.topic, []).append(batch)
-    ids = {topic: cluster.topic_id(topic) or NO_TOPIC_ID for topic in by_topic}
-    part = ProduceRequest.PartitionProduceData
-    topics = [
-        ProduceRequest.TopicProduceData(
-            name=topic,
-            topic_id=ids[topic],
-            partition_data=[
-                part(index=batch.topic_partition.partition, records=batch.seal()) for batch in of_topic
-            ],
-        )
-        for topic, of_topic in by_topic.items()
-    ]
-    request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics)
-    return request, LAST_VERSION_BY_NAME if NO_TOPIC_ID in ids.values() else None
+        by_topic.setdefault(batch.topic_partition[0], []).append(batch)
+    topics = [(topic, cluster.topic_id(topic), of_topic) for topic, of_topic in by_topic.items()]
+    if all(topic_id for _, topic_id, _ in topics):
+        return BatchesRequest(acks, timeout_ms, cast(Any, topics)), None
+    named = [(topic, topic_id or NO_TOPIC_ID, of_topic) for topic, topic_id, of_topic in topics]
+    return BatchesRequest(acks, timeout_ms, named), LAST_VERSION_BY_NAME
 
 
-def answers_of(response: ProduceResponse, sent: ProduceRequest) -> dict[tuple[str, int], PartitionAnswer]:
+def answers_of(response: ProduceResponse, sent: BatchesRequest) -> Mapping[tuple[str, int], PartitionAnswer]:
     """Partition → answer. Topics that were not asked for are passed over."""
-    name_of = {topic.topic_id: topic.name for topic in sent.topic_data if topic.topic_id != NO_TOPIC_ID}
+    acknowledged = getattr(response, "acknowledged", None)
+    if acknowledged is not None:
+        names: dict[str | bytes, str] = {}
+        if acknowledged and isinstance(acknowledged[0][0], bytes):
+            names = {topic_id.bytes: topic for topic, topic_id, _ in sent.topics}
+        return {
+            (names.get(topic, topic), partition): PartitionAnswer(base_offset, log_append_time_ms)
+            for topic, partition, base_offset, log_append_time_ms in acknowledged
+        }
+    name_of = {topic_id: topic for topic, topic_id, _ in sent.topics if topic_id != NO_TOPIC_ID}
     return {
         (topic.name or name_of.get(topic.topic_id, ""), partition.index): _answer_of(partition)
         for topic in response.responses
@@ -77,6 +149,8 @@ def leader_hints(
         for place, answer in answers.items()
         if answer.leader is not None
     }
+    if not leaders:
+        return leaders, []
     nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints]
     return leaders, nodes
 

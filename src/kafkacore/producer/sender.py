@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafkacore.client import ClientRequest, ClientResponse, Cluster, Metadata, NetworkClient
@@ -25,9 +26,14 @@ from kafkacore.errors import (
 )
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.produce_outcome import may_be_written, produce_error
-from kafkacore.producer.produce_request import PartitionAnswer, answers_of, leader_hints, produce_request
+from kafkacore.producer.produce_request import (
+    BatchesRequest,
+    PartitionAnswer,
+    answers_of,
+    leader_hints,
+    produce_request,
+)
 from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.protocol.generated.produce import ProduceRequest
 
 log = logging.getLogger("kafkacore.producer")
 
@@ -222,11 +228,11 @@ class Sender:
         return batch.done
 
     def _handle_produce_response(
-        self, batches: list[ProducerBatch], request: ProduceRequest, response: ClientResponse
+        self, batches: list[ProducerBatch], request: BatchesRequest, response: ClientResponse
     ) -> None:
         """The request of ``batches`` has ended: answered, or never to be."""
         now_ms = self._clock.monotonic_ms()
-        answers: dict[tuple[str, int], PartitionAnswer] = {}
+        answers: Mapping[tuple[str, int], PartitionAnswer] = {}
         missing: KafkaError | None = None
         if response.version_mismatch is not None:
             missing = UnsupportedVersionError(str(response.version_mismatch))

@@ -6,18 +6,29 @@ is in flight, which version to choose.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any, Final, cast
 
 from kafkacore.errors import IllegalArgumentError, MalformedMessageError, UnsupportedVersionError
 from kafkacore.protocol.generated.api_key import ApiKey
 from kafkacore.protocol.generated.headers import RequestHeader, ResponseHeader
-from kafkacore.protocol.message import Buffer, Message, RequestMessage, ResponseMessage, ResponseT
+from kafkacore.protocol.message import (
+    Buffer,
+    Message,
+    RequestMessage,
+    ResponseMessage,
+    ResponseT,
+    skip_tagged_fields,
+)
 from kafkacore.protocol.registry import (
     API_REGISTRY,
     request_header_version,
     response_header_version,
 )
 from kafkacore.wire import Cursor, Writer
+
+#: In a request's header, behind the API key and its version.
+CORRELATION_ID_AT: Final = 4
 
 
 def encode_request(
@@ -32,14 +43,26 @@ def encode_request(
     IllegalArgumentError
         A value does not fit its field.
     """
-    api_key = ApiKey(request.API_KEY)
-    header = RequestHeader(
-        request_api_key=api_key,
-        request_api_version=version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-    )
-    return _encode(header, request_header_version(api_key, version), request, version)
+    before, after = _around_correlation_id(request.API_KEY, version, client_id)
+    writer = Writer()
+    try:
+        writer.write_buffer(before)
+        writer.write_int32(correlation_id)
+        writer.write_buffer(after)
+        request.encode(writer, version)
+    except OverflowError as error:
+        raise IllegalArgumentError(f"{request.NAME} version {version}: {error}") from error
+    return writer.pieces()
+
+
+@lru_cache(maxsize=256)
+def _around_correlation_id(api_key: int, version: int, client_id: str | None) -> tuple[bytes, bytes]:
+    """The header of a request, but for what changes with each: before and behind its correlation id."""
+    header = RequestHeader(request_api_key=api_key, request_api_version=version, client_id=client_id)
+    writer = Writer()
+    header.encode(writer, request_header_version(ApiKey(api_key), version))
+    encoded = b"".join(writer.pieces())
+    return encoded[:CORRELATION_ID_AT], encoded[CORRELATION_ID_AT + 4 :]
 
 
 def encode_response(response: ResponseMessage, version: int, correlation_id: int) -> list[bytes | memoryview]:
@@ -111,7 +134,12 @@ def decode_response(
         There is no such version.
     """
     cursor = Cursor(payload)
-    header = ResponseHeader.decode(cursor, response_header_version(ApiKey(request_class.API_KEY), version))
+    # The header, without an object for it.
+    correlation_id = cursor.read_int32()
+    if response_header_version(cast(ApiKey, request_class.API_KEY), version) >= 1:
+        tag_count = cursor.read_unsigned_varint()
+        if tag_count:
+            skip_tagged_fields(cursor, tag_count)
     body = cursor.position
     try:
         response = request_class.RESPONSE.decode(cursor, version)
@@ -120,4 +148,4 @@ def decode_response(
             raise
         cursor.position = body
         response = request_class.RESPONSE.decode(cursor, 0)
-    return header.correlation_id, cast(ResponseT, response)
+    return correlation_id, cast(ResponseT, response)

@@ -1,0 +1,15 @@
+from uuid import UUID
+
+from kafkacore.producer.batch import ProducerBatch
+from kafkacore.wire import Cursor, Writer
+
+def write_body(
+    writer: Writer,
+    version: int,
+    acks: int,
+    timeout_ms: int,
+    topics: list[tuple[str, UUID, list[ProducerBatch]]],
+) -> None: ...
+def read_acknowledgements(
+    cursor: Cursor, version: int
+) -> tuple[list[tuple[str | bytes, int, int, int]], int] | None: ...
