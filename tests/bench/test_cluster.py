@@ -47,7 +47,7 @@ def test_client_that_fails_because_the_broker_is_gone_ends_the_benchmark(broker,
         broker.kill()
         raise WorkerError("some client's own words")
 
-    monkeypatch.setattr("kafkacore.bench.runner._Bench._work", dies)
+    monkeypatch.setattr("kafkacore.bench.runner.Worker.answer", dies)
     options = BenchOptions(
         modes=("produce",), bootstrap=broker.bootstrap_servers, peers=(), records=100, rounds=50
     )

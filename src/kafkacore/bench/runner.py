@@ -192,8 +192,6 @@ class _Bench:
         try:
             used = contestant.run()
         except WorkerError as failure:
-            # A client whose broker is gone says so in its own words, if at all.
-            contestant.cluster.look()
             used = {"void": f"failed: {failure}"}
         if "client_version" in used:
             self.java_versions |= {
@@ -263,9 +261,9 @@ class _Bench:
             send = self._task(case, "paced", peer, topic, settings)
             try:
                 with self._worker(receive, self.cluster) as receiver:
-                    receiver.answer()
+                    _answer(receiver, self.cluster)
                     used = self._work(send, self.cluster)
-                    received = receiver.answer()
+                    received = _answer(receiver, self.cluster)
             finally:
                 self.cluster.delete_topic(topic)
             arrivals = array("d", times.read_bytes())
@@ -316,10 +314,19 @@ class _Bench:
     def _work(self, task: Task, cluster: BenchCluster) -> dict[str, Any]:
         before_s = cluster.cpu_seconds()
         with self._worker(task, cluster) as worker:
-            answer = worker.answer()
+            answer = _answer(worker, cluster)
         after_s = cluster.cpu_seconds()
         if before_s is not None and after_s is not None:
             # What the broker did for the warm-up is in it: spread over all records.
             share = task.records / (task.records + task.warm_up_records)
             answer["broker_cpu_s"] = (after_s - before_s) * share
         return answer
+
+
+def _answer(worker: Worker, cluster: BenchCluster) -> dict[str, Any]:
+    try:
+        return worker.answer()
+    except WorkerError:
+        # A client whose broker is gone says so in its own words, if at all.
+        cluster.look()
+        raise
