@@ -42,9 +42,14 @@ class _Array(ctypes.Structure):
     ]
 
 
+#: What has been exported, for good: a capsule has to own it, and a destructor in Python cannot be, for it may
+#: run while an exception is on its way.
+_exported: list[ArrowByHand] = []
+
+
 @_RELEASE
 def _keep(structure: int) -> None:
-    """The memory is Python's, and lives as long as the object that exported it."""
+    """The memory is Python's, and stays."""
 
 
 @dataclass
@@ -63,6 +68,7 @@ class ArrowByHand:
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
         schema, array = self._structures()
+        _exported.append(self)
         return (
             _new_capsule(ctypes.addressof(schema), b"arrow_schema", None),
             _new_capsule(ctypes.addressof(array), b"arrow_array", None),

@@ -85,6 +85,12 @@ BAD_HEADERS = {
     "a key column that is shorter": headers(
         children=[table(binary(format="u", name="key", length=1), binary(name="value"))]
     ),
+    "elements at a negative offset": headers(
+        children=[table(binary(format="u", name="key"), binary(name="value"), offset=-1)]
+    ),
+    "elements without a part of theirs": headers(
+        children=[table(binary(format="u", name="key"), binary(name="value"), child_count=1)]
+    ),
     "elements that are given away": headers(
         children=[table(binary(format="u", name="key"), binary(name="value"), is_released=True)]
     ),

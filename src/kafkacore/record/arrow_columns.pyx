@@ -9,7 +9,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.string cimport memset, strcmp, strncmp
 
 from kafkacore.record.arrow_c cimport ArrowArray, ArrowSchema
-from kafkacore.record.arrow_table cimport ArrowColumn, Piece
+from kafkacore.record.arrow_table cimport ArrowColumn, Piece, check_array
 from kafkacore.record.column cimport (
     COLUMN_FIXED, COLUMN_NULLS, COLUMN_OFFSETS_32, COLUMN_OFFSETS_64, COLUMN_SPANS, COLUMN_VIEWS,
     VIEW_INLINE_SIZE, Column, Span, View, bit_is_set, column_row,
@@ -192,8 +192,9 @@ cdef int _decode_dictionary(const ArrowSchema *schema, const Piece *piece, Span 
         raise ValueError(f"{name}: the Arrow array's dictionary is malformed")
     if piece.length == 0:
         return 0
-    if piece.array.buffers[1] == NULL or dictionary.length < 0 or dictionary.offset < 0:
+    if piece.array.buffers[1] == NULL:
         raise ValueError(f"{name}: the Arrow array's dictionary is malformed")
+    check_array(dictionary, schema.dictionary, name)
     whole.array = dictionary
     whole.start = dictionary.offset
     whole.length = dictionary.length

@@ -9,7 +9,7 @@ from libc.string cimport memset, strcmp
 
 from kafkacore.record.arrow_c cimport ArrowArray, ArrowSchema
 from kafkacore.record.arrow_columns cimport import_bytes, validity_of
-from kafkacore.record.arrow_table cimport ArrowColumn, Piece
+from kafkacore.record.arrow_table cimport ArrowColumn, Piece, check_array, check_schema
 from kafkacore.record.column cimport COLUMN_SPANS, Column, Span, bit_is_set, column_row
 from kafkacore.record.gather cimport HeaderColumns, new_block
 
@@ -104,6 +104,7 @@ cdef ArrowColumn _elements(ArrowColumn source, bint is_large):
     cdef Py_ssize_t at
     made.owner, made.name = source.owner, source.name
     made.schema = source.schema.children[0]
+    check_schema(made.schema, source.name)
     made.allocate(source.piece_count)
     for at in range(source.piece_count):
         piece = &source.pieces[at]
@@ -116,7 +117,8 @@ cdef ArrowColumn _elements(ArrowColumn source, bint is_large):
                 raise ValueError(f"{source.name}: the Arrow array has an offset out of order")
             first = offset_at(array.buffers[1], piece.start, is_large)
             last = offset_at(array.buffers[1], piece.start + piece.length, is_large)
-        if array.children[0].release == NULL or last > array.children[0].length:
+        check_array(array.children[0], made.schema, source.name)
+        if last > array.children[0].length:
             raise ValueError(f"{source.name}: the Arrow array has an offset out of its elements")
         made.pieces[at].array = array.children[0]
         made.pieces[at].start = array.children[0].offset + first

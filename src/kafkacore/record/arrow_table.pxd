@@ -24,3 +24,5 @@ cdef class ArrowColumn:
     cdef ArrowColumn child(self, Py_ssize_t at, str name)
 
 cdef ArrowColumn open_arrow(object source, str name)
+cdef int check_array(const ArrowArray *array, const ArrowSchema *schema, str name) except -1
+cdef int check_schema(const ArrowSchema *schema, str name) except -1

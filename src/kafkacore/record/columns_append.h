@@ -72,8 +72,9 @@ static void append_headers(kc_columns *columns, const kc_record *record, const u
     const uint8_t *pos = record->headers, *key = NULL, *value = NULL;
     int32_t key_size = 0, value_size = 0;
     for (int32_t index = 0; index < record->header_count; index++) {
-        /* Cannot fail: the record was parsed. */
-        kc_read_header(&pos, end, &key, &key_size, &value, &value_size);
+        /* It was parsed; but the bytes may be in a bytearray, which another thread changes meanwhile. Whatever they
+         * say now, no more is written than there is room for. */
+        if (kc_read_header(&pos, end, &key, &key_size, &value, &value_size) < 0) key_size = value_size = 0;
         kc_variable_append_text(&columns->header_key, columns->header_rows, key, key_size);
         append_data(&columns->header_value, columns->header_rows, value, value_size, readable_end);
         columns->header_rows++;
