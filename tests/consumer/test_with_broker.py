@@ -1,5 +1,6 @@
 """KafkaConsumer on real sockets, before our broker in a process of its own."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -60,6 +61,37 @@ def socket_count():
         for name in os.listdir("/proc/self/fd")
         if os.path.exists(f"/proc/self/fd/{name}")
     )
+
+
+@pytest.mark.parametrize(
+    "give_up",
+    [lambda consumer: consumer.assign([]), lambda consumer: consumer.unsubscribe(), KafkaConsumer.close],
+    ids=["assign", "unsubscribe", "close"],
+)
+def test_deserializer_may_give_its_partition_up(our_broker, filled, give_up):
+    """What was being read is let go of while it is read."""
+    seen = []
+
+    def deserialize(data):
+        seen.append(data)
+        if len(seen) == 3:
+            give_up(consumer)
+        return data
+
+    consumer = consumer_of(our_broker, value_deserializer=deserialize)
+    consumer.assign([filled])
+    try:
+        # A poll within which the consumer is closed says so.
+        with contextlib.suppress(IllegalStateError):
+            while not seen:
+                consumer.poll(500)
+        assert seen == [b"v0", b"v1", b"v2"]
+        if give_up is not KafkaConsumer.close:
+            consumer.assign([filled])
+            consumer.seek_to_beginning(filled)
+            assert read(consumer, COUNT) == [b"v%d" % number for number in range(COUNT)]
+    finally:
+        consumer.close()
 
 
 def test_every_record_comes_once_and_in_order_by_poll_and_iteration(our_broker, filled):

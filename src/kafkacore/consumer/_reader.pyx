@@ -114,6 +114,8 @@ cdef class RecordReader:
     cpdef finish_batch(self):
         """All of the batch has been taken."""
         cdef RecordBatch batch = self.batch
+        if batch is None:
+            return
         # The last offset of a batch outlives compaction of its last record, so no gap is fetched twice.
         self.next_offset = max(self.next_offset, <int64_t> (batch.base_offset + batch.last_offset_delta + 1))
         self.batch = None
@@ -171,6 +173,9 @@ cdef class RecordReader:
                 origin.span += pos - self._pos
                 if self._has_deserializer:
                     self._deserialize(record)
+                    if self.batch is None:
+                        # The deserializer has given the partition up, or closed the consumer.
+                        return count
                 out.append(record)
                 count += 1
                 self.next_offset = offset + 1

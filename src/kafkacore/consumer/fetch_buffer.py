@@ -116,6 +116,9 @@ class FetchBuffer:
                     kept.append(self._queue.popleft())
                     continue
                 more = self._collect_one(completed, take, moved)
+                if not self._queue or self._queue[0] is not completed:
+                    # A deserializer has given the partition up.
+                    continue
                 if completed.is_consumed:
                     self._queue.popleft()
                 elif more:
@@ -129,6 +132,9 @@ class FetchBuffer:
         self._moved_from = {}
         if update_positions:
             for partition, position in moved.items():
+                if not self._subscriptions.is_assigned(partition):
+                    # A deserializer has given it up.
+                    continue
                 before = self._subscriptions.position(partition)
                 if before is not None:
                     self._moved_from[partition] = before
