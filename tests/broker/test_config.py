@@ -67,6 +67,7 @@ def test_properties_lead_back_to_the_same_configuration(tmp_path: Path) -> None:
             "num_partitions": 3,
             "log_segment_bytes": 99,
             "message_max_bytes": 77,
+            "advertised_port": 19092,
             "rack": "r1",
         }
     )
@@ -80,6 +81,8 @@ def test_properties_lead_back_to_the_same_configuration(tmp_path: Path) -> None:
         ("num.partitions", "0", "between 1 and"),
         ("num.partitions", "many", "whole number"),
         ("port", 70000, "between 0 and 65535"),
+        ("advertised.port", "0", "between 1 and 65535"),
+        ("advertised.port", "x", "whole number"),
         ("flush", "never", "ack, os"),
         ("auto.create.topics.enable", "yes", "true or false"),
         ("log.segment.bytes", "7", "between 14 and"),

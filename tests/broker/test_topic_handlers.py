@@ -340,7 +340,8 @@ def test_describe_configs_of_the_broker_has_its_real_values(tmp_path: Path) -> N
     assert (values["num.partitions"], values["node.id"]) == ("7", "1")
     assert values["log.dirs"] == str(tmp_path)
     assert values["auto.create.topics.enable"] == "true"
-    assert values["listeners"] == "PLAINTEXT://127.0.0.1:9092"
+    assert values["listeners"] == "PLAINTEXT://127.0.0.1:19092"
+    assert values["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9092"
     names = [c.name for c in described(broker, 4, "").configs]
     assert len(names) == len(set(names))
 

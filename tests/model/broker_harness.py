@@ -47,6 +47,7 @@ class BrokerHarness:
             cluster_id="test-cluster-id-000001",
             host="127.0.0.1",
             port=9092,
+            listener_port=19092,
             topics=self.topics,
             replica_manager=self.replica_manager,
             producer_ids=ProducerIdManager(tmp_path, Disk()),

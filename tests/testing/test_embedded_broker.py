@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from kafkacore import KafkaProducer
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.testing import EmbeddedBroker
+from kafkacore.testing import EmbeddedBroker, FaultProxy
 
 pytest_plugins = ["pytester"]
 
@@ -62,6 +64,41 @@ def test_fixture_gives_all_tests_of_a_session_one_broker(pytester: pytest.Pytest
     )
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=3)
+
+
+def test_broker_behind_a_proxy_is_reached_through_it_alone() -> None:
+    with FaultProxy() as proxy, EmbeddedBroker(advertised_port=proxy.port) as broker:
+        proxy.target = broker.bootstrap_servers
+        for life in (1, 2):
+            with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+                producer.send("through", b"v", partition=0).get(20.0)
+            # Asked directly where its brokers are, it has led the client to the proxy.
+            assert Counter(seen.api_key for seen in proxy.requests)[0] == life
+            assert broker.port != proxy.port
+            # Started again, it listens where it did.
+            broker.restart()
+            assert proxy.target == broker.bootstrap_servers
+
+
+def test_proxy_fixture_is_whole_again_for_each_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from kafkacore import KafkaProducer
+        from kafkacore.errors import NoBrokersAvailable
+
+        def test_bad(kafka_proxy):
+            kafka_proxy.set_refusing()
+            with pytest.raises(NoBrokersAvailable):
+                KafkaProducer(bootstrap_servers=kafka_proxy.bootstrap_servers, bootstrap_timeout_ms=50)
+
+        def test_good(kafka_proxy):
+            with KafkaProducer(bootstrap_servers=kafka_proxy.bootstrap_servers) as producer:
+                assert producer.send("t", b"v").get(20).offset == 0
+            assert kafka_proxy.counters.connections > 0
+        """
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
 def test_plugin_loads_nothing_of_the_broker_until_a_test_asks(pytester: pytest.Pytester) -> None:

@@ -32,6 +32,9 @@ class BrokerConfig:
         ``allow_remote`` is set, because nothing here asks who a client is.
     advertised_host:
         What clients are told to connect to; ``host`` if not given, and needed where that is every address.
+    advertised_port:
+        The port that clients are told, where it is not the one listened on: that of a proxy in front of the
+        broker, such as ``kafkacore.testing.FaultProxy``.
     flush:
         ``"ack"``: with acks=all, acknowledged means that ``fdatasync`` has returned. ``"os"``: acknowledged
         means written to the operating system; survives the death of the process, not the loss of power.
@@ -50,6 +53,7 @@ class BrokerConfig:
     host: str = "127.0.0.1"
     port: int = 9092
     advertised_host: str | None = None
+    advertised_port: int | None = None
     allow_remote: bool = False
     flush: str = "ack"
     node_id: int = 1
@@ -81,6 +85,10 @@ class BrokerConfig:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise KafkaConfigurationError(f"{_dotted(name)}={value} must be between {low} and {high}")
+        if self.advertised_port is not None and not 1 <= self.advertised_port <= 65535:
+            raise KafkaConfigurationError(
+                f"advertised.port={self.advertised_port} must be between 1 and 65535"
+            )
         if self.flush not in FLUSH_MODES:
             raise KafkaConfigurationError(f"flush={self.flush} must be one of {', '.join(FLUSH_MODES)}")
         if not self.allow_remote and not is_loopback(self.host):
@@ -195,7 +203,7 @@ def _typed(name: str, type_name: str, value: Any) -> Any:
         if value.lower() not in ("true", "false"):
             raise KafkaConfigurationError(f"{_dotted(name)}={value} must be true or false")
         return value.lower() == "true"
-    if type_name == "int":
+    if type_name in ("int", "int | None"):
         try:
             return int(value)
         except ValueError:

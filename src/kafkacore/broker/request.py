@@ -81,13 +81,16 @@ class CloseConnectionError(Exception):
 
 @dataclass(slots=True)
 class BrokerServices:
-    """What a handler works with. ``host`` and ``port`` are those that clients are told."""
+    """What a handler works with. ``host`` and ``port`` are those that clients are told;
+    ``listener_port`` is the one listened on.
+    """
 
     config: BrokerConfig
     clock: Clock
     cluster_id: str
     host: str
     port: int
+    listener_port: int
     topics: TopicCatalog
     replica_manager: ReplicaManager
     producer_ids: ProducerIdManager

@@ -1,23 +1,43 @@
-"""What a test of a Kafka program needs: a broker as a process, a clock that moves only when told.
+"""What a test of a Kafka program needs: a broker as a process, a bad network in front of it, a clock that
+moves only when told.
 
 For kafkacore's own tests also a scripted network (``mock_client``) and a disk that fails (``disk``).
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.testing.clock import VirtualClock
 
 if TYPE_CHECKING:
     from kafkacore.testing.embedded_broker import EmbeddedBroker
+    from kafkacore.testing.fault_proxy import FaultProxy, ProxyCounters
+    from kafkacore.testing.proxy_connection import Direction, Ending
+    from kafkacore.testing.proxy_frames import RequestSeen
 
-__all__ = ["EmbeddedBroker", "VirtualClock"]
+__all__ = [
+    "Direction",
+    "EmbeddedBroker",
+    "Ending",
+    "FaultProxy",
+    "ProxyCounters",
+    "RequestSeen",
+    "VirtualClock",
+]
+
+# pytest imports this package in every run, for the plugin: what only some tests need is loaded when asked
+# for.
+_MODULES = {
+    "Direction": "proxy_connection",
+    "EmbeddedBroker": "embedded_broker",
+    "Ending": "proxy_connection",
+    "FaultProxy": "fault_proxy",
+    "ProxyCounters": "fault_proxy",
+    "RequestSeen": "proxy_frames",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # pytest imports this package in every run, for the plugin: what only some tests need is loaded when
-    # asked for.
-    if name == "EmbeddedBroker":
-        from kafkacore.testing.embedded_broker import EmbeddedBroker
-
-        return EmbeddedBroker
+    if name in _MODULES:
+        return getattr(import_module(f"kafkacore.testing.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""pytest plugin: fixtures that give a test a broker.
+"""pytest plugin: fixtures that give a test a broker, or one behind a bad network.
 
 Loaded by every pytest run of an environment that has kafkacore, so it imports nothing of it until a fixture
 is used.
@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from kafkacore.testing.embedded_broker import EmbeddedBroker
+    from kafkacore.testing.fault_proxy import FaultProxy
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +27,25 @@ def kafka_broker() -> Iterator[EmbeddedBroker]:
 
     with EmbeddedBroker(flush="os") as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def _kafka_broker_behind_proxy() -> Iterator[FaultProxy]:
+    from kafkacore.testing.embedded_broker import EmbeddedBroker
+    from kafkacore.testing.fault_proxy import FaultProxy
+
+    with FaultProxy() as proxy, EmbeddedBroker(flush="os", advertised_port=proxy.port) as broker:
+        proxy.target = broker.bootstrap_servers
+        yield proxy
+
+
+@pytest.fixture
+def kafka_proxy(_kafka_broker_behind_proxy: FaultProxy) -> Iterator[FaultProxy]:
+    """A network that can be made bad, with a broker of its own behind it for the whole session.
+
+    ``kafka_proxy.bootstrap_servers`` is for the client's configuration. After each test its faults are lifted
+    and its connections reset. Let each test use topics with names of its own.
+    """
+    yield _kafka_broker_behind_proxy
+    _kafka_broker_behind_proxy.lift()
+    _kafka_broker_behind_proxy.reset_connections()

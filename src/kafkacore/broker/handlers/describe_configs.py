@@ -58,7 +58,7 @@ def broker_entries(services: BrokerServices) -> Iterator[ConfigEntry]:
         ("connections.max.idle.ms", _text(config.connections_max_idle_ms), ConfigType.LONG),
         ("delete.topic.enable", _text(config.delete_topic_enable), ConfigType.BOOLEAN),
         ("fetch.max.bytes", _text(config.fetch_max_bytes), ConfigType.INT),
-        ("listeners", f"PLAINTEXT://{config.host}:{services.port}", ConfigType.STRING),
+        ("listeners", f"PLAINTEXT://{config.host}:{services.listener_port}", ConfigType.STRING),
         ("log.dirs", str(config.data_dir), ConfigType.STRING),
         ("max.connections", _text(config.max_connections), ConfigType.INT),
         ("node.id", _text(config.node_id), ConfigType.INT),
