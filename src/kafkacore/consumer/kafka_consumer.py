@@ -215,7 +215,15 @@ class KafkaConsumer(RecordLoop):
         Returns
         -------
         dict
-            Partition → ``RecordColumns``, which pyarrow, polars, pandas take by the Arrow C data interface.
+            Partition → ``RecordColumns``, which pyarrow, polars, pandas and duckdb take by the Arrow C data
+            interface. They are copies: no column holds a response.
+
+        Raises
+        ------
+        ValueError
+            There is no such column or unit.
+        OffsetOutOfRangeError, NoOffsetForPartitionError, CorruptRecordError, WakeupError
+            As of :meth:`poll`. Deserializers are not asked.
         """
         _check_poll(timeout_ms, max_records)
         names = _COLUMNS if columns is None else tuple(columns)

@@ -2,9 +2,9 @@
 
 from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport uint8_t
 
-from kafkacore.wire.primitives cimport store_varint
+from kafkacore.record.store cimport append_field
 
 
 cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str what) except -2:
@@ -32,7 +32,6 @@ cdef bytes encode_headers(object headers, Py_ssize_t* size):
     alone.
     """
     cdef bytearray encoded = bytearray()
-    cdef uint8_t scratch[5]
     if not isinstance(headers, (list, tuple)):
         raise TypeError(f"headers must be a list of (str, bytes) tuples, not {type(headers).__name__}")
     for item in headers:
@@ -41,15 +40,9 @@ cdef bytes encode_headers(object headers, Py_ssize_t* size):
         if item[1] is not None and not isinstance(item[1], bytes):
             raise TypeError(f"a header's value is bytes or None; {item!r} is not")
         key = (<str>item[0]).encode()
-        encoded += (<char*>scratch)[:store_varint(scratch, <int32_t>len(key)) - scratch]
-        encoded += key
-        size[0] += len(key)
-        if item[1] is None:
-            encoded += (<char*>scratch)[:store_varint(scratch, -1) - scratch]
-        else:
-            encoded += (<char*>scratch)[:store_varint(scratch, <int32_t>len(item[1])) - scratch]
-            encoded += item[1]
-            size[0] += len(item[1])
+        append_field(encoded, key)
+        append_field(encoded, item[1])
+        size[0] += len(key) + (0 if item[1] is None else len(item[1]))
     return bytes(encoded)
 
 

@@ -22,10 +22,10 @@ from kafkacore.record.layout cimport (
 )
 from kafkacore.record.column cimport column_row
 from kafkacore.record.source cimport RecordSource
-from kafkacore.record.store cimport record_length, size_of_signed, store_bytes, store_record
+from kafkacore.record.store cimport append_field, record_length, size_of_signed, store_bytes, store_record
 from kafkacore.wire._crc32c cimport crc32c_of
 from kafkacore.wire.blocks cimport block_alloc, block_capacity, block_free, block_realloc
-from kafkacore.wire.primitives cimport store_int16, store_int32, store_int64, store_varint
+from kafkacore.wire.primitives cimport store_int16, store_int32, store_int64
 
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
 from kafkacore.record.compression import Compression, compress
@@ -48,17 +48,9 @@ cdef object _NO_HEADERS = ()
 cdef bytes _encode_headers(headers):
     """The headers of a record, as they stand in it behind their count."""
     cdef bytearray encoded = bytearray()
-    cdef uint8_t scratch[8]
     for name, value in headers:
-        raw = name.encode()
-        encoded += <bytes> (<char *> scratch)[:store_varint(scratch, <int32_t> len(raw)) - scratch]
-        encoded += raw
-        if value is None:
-            encoded += <bytes> (<char *> scratch)[:store_varint(scratch, -1) - scratch]
-        else:
-            raw = bytes(memoryview(value))
-            encoded += <bytes> (<char *> scratch)[:store_varint(scratch, <int32_t> len(raw)) - scratch]
-            encoded += raw
+        append_field(encoded, name.encode())
+        append_field(encoded, None if value is None else bytes(memoryview(value)))
     return bytes(encoded)
 
 

@@ -28,7 +28,28 @@ def decode(
 ) -> RecordColumns:
     """All records of the batches in ``buffer``, control batches left out.
 
-    The arguments are those of :class:`ColumnBuilder` and :func:`read_batches`.
+    Parameters
+    ----------
+    buffer:
+        Record batches of any format, one behind the other, as in a fetch response or a log segment. One that
+        is cut short at the end is left out.
+    columns:
+        Of :data:`COLUMNS`, in the order wanted.
+    from_offset:
+        Records before it are left out.
+    timestamp_unit, timezone:
+        ``"ms"`` or ``"us"``, and a time zone's name, of the timestamp column.
+    headers_null_when_empty:
+        A record without headers has null, as in Spark's ``kafka`` source, and not an empty list.
+    check_crcs:
+        Compare each batch with its checksum.
+    max_decompressed_size:
+        The most that one compressed batch may grow to, in bytes.
+
+    Returns
+    -------
+    RecordColumns
+        Which pyarrow, polars, pandas and duckdb take by the Arrow C data interface.
 
     Raises
     ------

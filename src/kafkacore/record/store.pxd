@@ -6,6 +6,7 @@ The caller has reserved the room. Does not know: batches, columns.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD
+from kafkacore.wire.primitives cimport store_varint
 
 cdef extern from *:
     """
@@ -120,3 +121,17 @@ cdef inline uint8_t *store_record(uint8_t *at, int64_t timestamp_delta, int32_t 
     length = at - body + headers_size
     store_signed(length_at, length)
     return at
+
+
+cdef inline int append_field(bytearray to, data) except -1:
+    """Append ``data``, of type bytes or None, behind its size: a header's name or value."""
+    cdef uint8_t size[5]
+    cdef Py_ssize_t width
+    if data is None:
+        width = store_varint(size, -1) - size
+        to += (<char *> size)[:width]
+    else:
+        width = store_varint(size, <int32_t> len(data)) - size
+        to += (<char *> size)[:width]
+        to += data
+    return 0
