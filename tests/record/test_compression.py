@@ -250,3 +250,14 @@ def test_threads_do_not_share_a_codecs_state(codec: Compression) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_default_of_zstd_compresses_as_its_level_3() -> None:
+    data = "\n".join(
+        f'{{"user":"user-{i * 7919 % 5003}","url":"/item/{i * 104_729 % 99_991}","ms":{i % 997}}}'
+        for i in range(15_000)
+    ).encode()
+    assert len(data) > 600_000
+    default = bytes(compress(Compression.ZSTD, data))
+    assert len(default) == pytest.approx(len(bytes(compress(Compression.ZSTD, data, 3))), rel=0.1)
+    assert decompress(Compression.ZSTD, default) == data

