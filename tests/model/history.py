@@ -1,0 +1,217 @@
+"""Checker of what producers were told against what the log has: events and records in, findings out.
+
+An event per outcome of a send, numbered by its producer; the log as it was read back, a record once or more
+often. Out: each promise that was broken, as a sentence with its place. Does not know: clients, brokers, why.
+
+The promises: what was acknowledged is in the log, at the offset that was told; nothing is in it twice (but
+what the test allows); the records of a producer are in a partition in the order of their sequence numbers;
+what was called not persisted is not in the log; an offset has one value; what nobody sent is not there; each
+send has one outcome.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+
+class Kind(enum.Enum):
+    LOST = "lost"
+    DUPLICATE = "duplicate"
+    REORDERED = "reordered"
+    TWO_VALUES = "two values at one offset"
+    OTHER_OFFSET = "acknowledged at another offset"
+    NOT_PERSISTED_FOUND = "called not persisted, and found"
+    PHANTOM = "found, and sent by nobody there"
+    UNRESOLVED = "without an outcome"
+    TWO_OUTCOMES = "more than one outcome"
+
+
+@dataclass(frozen=True, order=True)
+class SendId:
+    """A send: the producer's name and the number of the send in it, growing per partition."""
+
+    producer: str
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{self.producer}#{self.sequence}"
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """A record as it was read back."""
+
+    partition: int
+    offset: int
+    value: bytes
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A broken promise."""
+
+    kind: Kind
+    send: SendId | None
+    partition: int
+    offset: int | None
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass(frozen=True)
+class _Sent:
+    send: SendId
+    partition: int
+
+
+@dataclass
+class _Outcomes:
+    #: ``None`` where the producer learns no offset (acks=0).
+    offsets: list[int | None] = field(default_factory=list)
+    failures: list[bool] = field(default_factory=list)
+
+
+class History:
+    """What producers did and were told. Values tell the records apart, so no value is sent twice."""
+
+    def __init__(self) -> None:
+        self._by_value: dict[bytes, _Sent] = {}
+        self._outcomes: dict[SendId, _Outcomes] = {}
+        self._partition: dict[SendId, int] = {}
+
+    # ---- Events --------------------------------------------------------------------------------------------
+
+    def sent(self, producer: str, partition: int, sequence: int, value: bytes) -> SendId:
+        """A send has begun; before any outcome of it."""
+        send = SendId(producer, sequence)
+        assert value not in self._by_value, (
+            f"{value[:40]!r} is sent twice: the log could not tell which it has"
+        )
+        assert send not in self._outcomes, f"{send} is sent twice"
+        self._by_value[value] = _Sent(send, partition)
+        self._outcomes[send] = _Outcomes()
+        self._partition[send] = partition
+        return send
+
+    def acknowledged(self, send: SendId, offset: int | None) -> None:
+        """The producer was told that it is in the log, at ``offset`` if that was told."""
+        self._outcomes[send].offsets.append(offset)
+
+    def failed(self, send: SendId, *, possibly_persisted: bool) -> None:
+        """The producer was told that it failed, and whether it may be in the log all the same."""
+        self._outcomes[send].failures.append(possibly_persisted)
+
+    # ---- Judgement -----------------------------------------------------------------------------------------
+
+    def check(
+        self, log: Iterable[LogRecord], *, may_be_doubled: Callable[[SendId], bool] = lambda send: False
+    ) -> list[Finding]:
+        """All findings, by partition and offset; none for a history that kept the promises.
+
+        Parameters
+        ----------
+        log:
+            The records of all partitions, in any order; the same record may have been read more than once.
+        may_be_doubled:
+            Sends that a producer without idempotence had reason to send again.
+        """
+        findings: list[Finding] = []
+        values = _values_by_place(log, findings)
+        found: dict[SendId, list[int]] = defaultdict(list)
+        for (partition, offset), value in values.items():
+            sent = self._by_value.get(value)
+            if sent is None or sent.partition != partition:
+                findings.append(_phantom(partition, offset, value, sent))
+            else:
+                found[sent.send].append(offset)
+        for send, outcomes in self._outcomes.items():
+            place = self._partition[send]
+            findings += _check_outcomes(send, place, outcomes)
+            findings += _check_found(send, place, outcomes, found.get(send, []), may_be_doubled(send))
+        findings += self._check_order(found)
+        return sorted(findings, key=_place)
+
+    def _check_order(self, found: dict[SendId, list[int]]) -> Iterator[Finding]:
+        """By the first offset of each: what is doubled comes again later, and that is judged elsewhere."""
+        lines: dict[tuple[str, int], list[tuple[int, SendId]]] = defaultdict(list)
+        for send, offsets in found.items():
+            lines[send.producer, self._partition[send]].append((offsets[0], send))
+        for (_, partition), line in lines.items():
+            line.sort()
+            ahead_offset, ahead = line[0]
+            for offset, send in line[1:]:
+                if send.sequence > ahead.sequence:
+                    ahead_offset, ahead = offset, send
+                    continue
+                yield Finding(
+                    Kind.REORDERED,
+                    send,
+                    partition,
+                    offset,
+                    f"partition {partition}: {send} was sent before {ahead}, and is at offset {offset}, "
+                    f"behind it at {ahead_offset}",
+                )
+
+
+def _values_by_place(log: Iterable[LogRecord], findings: list[Finding]) -> dict[tuple[int, int], bytes]:
+    """(partition, offset) → value, in the order of the log."""
+    values: dict[tuple[int, int], bytes] = {}
+    for record in log:
+        place = (record.partition, record.offset)
+        before = values.setdefault(place, record.value)
+        if before != record.value:
+            sentence = (
+                f"partition {record.partition}: offset {record.offset} was read as {before[:40]!r} "
+                f"and as {record.value[:40]!r}"
+            )
+            findings.append(Finding(Kind.TWO_VALUES, None, *place, sentence))
+    return dict(sorted(values.items()))
+
+
+def _phantom(partition: int, offset: int, value: bytes, sent: _Sent | None) -> Finding:
+    whose = "nobody sent it" if sent is None else f"{sent.send} sent it to partition {sent.partition}"
+    sentence = f"partition {partition}: offset {offset} has {value[:40]!r}, and {whose}"
+    return Finding(Kind.PHANTOM, None if sent is None else sent.send, partition, offset, sentence)
+
+
+def _check_outcomes(send: SendId, partition: int, outcomes: _Outcomes) -> Iterator[Finding]:
+    count = len(outcomes.offsets) + len(outcomes.failures)
+    if count == 0:
+        sentence = f"partition {partition}: {send} was neither acknowledged nor failed"
+        yield Finding(Kind.UNRESOLVED, send, partition, None, sentence)
+    elif count > 1:
+        sentence = (
+            f"partition {partition}: {send} has {count} outcomes: acknowledged at {outcomes.offsets}, "
+            f"failed {len(outcomes.failures)} times"
+        )
+        yield Finding(Kind.TWO_OUTCOMES, send, partition, None, sentence)
+
+
+def _check_found(
+    send: SendId, partition: int, outcomes: _Outcomes, offsets: list[int], may_be_doubled: bool
+) -> Iterator[Finding]:
+    where = f"partition {partition}: {send}"
+    for told in outcomes.offsets:
+        if not offsets:
+            at = "" if told is None else f" at offset {told}"
+            yield Finding(
+                Kind.LOST, send, partition, told, f"{where} was acknowledged{at} and is not in the log"
+            )
+        elif told is not None and told not in offsets:
+            sentence = f"{where} was acknowledged at offset {told} and is at {offsets}"
+            yield Finding(Kind.OTHER_OFFSET, send, partition, told, sentence)
+    if offsets and False in outcomes.failures:
+        sentence = f"{where} was called not persisted and is at offset {offsets[0]}"
+        yield Finding(Kind.NOT_PERSISTED_FOUND, send, partition, offsets[0], sentence)
+    if len(offsets) > 1 and not may_be_doubled:
+        sentence = f"{where} is in the log {len(offsets)} times, at {offsets}"
+        yield Finding(Kind.DUPLICATE, send, partition, offsets[1], sentence)
+
+
+def _place(finding: Finding) -> tuple[int, int, str]:
+    return finding.partition, -1 if finding.offset is None else finding.offset, finding.sentence
