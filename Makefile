@@ -26,7 +26,7 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, inner loops f
 	$(BIN)/python tools/annotate.py
 	$(BIN)/python -m kafkacore.protocol.generate --check
 
-bench: $(VENV)/.dev  ## Everything under bench, against Apache Kafka and the peers: bench/results and bench/README.md
+bench: $(VENV)/.dev  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, bench/README.md
 	@$(BIN)/python tests/integration/jars.py
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
