@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.producer_cluster import NODES, TableCluster
-from model.producer_harness import BUFFER_MEMORY, TP0, TP1, TP2, VALUE, values
+from model.producer_harness import BUFFER_MEMORY, TP0, TP1, TP2, VALUE, make_accumulator, values
 from model.producer_harness import AccumulatorHarness as Harness
 
 from kafkacore.clock import SYSTEM_CLOCK
@@ -574,3 +574,37 @@ def test_thread_that_loses_the_last_memory_to_another_has_the_sender_make_room(
     with pytest.raises(KafkaTimeoutError):
         harness.append()
     assert harness.wakeups == 1
+
+
+# ---- Interrupted -----------------------------------------------------------------------------------------
+
+
+def test_interrupted_wakeup_is_made_up_for() -> None:
+    """A Ctrl-C that comes before the system call does not leave the sender asleep for ever."""
+    harness = Harness(linger_ms=0.0)
+    interrupts = [KeyboardInterrupt()]
+    woken: list[None] = []
+
+    def wakeup() -> None:
+        if interrupts:
+            raise interrupts.pop()
+        woken.append(None)
+
+    accumulator = make_accumulator(harness.clock, wakeup, linger_ms=0.0)
+    accumulator.update_topic("t", harness.cluster)
+    with pytest.raises(KeyboardInterrupt):
+        accumulator.append("t", VALUE, None, None, 0, None)
+    assert len(woken) == 1
+    accumulator.sender_looks()
+    accumulator.append("t", VALUE, None, None, 1, None)
+    assert len(woken) == 2
+
+
+def test_batch_that_failed_before_it_was_sealed_has_no_bytes() -> None:
+    harness = Harness()
+    harness.append()
+    batch = next(iter(harness.accumulator.incomplete))
+    batch.fail(KafkaError("gone"))
+    assert batch.size_in_bytes == 0
+    with pytest.raises(IllegalStateError, match="failed"):
+        batch.seal()

@@ -103,13 +103,17 @@ cdef class Chunk:
         """A memoryview of one part. A slice of a view of the whole would be two objects, and not be
         counted.
         """
+        # Making a view may start the garbage collector, and it a finaliser that asks for another view.
+        cdef Py_ssize_t at_before = self.window_at
+        cdef Py_ssize_t size_before = self.window_size
         assert 0 <= at <= self.capacity and size <= self.capacity - at
         self.window_at = at
         self.window_size = size
         try:
             return PyMemoryView_FromObject(self)
         finally:
-            self.window_at = self.window_size = 0
+            self.window_at = at_before
+            self.window_size = size_before
 
 
 cdef Chunk new_chunk(Py_ssize_t capacity):

@@ -336,7 +336,13 @@ cdef class RecordAppender:
         # Once is enough until the sender has looked: a wake-up is a system call.
         if not self._wakeup_pending:
             self._wakeup_pending = True
-            self._wakeup()
+            try:
+                self._wakeup()
+            except BaseException:
+                # A Ctrl-C may have come before the system call: without it, what was appended would lie.
+                self._wakeup_pending = False
+                self._wakeup()
+                raise
         return 0
 
     def wake_sender(self):

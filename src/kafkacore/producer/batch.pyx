@@ -11,6 +11,7 @@ from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult, new_
 from kafkacore.record.builder cimport RecordBatchBuilder
 from kafkacore.record.source cimport RecordSource
 
+from kafkacore.errors import IllegalStateError
 from kafkacore.record.batch import read_batches
 
 
@@ -103,7 +104,10 @@ cdef class ProducerBatch:
     @property
     def size_in_bytes(self):
         """Bytes of the sealed batch; before, of what its records take uncompressed."""
-        return self._builder.size_in_bytes if self.payload is None else len(self.payload)
+        if self.payload is not None:
+            return len(self.payload)
+        # One that failed before it was sealed has no bytes any more.
+        return 0 if self._builder is None else self._builder.size_in_bytes
 
     @property
     def done(self):
@@ -113,6 +117,8 @@ cdef class ProducerBatch:
     def seal(self):
         """Compress, set the CRC (both without the GIL), and take no more records. The bytes to send."""
         if self.payload is None:
+            if self._builder is None:
+                raise IllegalStateError("the batch has failed already")
             self._size_unsealed = self._builder.size_in_bytes
             self.payload = self._builder.close()
             self._builder = None

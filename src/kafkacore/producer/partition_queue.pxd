@@ -26,6 +26,7 @@ cdef class PartitionQueue:
     cdef int begin_filling(self) except -1
     cdef int end_filling(self) except -1
     cdef int _await_filling(self) except -1
+    cdef void _pass(self) noexcept
     cdef int add(self, ProducerBatch batch) except -1
     cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1
     cdef bint append_new(self, ProducerBatch batch, FutureRecordMetadata future,

@@ -48,7 +48,10 @@ cdef class PartitionQueue:
     cdef int begin_filling(self) except -1:
         """Keep everyone else out until `end_filling`, also while the GIL is released."""
         self._await_filling()
-        PyThread_acquire_lock(self._lock, NOWAIT_LOCK)
+        # One that waited may hold the lock for a moment still, to pass.
+        while not PyThread_acquire_lock(self._lock, NOWAIT_LOCK):
+            self._pass()
+            self._await_filling()
         self._is_filling = True
         return 0
 
@@ -59,10 +62,13 @@ cdef class PartitionQueue:
 
     cdef int _await_filling(self) except -1:
         while self._is_filling:
-            with nogil:
-                PyThread_acquire_lock(self._lock, WAIT_LOCK)
-                PyThread_release_lock(self._lock)
+            self._pass()
         return 0
+
+    cdef void _pass(self) noexcept:
+        with nogil:
+            PyThread_acquire_lock(self._lock, WAIT_LOCK)
+            PyThread_release_lock(self._lock)
 
     # ---- Records -------------------------------------------------------------------------------------------
 
