@@ -99,3 +99,19 @@ def test_virtual_wait_takes_no_time_when_it_is_true_and_all_of_it_when_it_is_not
     assert clock.wait_for(condition, lambda: clock.monotonic_ms() >= 2000, 1000) is True, "true by then"
     assert clock.wait_for(condition, lambda: False, None) is False
     assert clock.monotonic_ms() == 2000.0
+
+
+def test_interrupted_wait_holds_the_lock_again() -> None:
+    """A signal's handler may raise when the lock has just been given up; the caller still has to own it."""
+    condition = threading.Condition(threading.RLock())
+    give_up = condition._release_save  # type: ignore[attr-defined]
+
+    def interrupted() -> None:
+        give_up()
+        raise KeyboardInterrupt
+
+    condition._release_save = interrupted  # type: ignore[attr-defined]
+    with condition:
+        with pytest.raises(KeyboardInterrupt):
+            Clock().wait_for(condition, lambda: False, 10_000)
+        assert condition._is_owned()  # type: ignore[attr-defined]

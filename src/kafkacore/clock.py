@@ -34,8 +34,19 @@ class Clock:
             time.sleep(duration_ms / 1000.0)
 
     def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
-        """Wait on a held ``condition`` until ``predicate()``, at most ``timeout_ms``; what it last gave."""
-        return condition.wait_for(predicate, None if timeout_ms is None else max(timeout_ms, 0.0) / 1000.0)
+        """Wait on a held ``condition`` until ``predicate()``, at most ``timeout_ms``; what it last gave.
+
+        The condition is one of an ``RLock``, which is held again whatever a handler of a signal raises.
+        """
+        seconds = None if timeout_ms is None else max(timeout_ms, 0.0) / 1000.0
+        try:
+            return condition.wait_for(predicate, seconds)
+        except BaseException:
+            # A signal's handler may have raised when the lock was given up and nothing yet there to take it
+            # again: then the caller would end by giving up what another thread holds.
+            while not condition._is_owned():  # type: ignore[attr-defined]
+                condition.acquire()
+            raise
 
 
 #: The clock used where none is handed in.

@@ -175,3 +175,38 @@ def test_sizes_may_need_more_than_32_bits() -> None:
     pool = BufferPool(1 << 40, VirtualClock())
     pool.allocate(1 << 39, 0)
     assert pool.available_bytes == 1 << 39
+
+
+class InterruptedOnLeaving:
+    """A lock; a signal's handler raises right after it has been given up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.interrupts = 1
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()
+        if self.interrupts:
+            self.interrupts -= 1
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("allocate", [lambda pool: pool.allocate(60, 0), lambda pool: pool.try_allocate(60)])
+def test_interrupted_allocation_takes_nothing(allocate: Callable[[BufferPool], object]) -> None:
+    """Whoever would have to give the bytes back never hears of them."""
+    pool = BufferPool(100, VirtualClock())
+    pool._lock = InterruptedOnLeaving()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        allocate(pool)
+    assert pool.available_bytes == 100
+
+
+def test_finaliser_may_allocate_within_an_allocation() -> None:
+    """The garbage collector runs it wherever something is made, also while the pool is locked."""
+    pool = BufferPool(100, VirtualClock(), on_wait=lambda: pool.deallocate(60))
+    pool.allocate(60, 0)
+    pool.allocate(70, 0)
+    assert pool.available_bytes == 30

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from threading import Condition, Lock
+from threading import Condition, RLock
 
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalArgumentError, IllegalStateError, KafkaTimeoutError
@@ -17,7 +17,7 @@ from kafkacore.errors import IllegalArgumentError, IllegalStateError, KafkaTimeo
 class _Waiter:
     """One blocked call: what it still needs, and what it has been given so far."""
 
-    def __init__(self, lock: Lock, size: int) -> None:
+    def __init__(self, lock: RLock, size: int) -> None:
         self.condition = Condition(lock)
         self.size = size
         self.granted = False
@@ -46,7 +46,8 @@ class BufferPool:
         self._available = total_bytes
         self._clock = clock
         self._on_wait = on_wait
-        self._lock = Lock()
+        # Taken again by a finaliser that sends, should the garbage collector run it in here.
+        self._lock = RLock()
         self._waiters: deque[_Waiter] = deque()
         self._closed = False
 
@@ -77,39 +78,57 @@ class BufferPool:
                 f"{size} bytes are asked of a pool of {self.total_bytes}: "
                 "raise buffer_memory or send smaller records"
             )
-        with self._lock:
-            self._check_open()
-            if not self._waiters and size <= self._available:
-                self._available -= size
-                return
-            waiter = _Waiter(self._lock, size)
-            self._waiters.append(waiter)
-            try:
-                self._on_wait()
-                self._clock.wait_for(waiter.condition, lambda: waiter.granted or self._closed, max_block_ms)
-            except BaseException:
-                # Ctrl-C in the wait: what was granted meanwhile goes to the next.
+        is_taken = False
+        try:
+            with self._lock:
+                self._check_open()
+                if not self._waiters and size <= self._available:
+                    is_taken = True
+                    self._available -= size
+                    return
+                self._await(_Waiter(self._lock, size), max_block_ms)
+                is_taken = True
+        except BaseException:
+            # A Ctrl-C when the bytes are taken already, and the caller will not hear of it.
+            if is_taken:
+                self.deallocate(size)
+            raise
+
+    def _await(self, waiter: _Waiter, max_block_ms: float) -> None:
+        self._waiters.append(waiter)
+        try:
+            self._on_wait()
+            self._clock.wait_for(waiter.condition, lambda: waiter.granted or self._closed, max_block_ms)
+        except BaseException:
+            # Ctrl-C in the wait: what was granted meanwhile goes to the next.
+            self._leave(waiter, give_back=True)
+            raise
+        if waiter.granted:
+            if self._closed:
                 self._leave(waiter, give_back=True)
-                raise
-            if waiter.granted:
-                if self._closed:
-                    self._leave(waiter, give_back=True)
-                    self._check_open()
-                return
-            self._leave(waiter, give_back=False)
-            self._check_open()
-            raise KafkaTimeoutError(
-                f"no {size} bytes of buffer_memory ({self.total_bytes}) became free in {max_block_ms:.0f} ms"
-                ": records arrive faster than the brokers acknowledge them"
-            )
+                self._check_open()
+            return
+        self._leave(waiter, give_back=False)
+        self._check_open()
+        raise KafkaTimeoutError(
+            f"no {waiter.size} bytes of buffer_memory ({self.total_bytes}) became free in "
+            f"{max_block_ms:.0f} ms: records arrive faster than the brokers acknowledge them"
+        )
 
     def try_allocate(self, size: int) -> bool:
         """Take ``size`` bytes if they are free and nobody waits; whether they are taken."""
-        with self._lock:
-            if self._closed or self._waiters or size > self._available:
-                return False
-            self._available -= size
-            return True
+        is_taken = False
+        try:
+            with self._lock:
+                if self._closed or self._waiters or size > self._available:
+                    return False
+                is_taken = True
+                self._available -= size
+                return True
+        except BaseException:
+            if is_taken:
+                self.deallocate(size)
+            raise
 
     def deallocate(self, size: int) -> None:
         """Give ``size`` bytes back and wake whom they suffice for; allowed after :meth:`close`."""

@@ -6,7 +6,7 @@ only futures that carry a callback or have a waiter cost more. Does not know: th
 
 import logging
 from functools import partial
-from threading import Condition, Lock
+from threading import Condition, RLock
 
 cimport cython
 
@@ -35,7 +35,8 @@ cdef class ProduceResult:
         self.base_offset = -1
         self.log_append_time_ms = -1
         self._clock = clock
-        self._lock = Lock()
+        # Taken again by a finaliser that looks at a future, should the garbage collector run it in here.
+        self._lock = RLock()
 
     def complete(self, long long base_offset=-1, long long log_append_time_ms=-1, error=None,
                  record_errors=None):

@@ -7,7 +7,7 @@ Anything else is asked per record. Does not know: batches, brokers' load.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from threading import Lock
+from threading import RLock
 from typing import Any, Protocol
 
 from kafkacore.clock import SYSTEM_CLOCK
@@ -50,7 +50,7 @@ class DefaultPartitioner(Partitioner):
 
     def __init__(self) -> None:
         self._sticky: dict[str, int] = {}
-        self._lock = Lock()
+        self._lock = RLock()
 
     def partition(
         self,

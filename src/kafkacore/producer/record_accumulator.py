@@ -11,7 +11,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from threading import Lock, get_ident
+from threading import RLock, get_ident
 from typing import Protocol
 
 from kafkacore.clock import Clock
@@ -127,7 +127,8 @@ class RecordAccumulator(ColumnAppender):
         #: None of the batches that wait expires earlier.
         self.no_expiry_before_ms = -math.inf
         self._unsealable: list[tuple[ProducerBatch, Exception]] = []
-        self._lock = Lock()
+        # Taken again by a finaliser that sends, should the garbage collector run it in here.
+        self._lock = RLock()
         self._flushes = 0
 
     # ---- Topics ------------------------------------------------------------------------------------------
