@@ -350,6 +350,8 @@ class NetworkClient:
             self._handled = self.selector.completed_receives
 
     def _complete_aborted(self) -> list[ClientResponse]:
+        if not self._aborted:
+            return []
         completed = []
         # Those that callbacks add are for the next poll. Each leaves the list only when its callback has
         # returned, so that Ctrl-C loses none.

@@ -125,8 +125,13 @@ class Sender:
     def _send_producer_data(self, now_ms: float) -> float:
         """Milliseconds for which there is nothing to do but wait for the network."""
         cluster = self._current_cluster()
+        if not self._accumulator.active:
+            # A turn that only looks for answers: every other one, where requests follow each other closely.
+            self._expire(now_ms)
+            return max(self._next_expiry_ms() - now_ms, 0.0)
         ready = self._accumulator.ready(cluster, now_ms)
-        self._ask_for_leaders(ready.unknown_leader_topics)
+        if ready.unknown_leader_topics:
+            self._ask_for_leaders(ready.unknown_leader_topics)
         not_ready_ms = math.inf
         for node in list(ready.nodes.values()):
             if not self._client.ready(node, now_ms):
@@ -140,7 +145,8 @@ class Sender:
                 batch.in_flight = True
                 self._in_flight[batch] = None
                 deadline_ms = self._accumulator.deadline_ms(batch)
-                self._no_expiry_before_ms = min(self._no_expiry_before_ms, deadline_ms)
+                if deadline_ms < self._no_expiry_before_ms:
+                    self._no_expiry_before_ms = deadline_ms
                 if self._guarantee_message_order:
                     self._accumulator.mute(batch.topic_partition, True)
         self._expire(now_ms)
@@ -161,14 +167,14 @@ class Sender:
     def _ask_for_leaders(self, topics: set[str]) -> None:
         for topic in topics:
             self._metadata.add_topic(topic)
-        if topics:
-            self._metadata.request_update()
+        self._metadata.request_update()
 
     # ---- Expiry ------------------------------------------------------------------------------------------
 
     def _expire(self, now_ms: float) -> None:
-        for batch in self._accumulator.expired_batches(now_ms):
-            self._fail(batch, self._expired(batch, now_ms))
+        if now_ms >= self._accumulator.no_expiry_before_ms:
+            for batch in self._accumulator.expired_batches(now_ms):
+                self._fail(batch, self._expired(batch, now_ms))
         if now_ms < self._no_expiry_before_ms:
             return
         for batch in list(self._in_flight):
