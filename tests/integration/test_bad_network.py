@@ -1,0 +1,48 @@
+"""Our producer before Apache Kafka, with the fault proxy between: every byte of a request and of its response
+is cut once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.apache_kafka import ApacheKafka
+from model.cut_producer import RECORDS, Sender, connected, log_of, said, sweep
+
+from kafkacore.testing import Ending, FaultProxy
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
+    """In front of an Apache Kafka of its own, which tells clients the proxy's address."""
+    folder: Path = tmp_path_factory.mktemp("apache-kafka")
+    with (
+        FaultProxy() as proxy,
+        ApacheKafka(folder, {"advertised.listeners": f"PLAINTEXT://{proxy.bootstrap_servers}"}) as kafka,
+    ):
+        proxy.target = kafka.bootstrap_servers
+        yield proxy
+
+
+@pytest.mark.parametrize("ending", [Ending.FIN, Ending.RST])
+def test_cut_after_every_byte_loses_nothing_and_doubles_only_what_the_broker_had(
+    proxy: FaultProxy, ending: Ending
+) -> None:
+    topic = f"sweep-retried-{ending.name}"
+    with connected(proxy) as producer:
+        sender = Sender(producer, topic)
+        reached_broker, _ = sweep(proxy, sender, ending)
+    assert sender.failures == []
+    log = log_of(proxy, topic)
+    assert said(sender.history.check(log, may_be_doubled=reached_broker.__contains__)) == ""
+    assert len(log) > len({record.value for record in log})
+
+
+def test_cut_after_every_byte_without_retries_is_told_truly(proxy: FaultProxy) -> None:
+    with connected(proxy, retries=0) as producer:
+        sender = Sender(producer, "sweep-once")
+        _, cuts = sweep(proxy, sender, Ending.FIN)
+    assert len(sender.failures) == (cuts - 1) * RECORDS
+    assert said(sender.history.check(log_of(proxy, "sweep-once"))) == ""

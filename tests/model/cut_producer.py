@@ -1,0 +1,124 @@
+"""A producer without idempotence behind the fault proxy, and a history of what it was told.
+
+A proxy with a broker behind it in; cut after cut, outcomes and the log that was read back out. Judged by
+``model.history``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+from model.history import Finding, History, LogRecord, SendId
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaError
+from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.testing import Ending, FaultProxy
+
+LIMIT_S = 20.0
+PRODUCE = 0
+#: In one batch, in one request.
+RECORDS = 3
+#: Never over by itself: a flush makes one batch of what was sent.
+LINGER_MS = 60_000
+
+
+def log_of(proxy: FaultProxy, topic: str, partitions: int = 1) -> list[LogRecord]:
+    log: list[LogRecord] = []
+    mine = [TopicPartition(topic, partition) for partition in range(partitions)]
+    with KafkaConsumer(bootstrap_servers=proxy.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign(mine)
+        ends = consumer.end_offsets(mine)
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+        while any(consumer.position(each) < ends[each] for each in mine):
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+            for each, records in consumer.poll(timeout_ms=200).items():
+                log += [LogRecord(each.partition, record.offset, record.value) for record in records]
+    return log
+
+
+@dataclass
+class Sender:
+    """A producer, and what it was told of each record."""
+
+    producer: KafkaProducer
+    topic: str
+    history: History = field(default_factory=History)
+    pending: list[tuple[SendId, FutureRecordMetadata]] = field(default_factory=list)
+    failures: list[KafkaError] = field(default_factory=list)
+    sequence: Iterator[int] = field(default_factory=count)
+
+    def send(self, partition: int = 0, padding: int = 0) -> SendId:
+        sequence = next(self.sequence)
+        value = b"%06d" % sequence + b"." * padding
+        send = self.history.sent("p", partition, sequence, value)
+        self.pending.append((send, self.producer.send(self.topic, value, partition=partition)))
+        return send
+
+    def settle(self, limit_s: float = LIMIT_S) -> None:
+        """Wait for the outcome of each."""
+        for send, future in self.pending:
+            try:
+                metadata = future.get(limit_s)
+            except KafkaError as error:
+                assert future.is_done, f"{send} has no outcome after {limit_s} s"
+                self.failures.append(error)
+                self.history.failed(send, possibly_persisted=error.possibly_persisted)
+            else:
+                self.history.acknowledged(send, metadata.offset)
+        self.pending.clear()
+
+    def send_batch(self) -> list[SendId]:
+        """One batch, in one request; its outcome is known on return."""
+        sends = [self.send() for _ in range(RECORDS)]
+        self.producer.flush(LIMIT_S)
+        self.settle()
+        return sends
+
+
+def connected(proxy: FaultProxy, **options: object) -> KafkaProducer:
+    return KafkaProducer(
+        bootstrap_servers=proxy.bootstrap_servers,
+        acks="all",
+        **{  # type: ignore[arg-type]
+            "max_in_flight_requests_per_connection": 1,
+            "enable_idempotence": False,
+            "linger_ms": LINGER_MS,
+            "retry_backoff_ms": 1,
+            "reconnect_backoff_ms": 1,
+            "reconnect_backoff_max_ms": 5,
+        }
+        | options,
+    )
+
+
+def sizes_of_produce(proxy: FaultProxy) -> tuple[int, int]:
+    """Bytes of the last Produce request and of its response."""
+    seen = [each for each in proxy.requests if each.api_key == PRODUCE][-1]
+    return seen.request_bytes, seen.response_bytes
+
+
+def sweep(proxy: FaultProxy, sender: Sender, ending: Ending) -> tuple[set[SendId], int]:
+    """Cut after each byte of a request, then of a response; the sends that the broker had, and the cuts."""
+    sender.send_batch()
+    request_bytes, response_bytes = sizes_of_produce(proxy)
+    before = proxy.counters.cuts
+    reached_broker: set[SendId] = set()
+    for after in range(request_bytes + 1):
+        proxy.cut_request(PRODUCE, after, ending=ending)
+        sends = sender.send_batch()
+        if after == request_bytes:
+            reached_broker.update(sends)
+    for after in range(response_bytes + 1):
+        proxy.cut_response(PRODUCE, after, ending=ending)
+        reached_broker.update(sender.send_batch())
+    expected = request_bytes + response_bytes + 2
+    assert proxy.wait_for(lambda counters: counters.cuts - before >= expected, LIMIT_S * 1000)
+    return reached_broker, expected
+
+
+def said(findings: list[Finding]) -> str:
+    return "\n".join(map(str, findings))
