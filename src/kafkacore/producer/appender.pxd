@@ -28,6 +28,8 @@ cdef class RecordAppender:
     cdef Py_ssize_t _buffer_memory
     cdef double _linger_ms
     cdef double _max_block_ms
+    cdef bint _is_adaptive
+    cdef bint _ignores_keys
     cdef int _fork_generation
     cdef readonly bint closed
 
@@ -47,7 +49,6 @@ cdef class RecordAppender:
     cdef bint _grow(self, PartitionQueue queue, Py_ssize_t size) except -1
     cdef int _has_begun(self, PartitionQueue queue, ProducerBatch batch) except -1
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1
-    cdef int _rotate(self, TopicState state) except -1
     cdef int _append_to_new_batch(self, PartitionQueue queue, FutureRecordMetadata future,
                                   const SerializedRecord* record, Py_ssize_t size,
                                   double max_block_ms) except -1

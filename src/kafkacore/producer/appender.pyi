@@ -26,6 +26,8 @@ class RecordAppender:
         max_request_size: int,
         buffer_memory: int,
         max_block_ms: float,
+        is_adaptive: bool,
+        ignores_keys: bool,
     ) -> None: ...
     def _new_batch(
         self, topic_partition: TopicPartition, size: int, first_size: int, max_block_ms: float

@@ -55,10 +55,12 @@ cdef class RecordAppender:
         Called, from any thread, when the sender has something to do before it would wake by itself.
     batch_size, linger_ms, max_request_size, buffer_memory, max_block_ms
         Configuration; bytes and milliseconds.
+    is_adaptive, ignores_keys
+        Of the choice of partitions, see RecordAccumulator.
     """
 
     def __init__(self, clock, wakeup, *, Py_ssize_t batch_size, double linger_ms, Py_ssize_t max_request_size,
-                 Py_ssize_t buffer_memory, double max_block_ms):
+                 Py_ssize_t buffer_memory, double max_block_ms, bint is_adaptive, bint ignores_keys):
         self._topics = {}
         self.active = {}
         self.incomplete = {}
@@ -73,6 +75,8 @@ cdef class RecordAppender:
         self._max_request_size = max_request_size
         self._buffer_memory = buffer_memory
         self._max_block_ms = max_block_ms
+        self._is_adaptive = is_adaptive
+        self._ignores_keys = ignores_keys
         self._sender_sleeps_until_ms = INFINITY
         self._fork_generation = fork_generation
 
@@ -205,7 +209,7 @@ cdef class RecordAppender:
             + record.headers_size
         )
         cdef PartitionQueue queue
-        cdef bint sticky = partition < 0 and record.key_size < 0
+        cdef bint sticky = partition < 0 and (record.key_size < 0 or self._ignores_keys)
         if size > self._max_request_size or size > self._buffer_memory:
             self._refuse_size(size)
         if partition < 0:
@@ -228,9 +232,10 @@ cdef class RecordAppender:
         if len(queue._batches):
             # What was open is full, and so to be sent at once.
             self._wake_sender()
-            if sticky:
-                # On to another partition (KIP-480).
-                self._rotate(state)
+            if sticky and state._sticky_bytes > 0:
+                # On to another partition (KIP-480), unless this one has just been chosen: with what waits
+                # there already.
+                state.rotate(self._random)
                 queue = state._queues[state._sticky_partition]
         if not queue.try_append(future, record):
             self._append_to_new_batch(queue, future, record, size, max_block_ms)
@@ -282,20 +287,13 @@ cdef class RecordAppender:
         )
 
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1:
-        if record.key_size >= 0:
+        if record.key_size >= 0 and not self._ignores_keys:
             return <int>(murmur2_of(record.key, record.key_size) & 0x7FFFFFFF) % <int>len(state._queues)
         if state._sticky_partition < 0 or state._sticky_bytes >= self._batch_size and (
             (<PartitionQueue>state._queues[state._sticky_partition])._open is None
         ):
-            self._rotate(state)
+            state.rotate(self._random)
         return state._sticky_partition
-
-    cdef int _rotate(self, TopicState state) except -1:
-        # Uniform, so over time each partition gets the same bytes (KIP-794).
-        cdef tuple candidates = state.available or tuple(range(len(state._queues)))
-        state._sticky_partition = candidates[self._random.randrange(len(candidates))]
-        state._sticky_bytes = 0
-        return 0
 
     cdef int _append_to_new_batch(self, PartitionQueue queue, FutureRecordMetadata future,
                                   const SerializedRecord* record, Py_ssize_t size,
@@ -368,7 +366,7 @@ cdef class RecordAppender:
 
     def _set_topic(self, str topic not None, list queues not None, tuple available not None):
         cdef TopicState before = self._topics.get(topic)
-        cdef TopicState state = TopicState(topic, queues, available)
+        cdef TopicState state = TopicState(topic, queues, available, self._is_adaptive)
         if before is not None and before._sticky_partition in available:
             state._sticky_partition = before._sticky_partition
             state._sticky_bytes = before._sticky_bytes

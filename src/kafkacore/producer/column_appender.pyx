@@ -5,8 +5,9 @@ Columns in, one BatchFuture out. Rows of a partition keep their order and lie in
 records that ``send()`` put there before. Does not know: Python values, metadata requests.
 """
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
 from kafkacore.producer.appender cimport RecordAppender
 from kafkacore.producer.arguments cimport checked_partition
@@ -15,7 +16,7 @@ from kafkacore.producer.batch_future cimport BatchFuture, new_batch_future
 from kafkacore.producer.future cimport ProduceResult
 from kafkacore.producer.murmur2 cimport murmur2_of
 from kafkacore.producer.partition_queue cimport PartitionQueue
-from kafkacore.producer.topic_state cimport TopicState
+from kafkacore.producer.topic_state cimport TopicState, drawn
 from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD, RECORDS_AT
 from kafkacore.record.source cimport RecordSource
 
@@ -50,9 +51,10 @@ cdef struct Sticky:
     int32_t partition
     Py_ssize_t size
     Py_ssize_t limit
-    # Those to choose from, and chance (xorshift, seeded from the clock's).
+    # Those to choose from, the running sums of their weights, and chance (xorshift, seeded from the clock's).
     const int32_t* candidates
-    uint32_t candidate_count
+    const int64_t* sums
+    Py_ssize_t candidate_count
     uint64_t chance
 
 
@@ -61,13 +63,16 @@ cdef int32_t _sticky_partition(Sticky* sticky, Py_ssize_t size) noexcept nogil:
         sticky.chance ^= sticky.chance << 13
         sticky.chance ^= sticky.chance >> 7
         sticky.chance ^= sticky.chance << 17
-        sticky.partition = sticky.candidates[(sticky.chance >> 32) % sticky.candidate_count]
+        sticky.partition = sticky.candidates[drawn(
+            sticky.sums, sticky.candidate_count,
+            <int64_t>((sticky.chance >> 8) % <uint64_t>sticky.sums[sticky.candidate_count - 1]),
+        )]
         sticky.size = 0
     sticky.size += size
     return sticky.partition
 
 
-cdef Py_ssize_t _group_rows(RecordSource source, int32_t partition_count, Sticky* sticky,
+cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partition_count, Sticky* sticky,
                             int32_t* partition_of, Py_ssize_t* starts, int32_t* rows) noexcept nogil:
     """Sort the rows by partition; those of one keep their order.
 
@@ -82,7 +87,7 @@ cdef Py_ssize_t _group_rows(RecordSource source, int32_t partition_count, Sticky
         if partition >= partition_count or partition < -1:
             return row
         if partition < 0:
-            key_size = source.key(row, &key) if source.has_keys else -1
+            key_size = source.key(row, &key) if has_keys else -1
             if key_size < 0:
                 partition = _sticky_partition(sticky, source.size_upper_bound(row) - EMPTY_RECORD_BOUND)
             else:
@@ -162,7 +167,7 @@ cdef class ColumnAppender(RecordAppender):
                 partition = 0
             if partition is not None:
                 self._append_to(state._queues[partition], future, block_ms)
-            elif not source.has_keys and not source.has_partitions:
+            elif not source.has_partitions and (self._ignores_keys or not source.has_keys):
                 self._append_sticky(state, future, block_ms)
             elif not self._append_by_partition(state, future, block_ms):
                 return None
@@ -221,11 +226,13 @@ cdef class ColumnAppender(RecordAppender):
         cdef int32_t* partition_of = <int32_t*>malloc(max(source.row_count, 1) * sizeof(int32_t))
         cdef Py_ssize_t* starts = <Py_ssize_t*>calloc(partition_count + 1, sizeof(Py_ssize_t))
         cdef int32_t* candidates = <int32_t*>malloc(partition_count * sizeof(int32_t))
+        cdef int64_t* sums = <int64_t*>malloc(partition_count * sizeof(int64_t))
+        cdef bint has_keys = source.has_keys and not self._ignores_keys
         cdef Sticky sticky
         cdef Py_ssize_t unknown, at
         cdef int32_t partition
         try:
-            if partition_of is NULL or starts is NULL or candidates is NULL:
+            if partition_of is NULL or starts is NULL or candidates is NULL or sums is NULL:
                 raise MemoryError()
             sticky.partition = state._sticky_partition
             sticky.size = state._sticky_bytes
@@ -233,11 +240,15 @@ cdef class ColumnAppender(RecordAppender):
             sticky.candidates = candidates
             sticky.chance = self._random.getrandbits(63) + 1
             sticky.candidate_count = 0
-            for partition in state.available or range(partition_count):
+            for partition in state._candidates:
                 candidates[sticky.candidate_count] = partition
                 sticky.candidate_count += 1
+            state.weigh()
+            # Another thread may weigh anew meanwhile.
+            memcpy(sums, state._sums, sticky.candidate_count * sizeof(int64_t))
+            sticky.sums = sums
             with nogil:
-                unknown = _group_rows(source, partition_count, &sticky, partition_of, starts, rows)
+                unknown = _group_rows(source, has_keys, partition_count, &sticky, partition_of, starts, rows)
             if unknown >= 0:
                 return False
             state._sticky_partition = sticky.partition
@@ -252,6 +263,7 @@ cdef class ColumnAppender(RecordAppender):
             free(partition_of)
             free(starts)
             free(candidates)
+            free(sums)
         return True
 
     cdef int _append_sticky(self, TopicState state, BatchFuture future, double max_block_ms) except -1:
@@ -259,11 +271,13 @@ cdef class ColumnAppender(RecordAppender):
         cdef Py_ssize_t end = future._source.row_count
         cdef Py_ssize_t at = 0
         if state._sticky_partition < 0 and end > 0:
-            self._rotate(state)
+            state.rotate(self._random)
         while at < end:
             at = self._fill(state._queues[state._sticky_partition], future, NULL, at, end, max_block_ms)
+            # Not 0, which would say that the partition has just been chosen.
+            state._sticky_bytes = max(state._sticky_bytes, 1)
             if at < end:
-                self._rotate(state)
+                state.rotate(self._random)
         return 0
 
     # ---- Batches -------------------------------------------------------------------------------------------

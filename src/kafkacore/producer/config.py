@@ -116,6 +116,9 @@ PRODUCER_SETTINGS: dict[str, Setting] = {
     "batch_size":               Setting(16_384, _whole(0)),
     "linger_ms":                Setting(0, _finite),
     "partitioner":              Setting(None, _partitioner),
+    "partitioner_adaptive_partitioning_enable": Setting(True, boolean),  # KIP-794, as the next two
+    "partitioner_availability_timeout_ms": Setting(0, _finite),
+    "partitioner_ignore_keys":  Setting(False, boolean),
     "buffer_memory":            Setting(33_554_432, _whole(1)),
     "max_block_ms":             Setting(60_000, _finite),
     "max_request_size":         Setting(1_048_576, _whole(1)),

@@ -69,7 +69,10 @@ class KafkaProducer(RecordSender):
         outcome; ``retries`` (no limit); ``max_request_size`` (1 MiB);
         ``max_in_flight_requests_per_connection`` (5; with 1 the order of a partition's records is kept even
         if one has to be sent again); ``key_serializer``, ``value_serializer`` (None: bytes are sent as they
-        are), functions or :class:`kafkacore.serializer.Serializer`; ``partitioner``.
+        are), functions or :class:`kafkacore.serializer.Serializer`; ``partitioner``;
+        ``partitioner_adaptive_partitioning_enable`` (True), whether records without a key go less often to
+        partitions with a longer queue; ``partitioner_availability_timeout_ms`` (0: never), after which they
+        avoid a broker that takes nothing; ``partitioner_ignore_keys`` (False).
 
         ``enable_idempotence`` is False, unlike kafka-python's: True, and ``transactional_id``, are refused
         until they are supported. A record may therefore be written twice if the answer to the first attempt
@@ -119,6 +122,9 @@ class KafkaProducer(RecordSender):
             delivery_timeout_ms=config["delivery_timeout_ms"],
             max_request_size=config["max_request_size"],
             max_block_ms=config["max_block_ms"],
+            adaptive_partitioning=config["partitioner_adaptive_partitioning_enable"],
+            partition_availability_timeout_ms=config["partitioner_availability_timeout_ms"],
+            ignore_keys=config["partitioner_ignore_keys"],
         )
         self._append = self._accumulator.append
         self._bind(self._accumulator, not self._serializes and self._partitioner is None)

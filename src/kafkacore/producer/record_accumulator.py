@@ -82,6 +82,13 @@ class RecordAccumulator(ColumnAppender):
         From a batch's first record to its failure at the latest (KIP-91).
     max_request_size, max_block_ms:
         Bytes of the largest record; milliseconds that ``append`` may wait for memory.
+    adaptive_partitioning:
+        Records without a key go less often to a partition with more batches waiting (KIP-794).
+    partition_availability_timeout_ms:
+        They do not go to partitions of a broker that has taken no batch for longer, though it had some
+        waiting; 0 for never mind.
+    ignore_keys:
+        Choose the partition of a record with a key as if it had none.
     """
 
     def __init__(
@@ -99,6 +106,9 @@ class RecordAccumulator(ColumnAppender):
         delivery_timeout_ms: float,
         max_request_size: int,
         max_block_ms: float,
+        adaptive_partitioning: bool = True,
+        partition_availability_timeout_ms: float = 0.0,
+        ignore_keys: bool = False,
     ) -> None:
         super().__init__(
             clock,
@@ -108,6 +118,8 @@ class RecordAccumulator(ColumnAppender):
             max_request_size=max_request_size,
             buffer_memory=buffer_memory,
             max_block_ms=max_block_ms,
+            is_adaptive=adaptive_partitioning,
+            ignores_keys=ignore_keys,
         )
         # Who makes room may be lingering.
         self.pool = BufferPool(buffer_memory, clock, on_wait=self.wake_sender)
@@ -127,6 +139,12 @@ class RecordAccumulator(ColumnAppender):
         #: None of the batches that wait expires earlier.
         self.no_expiry_before_ms = -math.inf
         self._unsealable: list[tuple[ProducerBatch, Exception]] = []
+        #: Nothing to follow without a time-out; without adaptivity Apache Kafka minds neither.
+        self._availability_timeout_ms = partition_availability_timeout_ms if adaptive_partitioning else 0.0
+        self._ready_nodes: tuple[int, ...] = ()
+        #: Node that has batches waiting and cannot take them → since when.
+        self._unable_since: dict[int, float] = {}
+        self._unavailable_nodes: frozenset[int] = frozenset()
         # Taken again by a finaliser that sends, should the garbage collector run it in here.
         self._lock = RLock()
         self._flushes = 0
@@ -142,8 +160,21 @@ class RecordAccumulator(ColumnAppender):
         count = max(partitions) + 1
         with self._lock:
             queues = [self._queue(TopicPartition(topic, partition)) for partition in range(count)]
-            self._set_topic(topic, queues, tuple(cluster.available_partitions(topic)))
+            self._set_topic(topic, queues, self._available_partitions(topic, cluster))
         return True
+
+    def _available_partitions(self, topic: str, cluster: ClusterView) -> tuple[int, ...]:
+        available = tuple(cluster.available_partitions(topic))
+        if not self._unavailable_nodes:
+            return available
+        leaders = {number: cluster.leader_for(TopicPartition(topic, number)) for number in available}
+        able = tuple(
+            number
+            for number, leader in leaders.items()
+            if leader is not None and leader.node_id not in self._unavailable_nodes
+        )
+        # If all are slow, none is worse than another.
+        return able or available
 
     def update_cluster(self, cluster: ClusterView) -> None:
         """Take over new metadata for all topics that have been sent to."""
@@ -203,6 +234,8 @@ class RecordAccumulator(ColumnAppender):
             result.nodes,
             result.unknown_leader_topics,
         )
+        if self._availability_timeout_ms > 0:
+            self._ready_nodes = tuple(result.nodes)
         return result
 
     def drain(
@@ -214,11 +247,28 @@ class RecordAccumulator(ColumnAppender):
         goes on behind the last one, so that none starves.
         """
         queues = by_leader(self.active, cluster)
+        able = list(nodes)
+        if self._availability_timeout_ms > 0:
+            self._follow_availability({node.node_id for node in able}, cluster, now_ms)
         return {
             node.node_id: self._drain_node(queues[node.node_id], cluster, max_size, now_ms)
-            for node in nodes
+            for node in able
             if node.node_id in queues
         }
+
+    def _follow_availability(self, able: set[int], cluster: ClusterView, now_ms: float) -> None:
+        """Of the nodes that were ready, those not in ``able`` have no connection, or no room in it."""
+        # A node that nothing waits for any more is given another chance.
+        unable = (node_id for node_id in self._ready_nodes if node_id not in able)
+        self._unable_since = {node_id: self._unable_since.get(node_id, now_ms) for node_id in unable}
+        unavailable = frozenset(
+            node_id
+            for node_id, since_ms in self._unable_since.items()
+            if now_ms - since_ms > self._availability_timeout_ms
+        )
+        if unavailable != self._unavailable_nodes:
+            self._unavailable_nodes = unavailable
+            self.update_cluster(cluster)
 
     def _drain_node(
         self, queues: list[PartitionQueue], cluster: ClusterView, max_size: int, now_ms: float

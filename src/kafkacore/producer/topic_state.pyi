@@ -1,4 +1,4 @@
-from typing import final
+from typing import Self, final
 
 from kafkacore.producer.partition_queue import PartitionQueue
 
@@ -6,6 +6,8 @@ from kafkacore.producer.partition_queue import PartitionQueue
 class TopicState:
     name: str
     available: tuple[int, ...]
-    def __init__(self, name: str, queues: list[PartitionQueue], available: tuple[int, ...]) -> None: ...
+    def __new__(
+        cls, name: str, queues: list[PartitionQueue], available: tuple[int, ...], is_adaptive: bool = False
+    ) -> Self: ...
     @property
     def partition_count(self) -> int: ...
