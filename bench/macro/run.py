@@ -65,7 +65,9 @@ def measure(where: Broker, records: int, rounds: int, small: bool) -> dict[str, 
             whole["void"] = whole["void"] or result["void"]
         else:
             whole = result
-    return whole | {"broker": where.name}
+    # The other options differ from run to run and are in its entries, or are paths of this machine.
+    common = {"records": records, "rounds": rounds, "bootstrap": where.bootstrap}
+    return whole | {"broker": where.name, "options": common}
 
 
 def main() -> int:

@@ -314,12 +314,16 @@ class KafkaProducer(RecordSender):
             partition=str(partition) if is_name else "partition",
             ignored=SET_BY_BROKERS,
         )
-        if self._partitioner is not None and is_name and partition_range(source)[0] < 0:
+        if is_name:
+            self._check_partitioner_is_not_needed(source)
+        return self._send_source(topic, source, None if isinstance(partition, str) else partition)
+
+    def _check_partitioner_is_not_needed(self, source: RecordSource) -> None:
+        if self._partitioner is not None and partition_range(source)[0] < 0:
             raise TypeError(
                 "this producer's partitioner has to see each row, which send_arrow() does not show it: give "
                 "the rows a column of partitions, or use send_batch()"
             )
-        return self._send_source(topic, source, None if isinstance(partition, str) else partition)
 
     def _prepare_rows(
         self,
