@@ -104,10 +104,10 @@ def test_queues_that_are_served_meanwhile_are_as_likely_again() -> None:
 class SlowBroker(SenderHarness):
     """Broker 1 leads partition 0, broker 2 partitions 1 and 2; the time-out is a second."""
 
-    def __init__(self, **changes: Any) -> None:
+    def __init__(self, leaders: tuple[int | None, ...] = (1, 2, 2), **changes: Any) -> None:
         defaults = {"partition_availability_timeout_ms": 1000.0, "batch_size": 100, "buffer_memory": 1 << 24}
         changes = defaults | changes
-        super().__init__(leaders={"t": [1, 2, 2]}, max_in_flight=1000, **changes)
+        super().__init__(leaders={"t": [*leaders]}, max_in_flight=1000, **changes)
 
     def partitions(self, count: int = 40) -> set[int]:
         """Where records without a key go now."""
@@ -157,8 +157,20 @@ def test_a_broker_that_nothing_waits_for_any_more_is_tried_again() -> None:
     assert harness.partitions() >= {1, 2}
 
 
-def test_brokers_that_are_all_slow_are_all_taken() -> None:
-    harness = SlowBroker()
+def test_slowness_counts_from_the_first_batch_that_has_to_wait() -> None:
+    harness = SlowBroker(delivery_timeout_ms=3000.0)
+    harness.block(2, 1001)
+    harness.after(3000)
+    harness.after(60_000)
+    harness.send(partition=1)
+    harness.run()
+    assert harness.partitions() == {0, 1, 2}
+    harness.after(1001)
+    assert harness.partitions() == {0}
+
+
+def test_brokers_that_are_all_slow_are_all_taken_but_not_partitions_without_a_leader() -> None:
+    harness = SlowBroker((1, 2, 2, None))
     harness.client.unready[1] = 5000.0
     harness.send(partition=0)
     harness.block(2, 1001)

@@ -352,6 +352,9 @@ class RecordAccumulator(ColumnAppender):
             while (head := queue.head) is not None and self.deadline_ms(head) <= now_ms:
                 expired.append(queue.pop())
             self.forget_if_empty(queue)
+        if not self.active:
+            # Until something waits again nobody asks which nodes can take it.
+            self._unable_since.clear()
         # Those that are made from now on have all of their time before them.
         self.no_expiry_before_ms = min(self.next_expiry_ms(), now_ms + self._delivery_timeout_ms)
         return expired
