@@ -6,6 +6,10 @@
 Three series: 10³ to 10⁷ records (small counts are sent in many goes, each flushed, so that there is something
 to measure); a topic of 1 to 1,000 partitions; 1 to 10,000 partitions known to the metadata, one written to.
 Each is given relative to the median of its series; every record is counted.
+
+A flush costs the same however many records it waits for: a request of its own, and the threads wake each
+other. It is measured by goes of one record, stated by itself, and taken off the first series, which so says
+what each further record of a go costs.
 """
 
 from __future__ import annotations
@@ -34,6 +38,9 @@ SIZE = 100
 #: Records that one measurement has at least, in all its goes.
 AT_LEAST = 1_000_000
 WARM_UP = 20_000
+#: The series of one point, and how many flushes it has.
+FLUSH = "flush, with its one record"
+FLUSHES = 5_000
 #: Partitions of each topic that is only known.
 KNOWN_EACH = 1_000
 
@@ -52,6 +59,7 @@ class Point:
 def points(most: int, small: bool) -> Iterator[Point]:
     """What is measured; ``most`` records in the first series."""
     each = 2_000 if small else AT_LEAST
+    yield Point(FLUSH, 1, 1, goes=20 if small else FLUSHES)
     count = 1_000
     while count <= most:
         yield Point("records", count, count, goes=max(1, each // count))
@@ -94,6 +102,13 @@ def measure(point: Point, cluster: BenchCluster, folder: Path, others: list[str]
     return float(used["cpu_s"] / records * 1e6)
 
 
+def without_flush(point: Point, cost_us: float, flush_us: float) -> float:
+    """What each record of a go costs behind the first, whose cost the flush's includes."""
+    if point.series == FLUSH:
+        return cost_us
+    return (cost_us * point.records - flush_us) / (point.records - 1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -116,8 +131,10 @@ def main() -> int:
             for point in plan:
                 costs[point].append(measure(point, cluster, Path(folder), others))
     found = []
+    flush_us = statistics.median(costs[plan[0]])
     for series in dict.fromkeys(point.series for point in plan):
-        found += show(series, {p.at: statistics.median(c) for p, c in costs.items() if p.series == series})
+        medians = {p: statistics.median(c) for p, c in costs.items() if p.series == series}
+        found += show(series, {p.at: without_flush(p, cost, flush_us) for p, cost in medians.items()})
     if arguments.output:
         arguments.output.write_text(json.dumps(found, indent=1) + "\n")
     return 0
