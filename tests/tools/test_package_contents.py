@@ -38,5 +38,9 @@ def test_every_module_and_every_stub_is_installed(installed: set[Path]) -> None:
 
 
 def test_nothing_is_installed_that_only_a_build_needs(installed: set[Path]) -> None:
-    assert {path.suffix for path in installed} == {".py", ".pyi", ".pxd", ".typed"}
+    assert {path.suffix for path in installed} == {".py", ".pyi", ".pxd", ".typed", ".java"}
     assert not any("tests" in path.parts for path in installed)
+
+
+def test_program_that_bench_compiles_for_the_peer_java_is_installed(installed: set[Path]) -> None:
+    assert {path for path in installed if path.suffix == ".java"} == {Path("kafkacore/bench/BenchClient.java")}
