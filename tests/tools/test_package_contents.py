@@ -43,4 +43,6 @@ def test_nothing_is_installed_that_only_a_build_needs(installed: set[Path]) -> N
 
 
 def test_program_that_bench_compiles_for_the_peer_java_is_installed(installed: set[Path]) -> None:
-    assert {path for path in installed if path.suffix == ".java"} == {Path("kafkacore/bench/BenchClient.java")}
+    assert {path for path in installed if path.suffix == ".java"} == {
+        Path("kafkacore/bench/BenchClient.java")
+    }
