@@ -89,6 +89,22 @@ def test_what_is_not_in_flight_cannot_be_completed(requests: Requests) -> None:
     for complete in (requests.in_flight.complete_next, requests.in_flight.complete_last_sent):
         with pytest.raises((LookupError, AssertionError)):
             complete(0)
+    assert requests.in_flight.count() == 0
+
+
+def test_requests_without_an_answer_are_counted_until_they_are_over(requests: Requests) -> None:
+    for _ in range(3):
+        requests.add(0)
+        request = ClientRequest(
+            0, ListOffsetsRequest(), 9, 0.0, request_timeout_ms=1000, expect_response=False
+        )
+        requests.in_flight.add(request)
+    assert requests.in_flight.unanswered_count == 3
+    requests.in_flight.complete_last_sent(0)
+    requests.in_flight.complete_next(0)
+    assert requests.in_flight.unanswered_count == 2
+    requests.in_flight.clear(0)
+    assert requests.in_flight.unanswered_count == 0
 
 
 def test_requests_follow_their_connection_to_its_new_name(requests: Requests) -> None:

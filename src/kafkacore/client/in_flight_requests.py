@@ -47,9 +47,11 @@ class InFlightRequests:
         return queue[0] if queue else None
 
     def complete_next(self, node_id: int) -> ClientRequest:
-        """Take out the oldest."""
+        """Take out the oldest; :class:`IndexError` or :class:`KeyError` if there is none."""
+        request = self._by_node[node_id].popleft()
         self._count -= 1
-        return self._by_node[node_id].popleft()
+        self.unanswered_count -= not request.expect_response
+        return request
 
     def last_sent(self, node_id: int) -> ClientRequest | None:
         queue = self._by_node.get(node_id)
@@ -57,9 +59,10 @@ class InFlightRequests:
 
     def complete_last_sent(self, node_id: int) -> ClientRequest:
         """Take out the youngest; it wants no answer."""
+        request = self._by_node[node_id].pop()
         self._count -= 1
-        self.unanswered_count -= 1
-        return self._by_node[node_id].pop()
+        self.unanswered_count -= not request.expect_response
+        return request
 
     def can_send_more(self, node_id: int) -> bool:
         """Whether the last request has been written whole and one more may wait for its answer."""
