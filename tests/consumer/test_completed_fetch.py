@@ -10,7 +10,7 @@ from kafkacore.consumer.completed_fetch import CompletedFetch, ReadOptions
 from kafkacore.consumer.deserializers import RecordDeserializationError
 from kafkacore.errors import CorruptRecordError
 from kafkacore.protocol.generated.fetch import FetchResponse
-from kafkacore.record import ColumnBuilder
+from kafkacore.record import ColumnBuilder, Compression, RecordBatchBuilder
 from kafkacore.structs import IsolationLevel, TopicPartition
 
 TP = TopicPartition("topic", 3)
@@ -150,6 +150,16 @@ def test_bad_crc_raises_with_its_place_every_time_after_the_records_before():
 def test_unchecked_crc_is_not_looked_at():
     fetch = completed(with_bad_crc(simple_batch(0, 3)), options=ReadOptions(check_crcs=False))
     assert len(fetch.fetch_records(2)) == 2
+
+
+def test_a_batch_that_decompresses_to_more_than_the_setting_is_refused_by_its_name():
+    builder = RecordBatchBuilder(1 << 20, compression=Compression.GZIP)
+    builder.append(0, None, bytes(100_000))
+    packed = builder.close()
+    fetch = completed(packed, options=ReadOptions(max_decompressed_size=50_000))
+    with pytest.raises(CorruptRecordError, match="max_decompressed_size=50000"):
+        fetch.fetch_records(100)
+    assert len(completed(packed, options=ReadOptions(max_decompressed_size=110_000)).fetch_records(100)) == 1
 
 
 def test_bad_record_comes_after_the_good_ones_before_it():

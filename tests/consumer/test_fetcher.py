@@ -481,6 +481,18 @@ def test_close_ends_sessions_once(make_fetcher):
     assert not parts.client.has_pending_requests()
 
 
+def test_close_does_not_wait_for_a_fetch_that_waits_at_the_broker(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
+    fetch(parts)
+    collect(parts)
+    parts.fetcher.send_fetches()
+    assert parts.client.has_pending_requests()
+    started = parts.clock.monotonic_ms()
+    parts.fetcher.close(Timer(parts.clock, 30_000))
+    assert parts.clock.monotonic_ms() == started
+    assert [request for request in fetch_requests(parts) if request.session_epoch == -1] == []
+
+
 def test_close_does_not_wait_for_a_broker_that_is_gone(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     fetch(parts)

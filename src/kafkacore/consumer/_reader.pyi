@@ -25,6 +25,7 @@ class RecordReader:
         is_for_user: Callable[[RecordBatch], bool],
         *,
         check_crcs: bool = True,
+        max_decompressed_size: int = ...,
         read_committed: bool = False,
         key_deserializer: _Deserialize | None = None,
         value_deserializer: _Deserialize | None = None,

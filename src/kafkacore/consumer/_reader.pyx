@@ -20,8 +20,10 @@ from kafkacore.record.parse cimport PARSE_OK, RECORDS_LEFT, RecordFields, parse_
 from kafkacore.wire.primitives cimport load_int32, load_int64
 
 from kafkacore.errors import IllegalStateError
+from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_DECOMPRESSED_SIZE
 from kafkacore.record import read_batches
 
+cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
 # So that an offset and a delta never overflow.
 cdef int64_t MAX_OFFSET = 0x7FFFFFFFFFFFFFFF - 0x100000000
 
@@ -44,6 +46,8 @@ cdef class RecordReader:
         Asked about control batches, and with ``read_committed`` about those of a producer id.
     check_crcs
         Whether to compute the CRC of each batch.
+    max_decompressed_size
+        Limit of one decompressed batch, in bytes.
     read_committed
         See ``is_for_user``.
     key_deserializer, value_deserializer
@@ -51,10 +55,11 @@ cdef class RecordReader:
     """
 
     def __init__(self, records, topic, int partition, int64_t fetch_offset, FetchMemory memory not None,
-                 is_for_user, *, bint check_crcs=True, bint read_committed=False, key_deserializer=None,
-                 value_deserializer=None):
+                 is_for_user, *, bint check_crcs=True,
+                 Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE, bint read_committed=False,
+                 key_deserializer=None, value_deserializer=None):
         self._data = records
-        self.batches = read_batches(b"" if records is None else records, check_crcs=check_crcs)
+        self.batches = read_batches(b"" if records is None else records, check_crcs, max_decompressed_size)
         self.is_consumed = False
         self.next_offset = fetch_offset
         self.last_epoch = -1

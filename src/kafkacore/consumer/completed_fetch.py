@@ -14,7 +14,7 @@ from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.deserializers import Deserialize, RecordDeserializationError
 from kafkacore.errors import CorruptRecordError, KafkaError
 from kafkacore.protocol.generated.fetch import FetchResponse
-from kafkacore.record import ColumnBuilder, RecordBatch
+from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE, ColumnBuilder, RecordBatch
 from kafkacore.structs import IsolationLevel, TopicPartition
 
 # Key of a control record: version, then type, both int16.
@@ -29,6 +29,7 @@ class ReadOptions:
 
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     check_crcs: bool = True
+    max_decompressed_size: int = DEFAULT_MAX_DECOMPRESSED_SIZE
     key_deserializer: Deserialize | None = None
     value_deserializer: Deserialize | None = None
 
@@ -104,6 +105,7 @@ class CompletedFetch:
             self._memory,
             self._is_for_user,
             check_crcs=options.check_crcs,
+            max_decompressed_size=options.max_decompressed_size,
             read_committed=options.isolation_level is IsolationLevel.READ_COMMITTED,
             key_deserializer=options.key_deserializer,
             value_deserializer=options.value_deserializer,

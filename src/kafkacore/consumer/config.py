@@ -21,6 +21,7 @@ from kafkacore.client.config import (
 )
 from kafkacore.client.config import resolve as resolve_settings
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE
 
 _ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _OLD_RESETS = {"smallest": "earliest", "largest": "latest"}
@@ -51,6 +52,8 @@ CONSUMER_SETTINGS: dict[str, Setting] = {
     "max_poll_records":                  Setting(500, at_least(1)),
     "consumer_timeout_ms":               Setting(math.inf, _timeout),
     "check_crcs":                        Setting(True, boolean),
+    # Ours: of one batch, so that a small response cannot fill the memory.
+    "max_decompressed_size":             Setting(DEFAULT_MAX_DECOMPRESSED_SIZE, at_least(1)),
     "enable_incremental_fetch_sessions": Setting(True, boolean),
     "exclude_internal_topics":           Setting(True, boolean),
     "allow_auto_create_topics":          Setting(True, boolean),

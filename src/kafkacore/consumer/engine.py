@@ -278,6 +278,7 @@ def _fetch_config(config: Mapping[str, Any], isolation_level: IsolationLevel) ->
         read=ReadOptions(
             isolation_level=isolation_level,
             check_crcs=config["check_crcs"],
+            max_decompressed_size=config["max_decompressed_size"],
             key_deserializer=deserialize_function(config["key_deserializer"]),
             value_deserializer=deserialize_function(config["value_deserializer"]),
         ),

@@ -405,19 +405,22 @@ class Fetcher:
             return
         self._closed = True
         self._buffer.clear()
+        answers = []
         for node_id, session in self._sessions.items():
             closing = session.notify_close()
             node = self._metadata.fetch().node_by_id(node_id)
             if (
                 closing is None
                 or node is None
+                # It would answer only behind the fetch that waits there; it forgets the session by itself.
+                or node_id in self._pending_nodes
                 or not self._client.client.is_ready(node, self._clock.monotonic_ms())
             ):
                 continue
-            self._client.send(node, self._closing_request(closing))
+            answers.append(self._client.send(node, self._closing_request(closing)))
         try:
-            while self._client.has_pending_requests() and not timer.expired:
-                self._client.poll(timer, disable_wakeup=True)
+            for answer in answers:
+                self._client.poll_until(answer, timer, disable_wakeup=True)
         except KafkaError as error:
             log.debug("while closing fetch sessions: %s", error)
 
