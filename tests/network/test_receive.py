@@ -121,3 +121,24 @@ def test_a_frame_beyond_the_largest_block_arrives_whole() -> None:
 def resident_bytes() -> int:
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * 4096
+
+
+def test_finaliser_may_ask_for_a_view_while_another_is_made() -> None:
+    """The garbage collector runs it in the midst of making a view; both see their own frame."""
+    first, second = FrameReader("0").feed(b"\0\0\0\3one\0\0\0\5other")
+    seen = []
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        if not seen:
+            seen.append(None)
+            seen[0] = bytes(second.payload)
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(look)
+    try:
+        gc.set_threshold(1)
+        view = first.payload
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(look)
+    assert (bytes(view), seen) == (b"one", [b"other"])
