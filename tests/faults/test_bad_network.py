@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from model.cut_producer import PRODUCE, RECORDS, Sender, connected, log_of, said, sweep
+from model.cut_producer import (
+    PRODUCE,
+    RECORDS,
+    Sender,
+    check_sweep_with_retries,
+    connected,
+    log_of,
+    said,
+    sweep,
+)
 
 from kafkacore.testing import EmbeddedBroker, Ending, FaultProxy
 
@@ -33,15 +42,7 @@ def proxy(proxied_broker: FaultProxy) -> Iterator[FaultProxy]:
 def test_cut_after_every_byte_loses_nothing_and_doubles_only_what_the_broker_had(
     proxy: FaultProxy, ending: Ending
 ) -> None:
-    topic = f"sweep-retried-{ending.name}"
-    with connected(proxy) as producer:
-        sender = Sender(producer, topic)
-        reached_broker, _ = sweep(proxy, sender, ending)
-    assert sender.failures == []
-    log = log_of(proxy, topic)
-    assert said(sender.history.check(log, may_be_doubled=reached_broker.__contains__)) == ""
-    # Lost answers were really lost: there are records twice.
-    assert len(log) > len({record.value for record in log})
+    check_sweep_with_retries(proxy, f"sweep-retried-{ending.name}", ending)
 
 
 @pytest.mark.parametrize("ending", [Ending.FIN, Ending.RST])

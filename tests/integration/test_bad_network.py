@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from integration.apache_kafka import ApacheKafka
-from model.cut_producer import RECORDS, Sender, connected, log_of, said, sweep
+from model.cut_producer import RECORDS, Sender, check_sweep_with_retries, connected, log_of, said, sweep
 
 from kafkacore.testing import Ending, FaultProxy
 
@@ -30,14 +30,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
 def test_cut_after_every_byte_loses_nothing_and_doubles_only_what_the_broker_had(
     proxy: FaultProxy, ending: Ending
 ) -> None:
-    topic = f"sweep-retried-{ending.name}"
-    with connected(proxy) as producer:
-        sender = Sender(producer, topic)
-        reached_broker, _ = sweep(proxy, sender, ending)
-    assert sender.failures == []
-    log = log_of(proxy, topic)
-    assert said(sender.history.check(log, may_be_doubled=reached_broker.__contains__)) == ""
-    assert len(log) > len({record.value for record in log})
+    check_sweep_with_retries(proxy, f"sweep-retried-{ending.name}", ending)
 
 
 def test_cut_after_every_byte_without_retries_is_told_truly(proxy: FaultProxy) -> None:

@@ -122,3 +122,15 @@ def sweep(proxy: FaultProxy, sender: Sender, ending: Ending) -> tuple[set[SendId
 
 def said(findings: list[Finding]) -> str:
     return "\n".join(map(str, findings))
+
+
+def check_sweep_with_retries(proxy: FaultProxy, topic: str, ending: Ending) -> None:
+    """Cut after every byte, with retries: nothing fails or is lost, and twice is only what the broker had."""
+    with connected(proxy) as producer:
+        sender = Sender(producer, topic)
+        reached_broker, _ = sweep(proxy, sender, ending)
+    assert sender.failures == []
+    log = log_of(proxy, topic)
+    assert said(sender.history.check(log, may_be_doubled=reached_broker.__contains__)) == ""
+    # Lost answers were really lost: there are records twice.
+    assert len(log) > len({record.value for record in log})

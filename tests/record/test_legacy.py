@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder as AiokafkaWriter
 from kafka.record.legacy_records import LegacyRecordBatchBuilder as KafkaPythonWriter
+from model.legacy_cases import OLD_CODECS, RECORDS, both_formats, every_codec
 from model.record_columns import COLUMNS, record_batch
 from model.records_legacy import (
     LOG_APPEND_TIME,
@@ -31,15 +32,6 @@ from kafkacore.record import (
 from kafkacore.record.compression import compress
 from kafkacore.record.old_lz4 import with_right_checksum, xxhash32
 from kafkacore.structs import TimestampType
-
-RECORDS = [
-    ModelRecord(70, 1000, b"k", b"v"),
-    ModelRecord(71, 900, None, b"x" * 300),
-    ModelRecord(75, 1100, b"", None),
-]
-OLD_CODECS = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4]
-both_formats = pytest.mark.parametrize("magic", [0, 1])
-every_codec = pytest.mark.parametrize("codec", OLD_CODECS, ids=lambda codec: codec.name.lower())
 
 
 def wrapped(

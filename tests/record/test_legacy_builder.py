@@ -8,6 +8,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatch as AiokafkaReader
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatch as KafkaPythonReader
+from model.legacy_cases import OLD_CODECS, RECORDS, both_formats, every_codec
 from model.records_legacy import (
     LOG_APPEND_TIME,
     as_read,
@@ -30,14 +31,6 @@ from kafkacore.record import (
 from kafkacore.record.compression import compress, decompress
 from kafkacore.structs import TimestampType
 
-RECORDS = [
-    ModelRecord(70, 1000, b"k", b"v"),
-    ModelRecord(71, 900, None, b"x" * 300),
-    ModelRecord(75, 1100, b"", None),
-]
-OLD_CODECS = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4]
-both_formats = pytest.mark.parametrize("magic", [0, 1])
-every_codec = pytest.mark.parametrize("codec", OLD_CODECS, ids=lambda codec: codec.name.lower())
 # Neither peer can do snappy, or lz4 of format 0, without packages of its own.
 FOR_PEERS = [(0, Compression.NONE), (0, Compression.GZIP), (1, Compression.NONE), (1, Compression.GZIP),
              (1, Compression.LZ4)]  # fmt: skip

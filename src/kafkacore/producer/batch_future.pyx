@@ -14,10 +14,8 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
-from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult
+from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult, deadline_of
 from kafkacore.record.source cimport RecordSource
-
-from kafkacore.errors import KafkaTimeoutError
 
 log = logging.getLogger("kafkacore.producer")
 
@@ -49,6 +47,14 @@ cdef class _Segment:
                     self.position + first - self.index, end - first,
                 ).leaves()
         return found
+
+    cdef _Segment pending(self):
+        """The first part of it whose outcome is not known; ``None`` if all are."""
+        cdef _Segment leaf
+        for leaf in self.leaves():
+            if not leaf.result.done:
+                return leaf
+        return None
 
 
 cdef _Segment _segment(ProduceResult result, int index, Py_ssize_t position, Py_ssize_t count):
@@ -143,9 +149,9 @@ cdef class BatchFuture:
         """A segment whose outcome is not known; ``None`` if all are."""
         cdef _Segment segment, leaf
         for segment in self._segments:
-            for leaf in segment.leaves():
-                if not leaf.result.done:
-                    return leaf
+            leaf = segment.pending()
+            if leaf is not None:
+                return leaf
         return None
 
     @property
@@ -201,14 +207,11 @@ cdef class BatchFuture:
         return self._offsets()
 
     def _wait(self, timeout):
-        cdef _Segment leaf
-        deadline_ms = None if timeout is None else self._clock.monotonic_ms() + timeout * 1000.0
-        left_ms = None
-        while (leaf := self._pending()) is not None:
-            if deadline_ms is not None:
-                left_ms = deadline_ms - self._clock.monotonic_ms()
-            if left_ms is not None and left_ms < 0 or not leaf.result._wait_here(left_ms):
-                raise KafkaTimeoutError(f"not all rows have been acknowledged within {timeout} seconds")
+        cdef _Segment segment, leaf
+        deadline_ms = deadline_of(self._clock, timeout)
+        for segment in self._segments:
+            while (leaf := segment.pending()) is not None:
+                leaf.result._wait_until(deadline_ms, "not all rows have been acknowledged", timeout)
 
     def _offsets(self):
         cdef _Segment segment, leaf

@@ -18,6 +18,7 @@ cdef class ProduceResult:
     cdef object _clock
 
     cdef int _settle(self) except -1
+    cdef int _wait_until(self, object deadline_ms, str what, object timeout) except -1
 
 
 cdef class FutureRecordMetadata:
@@ -33,5 +34,6 @@ cdef class FutureRecordMetadata:
     cdef object _add(self, object function, bint on_success, tuple args, dict kwargs)
 
 
+cdef object deadline_of(object clock, object timeout)
 # Not yet of a batch: the batch's append sets result and index.
 cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int value_size, int header_size)

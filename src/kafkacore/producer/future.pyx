@@ -119,6 +119,14 @@ cdef class ProduceResult:
     def _is_settled(self):
         return self._settled or self._parts is not None
 
+    cdef int _wait_until(self, object deadline_ms, str what, object timeout) except -1:
+        """Wait until this is done or divided; ``what`` has not happened within ``timeout`` s at the deadline.
+        """
+        left_ms = None if deadline_ms is None else deadline_ms - self._clock.monotonic_ms()
+        if left_ms is not None and left_ms < 0 or not self._wait_here(left_ms):
+            raise KafkaTimeoutError(f"{what} within {timeout} seconds")
+        return 0
+
     def _wait_here(self, timeout_ms, bint until_settled=False):
         is_over = self._is_settled if until_settled else self._is_over
         with self._lock:
@@ -131,6 +139,11 @@ cdef class ProduceResult:
 
 def _index_of(tuple watcher not None):
     return (<FutureRecordMetadata>watcher[0])._index
+
+
+cdef object deadline_of(object clock, object timeout):
+    """Of a wait that begins now, of so many seconds; ``None`` for one without end."""
+    return None if timeout is None else clock.monotonic_ms() + timeout * 1000.0
 
 
 cdef FutureRecordMetadata new_future(long long timestamp_ms, int key_size, int value_size, int header_size):
@@ -254,14 +267,9 @@ cdef class FutureRecordMetadata:
         return self.value
 
     def _wait(self, timeout):
-        clock = self._result._clock
-        deadline_ms = None if timeout is None else clock.monotonic_ms() + timeout * 1000.0
-        left_ms = None
+        deadline_ms = deadline_of(self._result._clock, timeout)
         while not self._current().done:
-            if deadline_ms is not None:
-                left_ms = deadline_ms - clock.monotonic_ms()
-            if left_ms is not None and left_ms < 0 or not self._result._wait_here(left_ms):
-                raise KafkaTimeoutError(f"the record has not been acknowledged within {timeout} seconds")
+            self._result._wait_until(deadline_ms, "the record has not been acknowledged", timeout)
 
     def add_callback(self, f, *args, **kwargs):
         """Call ``f(*args, record_metadata, **kwargs)`` after success: on the producer's network thread, or at

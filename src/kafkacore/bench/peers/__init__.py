@@ -1,8 +1,8 @@
 """The clients that are measured, each behind the same two classes.
 
 ``Producer(settings)`` has ``send_all``, ``send_paced`` and ``close``; ``Consumer(settings, poll_records)``
-has ``assign``, ``read``, ``rewind`` and ``close``. A loop is written out for each client, with its own calls
-and nothing between them and the records: what an application would write. Does not know: what is measured.
+has ``assign``, ``read``, ``rewind`` and ``close``. A loop is written out for each set of calls, with
+nothing between them and the records: what an application would write. Does not know: what is measured.
 """
 
 from __future__ import annotations

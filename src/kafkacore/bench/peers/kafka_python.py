@@ -1,66 +1,23 @@
-"""kafka-python: the same calls as ours."""
+"""kafka-python."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from kafkacore.bench.pacing import Pacer
-from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.bench.peers.kafka_python_api import PollLoop, SendLoop
 
 
-class Producer:
-    """``KafkaProducer.send`` in a loop."""
+class Producer(SendLoop):
+    """Its ``KafkaProducer``."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        self._client = import_module("kafka").KafkaProducer(**settings)
-
-    def send_all(self, topic: str, values: Sequence[bytes], count: int) -> None:
-        send = self._client.send
-        for value in stream(values, count):
-            send(topic, value)
-        self._client.flush()
-
-    def send_paced(self, topic: str, values: Sequence[bytes], pacer: Pacer) -> None:
-        send = self._client.send
-
-        def send_one(index: int) -> None:
-            future = send(topic, values[index % len(values)])
-            future.add_callback(lambda _: pacer.done(index)).add_errback(lambda _: pacer.fail())
-
-        pacer.begin()
-        pacer.send_all(send_one, SYSTEM_CLOCK.sleep_ms)
-        self._client.flush()
-
-    def close(self) -> None:
-        self._client.close()
+        super().__init__(import_module("kafka").KafkaProducer(**settings))
 
 
-class Consumer:
-    """``KafkaConsumer.poll`` in a loop."""
+class Consumer(PollLoop):
+    """Its ``KafkaConsumer``."""
 
     def __init__(self, settings: dict[str, Any], poll_records: int) -> None:
-        self._module = import_module("kafka")
-        self._client = self._module.KafkaConsumer(**settings)
-
-    def assign(self, topic: str, partitions: int) -> None:
-        self._client.assign([self._module.TopicPartition(topic, number) for number in range(partitions)])
-
-    def read(self, count: int, take: Take) -> None:
-        poll, got = self._client.poll, 0
-        while got < count:
-            found = poll(POLL_MS)
-            for records in found.values():
-                got += len(records)
-                for at in range(0, len(records), HANDFUL):
-                    take([record.value for record in records[at : at + HANDFUL]])
-            if not found:
-                take([])
-
-    def rewind(self) -> None:
-        self._client.seek_to_beginning()
-
-    def close(self) -> None:
-        self._client.close()
+        module = import_module("kafka")
+        super().__init__(module.KafkaConsumer(**settings), module.TopicPartition)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafkacore.bench.pacing import Pacer
-from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.bench.peers import POLL_MS
+from kafkacore.bench.peers.kafka_python_api import PollLoop, SendLoop
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.producer import KafkaProducer
 from kafkacore.structs import TopicPartition
@@ -16,31 +15,11 @@ from kafkacore.structs import TopicPartition
 ARROW_ROWS = 100_000
 
 
-class Producer:
-    """``KafkaProducer.send`` in a loop."""
+class Producer(SendLoop):
+    """Our ``KafkaProducer``."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        self._client = KafkaProducer(**settings)
-
-    def send_all(self, topic: str, values: Sequence[bytes], count: int) -> None:
-        send = self._client.send
-        for value in stream(values, count):
-            send(topic, value)
-        self._client.flush()
-
-    def send_paced(self, topic: str, values: Sequence[bytes], pacer: Pacer) -> None:
-        send = self._client.send
-
-        def send_one(index: int) -> None:
-            future = send(topic, values[index % len(values)])
-            future.add_callback(lambda _: pacer.done(index)).add_errback(lambda _: pacer.fail())
-
-        pacer.begin()
-        pacer.send_all(send_one, SYSTEM_CLOCK.sleep_ms)
-        self._client.flush()
-
-    def close(self) -> None:
-        self._client.close()
+        super().__init__(KafkaProducer(**settings))
 
 
 class ArrowProducer(Producer):
@@ -74,25 +53,11 @@ class ArrowProducer(Producer):
         self._client.flush()
 
 
-class Consumer:
-    """``KafkaConsumer.poll`` in a loop; :meth:`read_arrow` by ``poll_arrow``."""
+class Consumer(PollLoop):
+    """Our ``KafkaConsumer``; :meth:`read_arrow` by ``poll_arrow``."""
 
     def __init__(self, settings: dict[str, Any], poll_records: int) -> None:
-        self._client = KafkaConsumer(**settings)
-
-    def assign(self, topic: str, partitions: int) -> None:
-        self._client.assign([TopicPartition(topic, number) for number in range(partitions)])
-
-    def read(self, count: int, take: Take) -> None:
-        poll, got = self._client.poll, 0
-        while got < count:
-            found = poll(POLL_MS)
-            for records in found.values():
-                got += len(records)
-                for at in range(0, len(records), HANDFUL):
-                    take([record.value for record in records[at : at + HANDFUL]])
-            if not found:
-                take([])
+        super().__init__(KafkaConsumer(**settings), TopicPartition)
 
     def read_arrow(self, count: int, take: Any) -> None:
         """As :meth:`read`, but ``take`` gets columns and gives their number of rows, or ``None`` of none."""
@@ -103,9 +68,3 @@ class Consumer:
                 got += take(columns)
             if not found:
                 take(None)
-
-    def rewind(self) -> None:
-        self._client.seek_to_beginning()
-
-    def close(self) -> None:
-        self._client.close()
