@@ -17,6 +17,10 @@ cdef class KafkaChannel:
     cdef bint is_starved
     # The last write did not take all: wait until the socket says that there is room.
     cdef bint waits_for_room
+    # Some of it went out in a wait, since the channel was last seen active.
+    cdef bint has_written_on
+    # Negative errno with which a write in a wait has failed.
+    cdef int failed_write
     # Its neighbours in the order of last activity, while it is in one (see IdleExpiry).
     cdef KafkaChannel idle_before
     cdef KafkaChannel idle_after
@@ -28,6 +32,7 @@ cdef class KafkaChannel:
     cdef int wanted_interest(self) noexcept
     cdef int set_send(self, NetworkSend send) except -1
     cdef int write(self) except? -1
+    cdef bint write_on(self) noexcept nogil
     cdef int read(self, ReadBuffer buffer, list frames) except? -1
     cdef int finish_connect(self) noexcept
     cdef int close(self) except -1

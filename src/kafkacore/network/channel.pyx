@@ -15,6 +15,7 @@ from kafkacore.network.poller cimport KC_READ, KC_WRITE
 from kafkacore.network.receive cimport STARVED, FrameReader, ReadBuffer
 from kafkacore.network.send cimport NetworkSend
 from kafkacore.network.transport cimport PlaintextTransportLayer
+from kafkacore.wire.gil cimport gil_had, gil_wanted
 
 from kafkacore.errors import IllegalStateError
 
@@ -55,13 +56,28 @@ cdef class KafkaChannel:
     cdef int write(self) except? -1:
         """1 when the frame is out, 0 when some of it is left, or the negative errno."""
         cdef int result
+        if self.failed_write < 0:
+            return self.failed_write
         if self.pending_send.remaining <= WRITE_WITH_GIL:
             result = self.pending_send.write_to(self.transport)
         else:
             with nogil:
                 result = self.pending_send.write_to(self.transport)
+                gil_wanted()
+            gil_had()
         self.waits_for_room = result == 0
         return result
+
+    cdef bint write_on(self) noexcept nogil:
+        """Write more of a frame that has not gone out whole: whether nobody need hear of it yet."""
+        cdef int result
+        if not self.waits_for_room:
+            return False
+        result = self.pending_send.write_to(self.transport)
+        if result < 0:
+            self.failed_write = result
+        self.has_written_on = True
+        return result == 0
 
     cdef int read(self, ReadBuffer buffer, list frames) except? -1:
         """As ``FrameReader.read_from``."""

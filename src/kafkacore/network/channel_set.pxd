@@ -1,16 +1,21 @@
 """ChannelSet for Cython callers."""
 
+from cpython.ref cimport PyObject
+
 from kafkacore.network.channel cimport KafkaChannel
 from kafkacore.network.idle cimport IdleExpiry
-from kafkacore.network.poller cimport Poller
+from kafkacore.network.poller cimport EventTaker, Poller
 
-cdef class ChannelSet:
+cdef class ChannelSet(EventTaker):
     cdef readonly Poller poller
     # None when nothing expires.
     cdef IdleExpiry idle
     cdef dict by_id
     # fd -> KafkaChannel or None.
     cdef list by_fd
+    # The same, borrowed, for who has no GIL.
+    cdef PyObject **borrowed
+    cdef int borrowed_size
     # The process that made it, and its number in the line of forks.
     cdef int pid
     cdef int fork_generation
@@ -18,6 +23,7 @@ cdef class ChannelSet:
     cdef int check_usable(self) except -1
     cdef KafkaChannel get(self, str channel_id)
     cdef KafkaChannel at_fd(self, int fd)
+    cdef int make_room(self, int fd) except -1
     cdef int add(self, KafkaChannel channel, double now_ms) except -1
     cdef int drop(self, KafkaChannel channel) except -1
     cdef int update_interest(self, KafkaChannel channel) except -1

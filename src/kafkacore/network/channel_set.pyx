@@ -4,18 +4,20 @@ Does not know: frames, polls, why a channel is closed.
 """
 
 cimport cython
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.ref cimport PyObject
 from posix.unistd cimport getpid
 
 cimport kafkacore.network.poller as poller_functions
 from kafkacore.network.channel cimport KafkaChannel
 from kafkacore.network.idle cimport IdleExpiry
-from kafkacore.network.poller cimport Poller
+from kafkacore.network.poller cimport KC_WRITE, EventTaker, Poller
 
 from kafkacore.errors import IllegalStateError
 
 
 @cython.final
-cdef class ChannelSet:
+cdef class ChannelSet(EventTaker):
     """Owned by one Selector.
 
     Parameters
@@ -33,6 +35,9 @@ cdef class ChannelSet:
         self.by_fd = []
         self.pid = getpid()
         self.fork_generation = poller_functions.fork_generation()
+
+    def __dealloc__(self):
+        PyMem_Free(self.borrowed)
 
     def __len__(self):
         return len(self.by_id)
@@ -55,12 +60,35 @@ cdef class ChannelSet:
         return self.by_fd[fd] if fd < len(self.by_fd) else None
 
     cdef int add(self, KafkaChannel channel, double now_ms) except -1:
-        if channel.fd >= len(self.by_fd):
-            self.by_fd.extend([None] * (channel.fd + 64 - len(self.by_fd)))
+        self.make_room(channel.fd)
         self.update_interest(channel)
         self.by_fd[channel.fd] = channel
+        self.borrowed[channel.fd] = <PyObject *> channel
         self.by_id[channel.id] = channel
         return self.touch(channel, now_ms)
+
+    cdef int make_room(self, int fd) except -1:
+        cdef int size = fd + 64
+        cdef PyObject **borrowed
+        if fd < self.borrowed_size:
+            return 0
+        borrowed = <PyObject **> PyMem_Realloc(self.borrowed, size * sizeof(PyObject *))
+        if borrowed == NULL:
+            raise MemoryError()
+        self.borrowed = borrowed
+        while self.borrowed_size < size:
+            self.borrowed[self.borrowed_size] = NULL
+            self.borrowed_size += 1
+        self.by_fd.extend([None] * (size - len(self.by_fd)))
+        return 0
+
+    cdef bint take(self, int fd, int ready) noexcept nogil:
+        """Write on where a socket has room again and the frame has still more than that."""
+        cdef PyObject *found
+        if ready != KC_WRITE or fd >= self.borrowed_size:
+            return False
+        found = self.borrowed[fd]
+        return found != NULL and (<KafkaChannel> found).write_on()
 
     cdef int drop(self, KafkaChannel channel) except -1:
         """Close a channel."""
@@ -68,6 +96,7 @@ cdef class ChannelSet:
         self.poller.set_interest(channel.fd, channel.interest, 0)
         channel.interest = 0
         self.by_fd[channel.fd] = None
+        self.borrowed[channel.fd] = NULL
         del self.by_id[channel.id]
         if self.idle is not None:
             self.idle.forget(channel)
@@ -83,6 +112,7 @@ cdef class ChannelSet:
 
     cdef int touch(self, KafkaChannel channel, double now_ms) except -1:
         """Something has happened on it."""
+        channel.has_written_on = False
         if self.idle is not None:
             self.idle.touch(channel, now_ms)
         return 0
@@ -97,5 +127,6 @@ cdef class ChannelSet:
                 self.idle.forget(channel)
         self.by_id.clear()
         self.by_fd.clear()
+        self.borrowed_size = 0
         self.poller.close()
         return 0

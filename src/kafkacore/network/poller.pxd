@@ -39,6 +39,9 @@ cdef enum:
     # Descriptors reported by one wait; those left over come first in the next.
     MAX_EVENTS = 256
 
+cdef class EventTaker:
+    cdef bint take(self, int fd, int ready) noexcept nogil
+
 cdef class Poller:
     cdef kc_poller *handle
     cdef kc_event events[MAX_EVENTS]
@@ -47,7 +50,8 @@ cdef class Poller:
     cdef bint is_epoll
 
     cdef int set_interest(self, int fd, int old_interest, int interest) except -1
-    cdef int wait_events(self, double timeout_ms, bint is_glance=*) except -1
+    cdef int wait_events(self, double timeout_ms, bint is_glance=*, EventTaker taker=*) except -1
+    cdef int wait_untaken(self, int timeout_ms, EventTaker taker) noexcept nogil
 
 cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil
 cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count) noexcept nogil

@@ -4,6 +4,8 @@ READ: Final[int]
 WRITE: Final[int]
 BROKEN: Final[int]
 
+class EventTaker: ...
+
 @final
 class Poller:
     def __new__(cls, backend: str | None = None) -> Self: ...

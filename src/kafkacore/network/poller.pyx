@@ -8,15 +8,33 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EINTR, errno
 from libc.math cimport ceil
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+from kafkacore.wire.gil cimport gil_had, gil_wanted
 
 import os
 
 cdef enum:
     MAX_TIMEOUT_MS = 0x7FFFFFFF
 
+
+cdef double monotonic_ms() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec * 1e3 + now.tv_nsec / 1e6
+
+
 READ = KC_READ
 WRITE = KC_WRITE
 BROKEN = KC_BROKEN
+
+
+cdef class EventTaker:
+    """Who deals with some events in the wait itself, without the GIL; this one with none."""
+
+    cdef bint take(self, int fd, int ready) noexcept nogil:
+        """Whether the event is dealt with, and need not end the wait."""
+        return False
 
 
 @cython.final
@@ -98,9 +116,9 @@ cdef class Poller:
             raise_errno(-error)
         return 0
 
-    cdef int wait_events(self, double timeout_ms, bint is_glance=False) except -1:
-        """Number of ``events`` filled in. A glance does not wait, and keeps the GIL: it takes a microsecond,
-        and getting the lock back from a busy thread milliseconds.
+    cdef int wait_events(self, double timeout_ms, bint is_glance=False, EventTaker taker=None) except -1:
+        """Number of ``events`` filled in, of those that ``taker`` leaves. A glance does not wait, and keeps
+        the GIL: it takes a microsecond, and getting the lock back from a busy thread many.
         """
         cdef int timeout, count, i
         cdef int kept = 0
@@ -112,7 +130,9 @@ cdef class Poller:
             count = kc_poller_wait(self.handle, 0, self.events, MAX_EVENTS)
         else:
             with nogil:
-                count = kc_poller_wait(self.handle, timeout, self.events, MAX_EVENTS)
+                count = self.wait_untaken(timeout, taker)
+                gil_wanted()
+            gil_had()
         if count < 0:
             if count != -EINTR:
                 raise_errno(-count)
@@ -127,6 +147,27 @@ cdef class Poller:
                 self.events[kept] = self.events[i]
                 kept += 1
         return kept
+
+    cdef int wait_untaken(self, int timeout_ms, EventTaker taker) noexcept nogil:
+        """Wait, and go on waiting while all there is to do is taken; the number of events, or an errno."""
+        cdef int count, kept, i
+        cdef bint is_taking = taker is not None
+        cdef double end_ms = 0
+        if is_taking and timeout_ms > 0:
+            end_ms = monotonic_ms() + timeout_ms
+        while True:
+            count = kc_poller_wait(self.handle, timeout_ms, self.events, MAX_EVENTS)
+            if count <= 0 or not is_taking:
+                return count
+            kept = 0
+            for i in range(count):
+                if not taker.take(self.events[i].fd, self.events[i].ready):
+                    self.events[kept] = self.events[i]
+                    kept += 1
+            if kept > 0 or timeout_ms == 0:
+                return kept
+            if timeout_ms > 0:
+                timeout_ms = <int> ceil(max(end_ms - monotonic_ms(), 0))
 
 
 if kc_watch_forks() < 0:

@@ -222,7 +222,8 @@ cdef class Selector:
         if self.failed or self.immediately_connected:
             timeout_ms = 0
         # What has been written is told at once.
-        count = self.poller.wait_events(self.listeners.wait_ms(timeout_ms), len(self.completed_sends) > 0)
+        timeout_ms = self.listeners.wait_ms(timeout_ms)
+        count = self.poller.wait_events(timeout_ms, len(self.completed_sends) > 0, self.channels)
         self.is_interrupted = False
         now_ms = self.clock.monotonic_ms()
         for connection_id in self.immediately_connected:
@@ -348,9 +349,9 @@ cdef class Selector:
         cdef IdleExpiry idle = self.channels.idle
         channel = idle.oldest_expired(now_ms)
         while channel is not None:
-            if channel.is_connected and channel.transport.has_unread():
-                # Its owner has muted it, and has not forgotten it.
-                idle.touch(channel, now_ms)
+            if channel.is_connected and (channel.has_written_on or channel.transport.has_unread()):
+                # Or its owner has muted it, and has not forgotten it.
+                self.channels.touch(channel, now_ms)
             else:
                 reason = f"nothing happened for {now_ms - channel.last_active_ms:.0f} ms"
                 self.end(channel, ConnectionPhase.EXPIRED, reason, None)

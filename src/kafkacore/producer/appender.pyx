@@ -20,6 +20,7 @@ from kafkacore.producer.future cimport FutureRecordMetadata, new_future
 from kafkacore.producer.murmur2 cimport murmur2_of
 from kafkacore.producer.partition_queue cimport PartitionQueue
 from kafkacore.producer.topic_state cimport TopicState
+from kafkacore.wire.gil cimport make_way
 
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
@@ -129,6 +130,7 @@ cdef class RecordAppender:
         cdef FutureRecordMetadata future
         cdef SerializedRecord record
         cdef int chosen = -1
+        make_way()
         if self.closed or self._fork_generation != fork_generation:
             self.check_usable()
         if topic is self._last_topic:

@@ -25,6 +25,7 @@ from kafkacore.record.source cimport RecordSource
 from kafkacore.record.store cimport append_field, record_length, size_of_signed, store_bytes, store_record
 from kafkacore.wire._crc32c cimport crc32c_of
 from kafkacore.wire.blocks cimport block_alloc, block_capacity, block_free, block_realloc
+from kafkacore.wire.gil cimport gil_had, gil_wanted
 from kafkacore.wire.primitives cimport store_int16, store_int32, store_int64
 
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
@@ -318,6 +319,8 @@ cdef class RecordBatchBuilder:
             with nogil:
                 self.write_header(self.data, self.size_in_bytes, base_offset, partition_leader_epoch,
                                   attributes, producer_id, producer_epoch, base_sequence)
+                gil_wanted()
+            gil_had()
         self.is_sealed = True
         return memoryview(self)
 

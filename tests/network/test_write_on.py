@@ -1,0 +1,146 @@
+"""Frames larger than the socket takes: they go out in one wait, which ends for anything else."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from kafkacore.network import ConnectionPhase, NetworkSend, Selector
+from kafkacore.testing import VirtualClock
+
+MIB = 1024 * 1024
+IDLE_MS = 1000.0
+
+
+class Line:
+    """One connection of a selector and the peer's end of it."""
+
+    def __init__(self, selector: Selector, name: str, listener: socket.socket) -> None:
+        selector.connect(name, listener.getsockname(), send_buffer_bytes=64 * 1024)
+        self.name = name
+        self.peer, _ = listener.accept()
+        self.peer.settimeout(10)
+        while name not in selector.connected:
+            selector.poll(1000)
+
+    def read(self, count: int) -> bytes:
+        parts = []
+        while count > 0:
+            parts.append(self.peer.recv(min(count, MIB)))
+            assert parts[-1], "the connection ended early"
+            count -= len(parts[-1])
+        return b"".join(parts)
+
+    def read_what_there_is(self) -> None:
+        self.peer.setblocking(False)
+        try:
+            while self.peer.recv(MIB):
+                pass
+        except BlockingIOError:
+            return
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture(params=["epoll", "poll"])
+def selector(request: pytest.FixtureRequest, clock: VirtualClock) -> Iterator[Selector]:
+    selector = Selector(clock, backend=request.param, connections_max_idle_ms=IDLE_MS)
+    yield selector
+    selector.close_all()
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener
+
+
+@pytest.fixture
+def line(selector: Selector, listener: socket.socket) -> Iterator[Line]:
+    line = Line(selector, "one", listener)
+    yield line
+    line.peer.close()
+
+
+def test_frame_that_the_socket_takes_bit_by_bit_goes_out_in_one_wait(selector: Selector, line: Line) -> None:
+    payload = bytes(range(256)) * (16 * MIB // 256)
+    send = NetworkSend("one", [payload])
+    selector.send(send)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(line.read(4 + len(payload))))
+    reader.start()
+    selector.poll(10_000)
+    assert selector.completed_sends == [send]
+    reader.join()
+    assert read == [len(payload).to_bytes(4, "big") + payload]
+
+
+def test_wait_ends_in_time_while_a_frame_goes_out(selector: Selector, line: Line) -> None:
+    zeros = bytes(MIB)
+    send = NetworkSend("one", [zeros] * 2047)
+    selector.send(send)
+    reader = threading.Thread(target=_read_to_the_end, args=[line.peer])
+    reader.start()
+    selector.poll(5)
+    assert selector.completed_sends == []
+    assert 0 < send.remaining < send.size_in_bytes
+    selector.close("one")
+    reader.join()
+
+
+def test_wakeup_ends_a_wait_in_which_a_frame_goes_out(selector: Selector, line: Line) -> None:
+    selector.send(NetworkSend("one", [bytes(16 * MIB)]))
+    threading.Thread(target=selector.wakeup).start()
+    selector.poll(10_000)
+    assert selector.completed_sends == []
+
+
+def test_answer_on_another_connection_ends_the_wait(
+    selector: Selector, line: Line, listener: socket.socket
+) -> None:
+    other = Line(selector, "other", listener)
+    selector.send(NetworkSend("one", [bytes(16 * MIB)]))
+    selector.poll(0)
+    other.peer.sendall(b"\0\0\0\x02ok")
+    selector.poll(10_000)
+    assert [bytes(each.payload) for each in selector.completed_receives] == [b"ok"]
+    other.peer.close()
+
+
+def test_frame_whose_peer_goes_in_the_middle_is_reported(selector: Selector, line: Line) -> None:
+    selector.send(NetworkSend("one", [bytes(16 * MIB)]))
+    selector.poll(0)
+    line.peer.close()
+    selector.poll(10_000)
+    assert "one" in selector.disconnected
+    assert selector.channel("one") is None
+
+
+def test_connection_that_has_written_in_the_wait_is_not_idle(
+    selector: Selector, line: Line, clock: VirtualClock
+) -> None:
+    selector.send(NetworkSend("one", [bytes(16 * MIB)]))
+    selector.poll(0)
+    line.read_what_there_is()
+    clock.advance(IDLE_MS + 1)
+    selector.poll(1)
+    assert "one" not in selector.disconnected
+    # The peer reads no more: sooner or later nothing more goes out.
+    while "one" not in selector.disconnected:
+        clock.advance(IDLE_MS + 1)
+        selector.poll(1)
+    assert selector.disconnected["one"].phase is ConnectionPhase.EXPIRED
+
+
+def _read_to_the_end(peer: socket.socket) -> None:
+    try:
+        while peer.recv(MIB):
+            pass
+    except ConnectionResetError:
+        return
