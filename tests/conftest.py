@@ -6,11 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 from integration.apache_kafka import ApacheKafka, started_in_scratch_folder
 from integration.java_peer import JavaPeer, started_java_peer
 
 if TYPE_CHECKING:
     from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+
+# A machine that is busy with something else makes no example wrong.
+settings.register_profile("kafkacore", deadline=None)
+settings.load_profile("kafkacore")
 
 
 @pytest.fixture(scope="session")

@@ -296,7 +296,7 @@ def test_columns_drop_aborted_records():
     assert fetch.next_fetch_offset == 5
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_order_of_limits_and_ends_gives_every_record_once(data):
     present = sorted(data.draw(st.sets(st.integers(0, 40), min_size=1)))

@@ -69,7 +69,7 @@ def test_fifty_threads_keep_their_order_and_lose_nothing(
             thread.join()
         producer.flush(LIMIT_S)
         figures = producer.metrics()["producer-metrics"]
-    assert figures["buffer_available_bytes"] == buffer_memory
+    assert figures["buffer-available-bytes"] == buffer_memory
     log = log_of(broker.bootstrap_servers, topic)
     assert len(log) == 50 * per_thread
     for number, mine in enumerate(futures):
@@ -102,7 +102,7 @@ def test_threads_that_send_columns_short_of_memory_keep_their_order_and_lose_not
         for thread in threads:
             thread.join()
         producer.flush(LIMIT_S)
-        assert producer.metrics()["producer-metrics"]["buffer_available_bytes"] == 20_000
+        assert producer.metrics()["producer-metrics"]["buffer-available-bytes"] == 20_000
     log = log_of(broker.bootstrap_servers, "columns")
     assert len(log) == 8 * 5 * 200
     for number in range(8):
@@ -196,7 +196,7 @@ def test_request_half_written_to_a_paused_broker_never_carries_another_topics_re
         assert all(future.is_done for future in futures)
         # What has expired on its way keeps its memory until its request has ended too.
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while producer.metrics()["producer-metrics"]["buffer_available_bytes"] < memory:
+        while producer.metrics()["producer-metrics"]["buffer-available-bytes"] < memory:
             assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
             SYSTEM_CLOCK.sleep_ms(5)
     for letter, topic in topics.items():

@@ -18,7 +18,7 @@ FRAMES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(FRAMES, st.binary(max_size=3), st.lists(st.integers(0, 1 << 20), max_size=12))
 def test_any_cut_of_the_stream_gives_the_same_frames(
     frames: list[bytes], rest: bytes, places: list[int]

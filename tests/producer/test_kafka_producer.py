@@ -121,7 +121,7 @@ def test_small_buffer_memory_slows_sending_down_and_loses_nothing(our_broker: Em
         futures = [producer.send("kp-bounded", b"v" * 1000, partition=0) for _ in range(1000)]
         producer.flush(LIMIT_S)
         assert [future.get(0).offset for future in futures] == list(range(1000))
-        assert producer.metrics()["producer-metrics"]["buffer_available_bytes"] == 50_000
+        assert producer.metrics()["producer-metrics"]["buffer-available-bytes"] == 50_000
 
 
 def test_broker_that_takes_smaller_batches_gets_halves(our_broker: EmbeddedBroker) -> None:

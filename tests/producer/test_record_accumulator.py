@@ -459,7 +459,7 @@ def test_ten_threads_lose_no_record_and_keep_their_own_order() -> None:
     assert seen == {b"%d" % number: list(range(per_thread)) for number in range(10)}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=300), st.booleans()), max_size=60))
 def test_what_goes_in_comes_out_per_partition_in_order(steps: list[tuple[int, bytes, bool]]) -> None:
     harness = Harness(batch_size=256, retry_backoff_ms=0.0)

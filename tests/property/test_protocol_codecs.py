@@ -45,7 +45,7 @@ def messages(module_name: str, seed: int) -> Iterator[tuple[Declaration, Any, in
 
 
 @pytest.mark.parametrize("module_name", MODULES)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=SEEDS)
 def test_every_version_is_encoded_as_the_slow_codec_does_and_comes_back(module_name: str, seed: int) -> None:
     for declaration, message, version in messages(module_name, seed):
@@ -57,7 +57,7 @@ def test_every_version_is_encoded_as_the_slow_codec_does_and_comes_back(module_n
 
 
 @pytest.mark.parametrize("module_name", MODULES)
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=2)
 @given(seed=SEEDS)
 def test_message_cut_at_any_length_is_malformed(module_name: str, seed: int) -> None:
     for _, message, version in messages(module_name, seed):
@@ -68,7 +68,7 @@ def test_message_cut_at_any_length_is_malformed(module_name: str, seed: int) -> 
 
 
 @pytest.mark.parametrize("module_name", MODULES)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(seed=SEEDS)
 def test_changed_bytes_give_a_message_or_a_malformed_one(module_name: str, seed: int) -> None:
     source = random.Random(seed)

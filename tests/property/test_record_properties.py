@@ -37,7 +37,7 @@ CODECS = st.sampled_from(list(Compression))
 OFFSETS = st.integers(0, 2**40)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(record_lists(), CODECS, OFFSETS)
 def test_what_is_built_is_read_by_reader_columns_and_model(
     records: list[ModelRecord], codec: Compression, base_offset: int
@@ -63,7 +63,7 @@ def test_what_is_built_is_read_by_reader_columns_and_model(
     assert found.equals(record_batch(expected, COLUMNS))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(record_lists(), st.integers(0, 12), st.integers(1, 5), st.permutations(COLUMNS), st.integers(0, 6))
 def test_columns_in_any_pieces_are_the_whole(
     records: list[ModelRecord], first: int, maximum: int, names: list[str], count: int
@@ -77,7 +77,7 @@ def test_columns_in_any_pieces_are_the_whole(
         assert pa.record_batch(builder.finish()).equals(record_batch(records[first:], names[:count]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(record_lists(), CODECS, st.lists(st.tuples(st.integers(0, 2000), st.integers(1, 255)), max_size=4))
 def test_damage_raises_the_one_error_or_nothing(
     records: list[ModelRecord], codec: Compression, damage: list[tuple[int, int]]
@@ -103,7 +103,7 @@ def test_damage_raises_the_one_error_or_nothing(
         assert found.num_rows >= rows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=200), st.integers(1, 9), st.integers(0, 20))
 def test_junk_as_records_is_read_as_the_model_reads_it_or_refused(junk: bytes, count: int, last: int) -> None:
     count = min(count, last + 1)
@@ -125,7 +125,7 @@ def test_junk_as_records_is_read_as_the_model_reads_it_or_refused(junk: bytes, c
 OLD_CODECS = st.sampled_from([Compression.NONE, Compression.GZIP, Compression.SNAPPY, Compression.LZ4])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(record_lists(), OLD_CODECS, OFFSETS, st.integers(0, 1), st.lists(st.integers(1, 9), max_size=12))
 def test_messages_of_old_formats_are_read_by_reader_and_columns(
     records: list[ModelRecord], codec: Compression, base_offset: int, magic: int, gaps: list[int]
@@ -143,7 +143,7 @@ def test_messages_of_old_formats_are_read_by_reader_and_columns(
     assert found.equals(record_batch(expected, COLUMNS, timestamp_type=-1 if magic == 0 else 0))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     record_lists(),
     OLD_CODECS,
@@ -192,7 +192,7 @@ def _columns_in_one_call(data: bytes) -> tuple[pa.RecordBatch, str]:
 LOGS = st.lists(st.tuples(record_lists(), CODECS, st.sampled_from([0, 0, 0x08, 0x10, 0x20])), max_size=5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(LOGS, st.lists(st.tuples(st.integers(0, 4000), st.integers(1, 255)), max_size=2))
 def test_many_batches_in_one_call_are_those_read_one_by_one(
     log: list[tuple[list[ModelRecord], Compression, int]], damage: list[tuple[int, int]]

@@ -10,7 +10,6 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -524,18 +523,13 @@ class KafkaProducer(RecordSender):
         return bool(self._metadata.fetch().nodes)
 
     def metrics(self, raw: bool = False) -> dict[str, dict[str, float]]:
-        """Figures since the start: records acknowledged and failed, requests, bytes, retries, memory in
-        use.
-        """
-        assert self._thread is not None
+        """Figures of the memory in use."""
         pool = self._accumulator.pool
         return {
-            "producer-metrics": asdict(self._thread.sender.figures)
-            | {
-                "buffer_total_bytes": pool.total_bytes,
-                "buffer_available_bytes": pool.available_bytes,
-                "waiting_threads": pool.queued,
-                "batches_incomplete": len(self._accumulator.incomplete),
+            "producer-metrics": {
+                "buffer-total-bytes": pool.total_bytes,
+                "buffer-available-bytes": pool.available_bytes,
+                "waiting-threads": pool.queued,
             }
         }
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kafkacore.client import ClientRequest, ClientResponse, Cluster, Metadata, NetworkClient
 from kafkacore.clock import Clock
@@ -34,19 +33,9 @@ from kafkacore.producer.produce_request import (
     produce_request,
 )
 from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.producer.sender_metrics import SenderMetrics
 
 log = logging.getLogger("kafkacore.producer")
-
-
-@dataclass
-class SenderFigures:
-    """What ``KafkaProducer.metrics()`` gives, counted from the start."""
-
-    records_acknowledged: int = 0
-    records_failed: int = 0
-    batches_retried: int = 0
-    requests_sent: int = 0
-    bytes_sent: int = 0
 
 
 class Sender:
@@ -66,6 +55,8 @@ class Sender:
         Bytes of the batches of one request.
     guarantee_message_order:
         Hold a partition back while a batch of it is on its way.
+    metrics:
+        Told of what is sent and what becomes of it.
     """
 
     def __init__(
@@ -80,6 +71,7 @@ class Sender:
         request_timeout_ms: int,
         max_request_size: int,
         guarantee_message_order: bool,
+        metrics: SenderMetrics | None = None,
     ) -> None:
         self._client = client
         self._metadata = metadata
@@ -95,7 +87,7 @@ class Sender:
         #: None of those expires earlier.
         self._no_expiry_before_ms = math.inf
         self._cluster: Cluster | None = None
-        self.figures = SenderFigures()
+        self.metrics = metrics or SenderMetrics()
 
     # ---- One turn ----------------------------------------------------------------------------------------
 
@@ -116,7 +108,7 @@ class Sender:
 
         def error_of(batch: ProducerBatch) -> KafkaError:
             written = batch.possibly_persisted or batch.in_flight
-            self.figures.records_failed += batch.record_count
+            self.metrics.failed(batch)
             error = KafkaError("the producer was closed before this record was acknowledged")
             return produce_error(error, written)
 
@@ -217,8 +209,7 @@ class Sender:
             callback=on_response,
             max_version=max_version,
         )
-        self.figures.requests_sent += 1
-        self.figures.bytes_sent += sum(batch.size_in_bytes for batch in batches)
+        self.metrics.sent(batches, now_ms)
         try:
             self._client.send(client_request, now_ms)
         except Exception as error:
@@ -278,7 +269,7 @@ class Sender:
             return
         if error is None:
             self._request_ended(batch, release=False)
-            self.figures.records_acknowledged += batch.record_count
+            self.metrics.acknowledged(batch)
             self._accumulator.release(batch)
             batch.complete(answer.base_offset, answer.log_append_time_ms)
             # Last, for a flush that begins meanwhile has to find it.
@@ -290,10 +281,11 @@ class Sender:
         self._request_ended(batch, release=False)
         if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
             log.warning("%s is too large for its broker (%s) and is sent in halves", batch, error)
+            self.metrics.split(batch)
             self._accumulator.split_and_reenqueue(batch)
         elif self._can_retry(batch, error, now_ms):
             log.debug("%s is sent again: %s", batch, error)
-            self.figures.batches_retried += 1
+            self.metrics.retried(batch)
             self._accumulator.reenqueue(batch, now_ms)
         else:
             self._fail(batch, error, answer.record_errors)
@@ -316,7 +308,7 @@ class Sender:
     def _fail(
         self, batch: ProducerBatch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
     ) -> None:
-        self.figures.records_failed += batch.record_count
+        self.metrics.failed(batch)
         if not batch.in_flight:
             self._accumulator.release(batch)
         for record_error in (record_errors or {}).values():

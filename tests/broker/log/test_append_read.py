@@ -129,7 +129,7 @@ appends = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(appends, st.integers(1, 3000), st.sampled_from(["reopen", "kill", None]))
 def test_log_answers_as_a_list_would(
     steps: list[tuple[int, int, int, Compression]], max_bytes: int, end: str | None
