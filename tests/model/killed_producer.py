@@ -1,0 +1,173 @@
+"""A producer of several threads while its broker is killed and started again: what it was told, as a history.
+
+A broker that can be killed and a producer in; a :class:`~model.history.History` and figures out. Does not
+know: which broker it is, who reads the log back.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol
+
+from model.history import History, SendId
+
+from kafkacore import KafkaProducer
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaError
+from kafkacore.producer.future import FutureRecordMetadata
+
+LIMIT_S = 60.0
+THREADS = 4
+PARTITIONS = 4
+#: A thread rests so long between two records: what is to be met is a kill, not a full disk.
+PAUSE_S = 0.002
+#: A kill comes so long after the first acknowledgement of the broker's life.
+SHORTEST_LIFE_S = 0.05
+LONGEST_LIFE_S = 2.0
+
+
+class KillableBroker(Protocol):
+    """``ApacheKafka`` and ``EmbeddedBroker``."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+    def start(self) -> object: ...
+    def kill(self) -> object: ...
+
+
+def value_of(thread: int, number: int) -> bytes:
+    """Tells all records apart; some are large, so that a kill meets a half-written batch."""
+    return b"%d %d " % (thread, number) + b"x" * (20_000 if number % 97 == 0 else number % 200)
+
+
+@dataclass
+class KilledProducer:
+    """What the threads of a producer sent to a topic, and what they were told through every kill.
+
+    Parameters
+    ----------
+    options:
+        Of the producer, besides those that let it find its broker again soon.
+    """
+
+    broker: KillableBroker
+    topic: str
+    options: dict[str, Any] = field(default_factory=dict)
+    history: History = field(default_factory=History)
+    acknowledged: int = 0
+    failures: list[tuple[SendId, KafkaError]] = field(default_factory=list)
+    kills: int = 0
+    #: From the start of the broker to the first acknowledgement after it.
+    recoveries_ms: list[float] = field(default_factory=list)
+    _calls: Counter[SendId] = field(default_factory=Counter)
+    _futures: list[tuple[SendId, FutureRecordMetadata]] = field(default_factory=list)
+    _crash: BaseException | None = None
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _stopped: threading.Event = field(default_factory=threading.Event)
+
+    def connected(self) -> KafkaProducer:
+        return KafkaProducer(
+            bootstrap_servers=self.broker.bootstrap_servers,
+            **{
+                "acks": "all",
+                "linger_ms": 2,
+                "batch_size": 4_000,
+                "buffer_memory": 400_000,
+                "retry_backoff_ms": 20,
+                "retry_backoff_max_ms": 200,
+                "reconnect_backoff_ms": 20,
+                "reconnect_backoff_max_ms": 100,
+                "request_timeout_ms": 10_000,
+                "delivery_timeout_ms": 120_000,
+                "max_block_ms": LIMIT_S * 1000,
+            }
+            | self.options,
+        )
+
+    def run(self, chance: random.Random, kills: int, budget_s: float) -> None:
+        """Kill the broker ``kills`` times, or until ``budget_s`` is over; then wait for every outcome."""
+        with self.connected() as producer:
+            threads = [threading.Thread(target=self._write, args=(producer, n)) for n in range(THREADS)]
+            for thread in threads:
+                thread.start()
+            try:
+                self._kill(chance, kills, SYSTEM_CLOCK.monotonic_ms() + budget_s * 1000)
+            finally:
+                self._stopped.set()
+                for thread in threads:
+                    thread.join()
+            producer.flush(LIMIT_S)
+        assert self._crash is None, self._crash
+
+    def _kill(self, chance: random.Random, kills: int, deadline_ms: float) -> None:
+        while self.kills < kills and SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
+            self._await_acknowledgement()
+            # Not a wait for something: the moment of the kill is what is drawn.
+            self._stopped.wait(chance.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S))
+            self.broker.kill()
+            self.broker.start()
+            self.kills += 1
+        self._await_acknowledgement()
+
+    def _await_acknowledgement(self) -> None:
+        begun_ms = SYSTEM_CLOCK.monotonic_ms()
+        with self._changed:
+            before = self.acknowledged
+
+            def is_new() -> bool:
+                return self.acknowledged > before or self._crash is not None
+
+            assert self._changed.wait_for(is_new, LIMIT_S), f"nothing acknowledged {LIMIT_S} s after a start"
+        assert self._crash is None, self._crash
+        self.recoveries_ms.append(SYSTEM_CLOCK.monotonic_ms() - begun_ms)
+
+    def _write(self, producer: KafkaProducer, thread: int) -> None:
+        try:
+            for number in count():
+                if self._stopped.wait(PAUSE_S):
+                    return
+                partition = (number * 7 + thread) % PARTITIONS
+                value = value_of(thread, number)
+                with self._changed:
+                    send = self.history.sent(f"t{thread}", partition, number, value)
+                future = producer.send(self.topic, value, partition=partition)
+                self._futures.append((send, future))
+                future.add_callback(self._on_acknowledged(send)).add_errback(self._on_failed(send))
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+            with self._changed:
+                self._crash = error
+                self._changed.notify_all()
+
+    def _on_acknowledged(self, send: SendId) -> Callable[[Any], None]:
+        def note(metadata: Any) -> None:
+            with self._changed:
+                self.history.acknowledged(send, metadata.offset)
+                self._calls[send] += 1
+                self.acknowledged += 1
+                self._changed.notify_all()
+
+        return note
+
+    def _on_failed(self, send: SendId) -> Callable[[BaseException], None]:
+        def note(error: BaseException) -> None:
+            assert isinstance(error, KafkaError)
+            with self._changed:
+                self.history.failed(send, possibly_persisted=error.possibly_persisted)
+                self._calls[send] += 1
+                self.failures.append((send, error))
+
+        return note
+
+    def check_each_was_answered_once(self) -> None:
+        """By its callbacks and by its future, after :meth:`run`."""
+        not_once = {str(send): self._calls[send] for send, _ in self._futures if self._calls[send] != 1}
+        assert not_once == {}
+        failed = {send for send, _ in self.failures}
+        for send, future in self._futures:
+            assert future.is_done, f"{send} has no outcome"
+            assert (future.exception is not None) == (send in failed), f"{send} was told both"
