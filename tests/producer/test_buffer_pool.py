@@ -177,36 +177,40 @@ def test_sizes_may_need_more_than_32_bits() -> None:
     assert pool.available_bytes == 1 << 39
 
 
-class InterruptedOnLeaving:
-    """A lock; a signal's handler raises right after it has been given up."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self.interrupts = 1
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *exception: object) -> None:
-        self._lock.release()
-        if self.interrupts:
-            self.interrupts -= 1
-            raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("allocate", [lambda pool: pool.allocate(60, 0), lambda pool: pool.try_allocate(60)])
-def test_interrupted_allocation_takes_nothing(allocate: Callable[[BufferPool], object]) -> None:
-    """Whoever would have to give the bytes back never hears of them."""
-    pool = BufferPool(100, VirtualClock())
-    pool._lock = InterruptedOnLeaving()  # type: ignore[assignment]
-    with pytest.raises(KeyboardInterrupt):
-        allocate(pool)
-    assert pool.available_bytes == 100
-
-
 def test_finaliser_may_allocate_within_an_allocation() -> None:
     """The garbage collector runs it wherever something is made, also while the pool is locked."""
     pool = BufferPool(100, VirtualClock(), on_wait=lambda: pool.deallocate(60))
     pool.allocate(60, 0)
     pool.allocate(70, 0)
     assert pool.available_bytes == 30
+
+
+class ClosedBetween(VirtualClock):
+    """A pool that is closed when the waiter has what it waited for, and not yet gone on."""
+
+    def wait_for(
+        self, condition: threading.Condition, predicate: Callable[[], bool], timeout_ms: float | None
+    ) -> bool:
+        self.pool.deallocate(100)
+        self.pool.close()
+        return predicate()
+
+    pool: BufferPool
+
+
+def test_memory_that_comes_with_the_close_is_not_kept() -> None:
+    clock = ClosedBetween()
+    pool = clock.pool = BufferPool(100, clock)
+    pool.allocate(100, 0)
+    with pytest.raises(IllegalStateError):
+        pool.allocate(60, 1000)
+    assert pool.available_bytes == 100
+
+
+def test_time_of_waiting_is_added_up() -> None:
+    pool = BufferPool(100, VirtualClock())
+    pool.allocate(100, 0)
+    for _ in range(2):
+        with pytest.raises(KafkaTimeoutError):
+            pool.allocate(1, 250)
+    assert pool.waited_ms == 500

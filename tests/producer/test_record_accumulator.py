@@ -10,14 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.producer_cluster import NODES, TableCluster
-from model.producer_harness import BUFFER_MEMORY, TP0, TP1, TP2, VALUE, make_accumulator, values
+from model.producer_harness import BUFFER_MEMORY, LEADERS, TP0, TP1, TP2, VALUE, make_accumulator, values
 from model.producer_harness import AccumulatorHarness as Harness
 
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalStateError, KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
-from kafkacore.producer import record_accumulator
-from kafkacore.producer.buffer_pool import BufferPool
-from kafkacore.testing import VirtualClock
 
 # ---- Readiness -------------------------------------------------------------------------------------------
 
@@ -74,19 +71,18 @@ def test_partition_without_leader_is_reported_by_topic() -> None:
     assert harness.drain() == []
 
 
-def test_everything_is_ready_while_a_thread_waits_for_memory() -> None:
+def test_everything_is_ready_while_a_thread_waits_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = Harness(buffer_memory=1100)
     harness.append()
     done = threading.Event()
     seen: list[set[int]] = []
 
-    class Waits(VirtualClock):
-        def wait_for(self, condition: Any, predicate: Any, timeout_ms: float | None) -> bool:
-            seen.append(harness.ready())
-            done.set()
-            return False
+    def wait_for(condition: Any, predicate: Any, timeout_ms: float | None) -> bool:
+        seen.append(harness.ready())
+        done.set()
+        return False
 
-    harness.accumulator.pool._clock = Waits()
+    monkeypatch.setattr(harness.clock, "wait_for", wait_for)
     with pytest.raises(KafkaTimeoutError):
         harness.append(1)
     assert done.is_set()
@@ -189,27 +185,26 @@ def test_memory_is_taken_per_batch_and_given_back_once() -> None:
     assert harness.accumulator.pool.available_bytes == 64 * 1024
 
 
-def test_batch_that_cannot_be_made_gives_its_memory_to_the_next_in_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    harness = Harness()
-    pool = BufferPool(BUFFER_MEMORY, SYSTEM_CLOCK)
-    harness.accumulator.pool = pool
+def test_batch_that_cannot_be_made_gives_its_memory_to_the_next_in_line() -> None:
+    class Fails(Clock):
+        def monotonic_ms(self) -> float:
+            if threading.current_thread() is not waiter and not waiter.is_alive():
+                waiter.start()
+                deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 10_000
+                while not pool.queued:
+                    assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+                raise MemoryError("none left")
+            return SYSTEM_CLOCK.monotonic_ms()
+
+    accumulator = make_accumulator(Fails(), lambda: None)
+    accumulator.update_topic("t", TableCluster(LEADERS))
+    pool = accumulator.pool
     waiter = threading.Thread(target=pool.allocate, args=(BUFFER_MEMORY, 10_000))
-
-    def no_memory(*args: object) -> None:
-        waiter.start()
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 10_000
-        while not pool.queued:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-        raise MemoryError("none left")
-
-    monkeypatch.setattr(record_accumulator, "RecordBatchBuilder", no_memory)
     with pytest.raises(MemoryError):
-        harness.append()
+        accumulator.append("t", b"v", None, None, 0, None)
     waiter.join(10)
     assert (pool.available_bytes, pool.queued) == (0, 0)
-    assert not harness.accumulator.incomplete
+    assert not accumulator.incomplete
 
 
 def test_append_waits_for_memory_at_most_max_block_ms() -> None:
@@ -485,20 +480,10 @@ def test_what_goes_in_comes_out_per_partition_in_order(steps: list[tuple[int, by
     assert harness.accumulator.pool.available_bytes == 64 * 1024
 
 
-def test_thread_that_loses_the_last_memory_to_another_has_the_sender_make_room(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_thread_that_waits_for_memory_has_the_sender_make_room() -> None:
     # Else it would wait until the sender wakes by itself, which lingers.
     harness = Harness(linger_ms=1e9, buffer_memory=2048)
-    pool = harness.accumulator.pool
-    allocate = pool.allocate
-
-    def allocate_second(size: int, max_block_ms: float) -> None:
-        monkeypatch.undo()
-        allocate(pool.available_bytes, 0)
-        allocate(size, max_block_ms)
-
-    monkeypatch.setattr(pool, "allocate", allocate_second)
+    harness.accumulator.pool.allocate(2048, 0)
     with pytest.raises(KafkaTimeoutError):
         harness.append()
     assert harness.wakeups == 1

@@ -1,6 +1,7 @@
 """RecordAppender for Cython callers."""
 
 from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
+from kafkacore.producer.batch_memory cimport BatchMemory
 from kafkacore.producer.future cimport FutureRecordMetadata
 from kafkacore.producer.partition_queue cimport PartitionQueue
 from kafkacore.producer.topic_state cimport TopicState
@@ -16,6 +17,7 @@ cdef class RecordAppender:
     cdef readonly dict active
     # ProducerBatch → None: those whose outcome is open.
     cdef readonly dict incomplete
+    cdef readonly BatchMemory memory
     cdef object _clock
     cdef object _wall_ms
     cdef bint _is_machine_clock

@@ -4,10 +4,10 @@ from typing_extensions import disjoint_base
 
 from kafkacore.clock import Clock
 from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer.batch_memory import BatchMemory
 from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.producer.partition_queue import PartitionQueue
 from kafkacore.producer.topic_state import TopicState
-from kafkacore.structs import TopicPartition
 
 _Bytes = bytes | bytearray | memoryview
 
@@ -16,25 +16,20 @@ class RecordAppender:
     active: dict[PartitionQueue, None]
     incomplete: dict[ProducerBatch, None]
     closed: bool
+    memory: BatchMemory
     def __init__(
         self,
         clock: Clock,
         wakeup: Callable[[], object],
+        memory: BatchMemory,
         *,
         batch_size: int,
         linger_ms: float,
         max_request_size: int,
-        buffer_memory: int,
         max_block_ms: float,
         is_adaptive: bool,
         ignores_keys: bool,
     ) -> None: ...
-    def _new_batch(
-        self, topic_partition: TopicPartition, size: int, first_size: int, max_block_ms: float
-    ) -> ProducerBatch: ...
-    def _try_reserve(self, size: int) -> bool: ...
-    def _unreserve(self, size: int) -> None: ...
-    def _discard(self, batch: ProducerBatch) -> None: ...
     def append(
         self,
         topic: str,
@@ -45,6 +40,7 @@ class RecordAppender:
         timestamp_ms: int | None,
         max_block_ms: float | None = None,
     ) -> FutureRecordMetadata | None: ...
+    def release(self, batch: ProducerBatch) -> None: ...
     def check_usable(self) -> None: ...
     @property
     def is_forked(self) -> bool: ...

@@ -16,6 +16,7 @@ from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 from kafkacore.producer.arguments cimport checked_partition, checked_timestamp, encode_headers, open_bytes
 from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
+from kafkacore.producer.batch_memory cimport BatchMemory
 from kafkacore.producer.future cimport FutureRecordMetadata, new_future
 from kafkacore.producer.murmur2 cimport murmur2_of
 from kafkacore.producer.partition_queue cimport PartitionQueue
@@ -54,14 +55,16 @@ cdef class RecordAppender:
         Time of batches and of records without a timestamp.
     wakeup
         Called, from any thread, when the sender has something to do before it would wake by itself.
-    batch_size, linger_ms, max_request_size, buffer_memory, max_block_ms
+    memory
+        Where batches come from.
+    batch_size, linger_ms, max_request_size, max_block_ms
         Configuration; bytes and milliseconds.
     is_adaptive, ignores_keys
         Of the choice of partitions, see RecordAccumulator.
     """
 
-    def __init__(self, clock, wakeup, *, Py_ssize_t batch_size, double linger_ms, Py_ssize_t max_request_size,
-                 Py_ssize_t buffer_memory, double max_block_ms, bint is_adaptive, bint ignores_keys):
+    def __init__(self, clock, wakeup, BatchMemory memory not None, *, Py_ssize_t batch_size, double linger_ms,
+                 Py_ssize_t max_request_size, double max_block_ms, bint is_adaptive, bint ignores_keys):
         self._topics = {}
         self.active = {}
         self.incomplete = {}
@@ -71,29 +74,16 @@ cdef class RecordAppender:
         self._is_machine_clock = type(clock) is Clock
         self._random = clock.random
         self._wakeup = wakeup
+        self.memory = memory
         self._batch_size = batch_size
         self._linger_ms = linger_ms
         self._max_request_size = max_request_size
-        self._buffer_memory = buffer_memory
+        self._buffer_memory = memory.pool.total_bytes
         self._max_block_ms = max_block_ms
         self._is_adaptive = is_adaptive
         self._ignores_keys = ignores_keys
         self._sender_sleeps_until_ms = INFINITY
         self._fork_generation = fork_generation
-
-    # ---- Of the subclass ---------------------------------------------------------------------------------
-
-    def _new_batch(self, topic_partition, Py_ssize_t size, Py_ssize_t first_size, double max_block_ms):
-        raise NotImplementedError
-
-    def _try_reserve(self, Py_ssize_t size):
-        raise NotImplementedError
-
-    def _unreserve(self, Py_ssize_t size):
-        raise NotImplementedError
-
-    def _discard(self, ProducerBatch batch):
-        raise NotImplementedError
 
     # ---- Per record --------------------------------------------------------------------------------------
 
@@ -252,13 +242,10 @@ cdef class RecordAppender:
         if batch is None or not batch.may_grow():
             return False
         more = min(max(batch._builder.limit, size), batch._full_limit - batch._builder.limit)
-        if not self._try_reserve(more):
+        if not self.memory.grow(batch, more):
             if queue._open is batch:
                 queue._open = None
             return False
-        # Meanwhile the sender may have taken it, and another thread may have let it grow.
-        if queue._open is not batch or not batch.grow(more):
-            self._unreserve(more)
         return queue._open is batch
 
     def check_usable(self):
@@ -301,7 +288,9 @@ cdef class RecordAppender:
                                   const SerializedRecord* record, Py_ssize_t size,
                                   double max_block_ms) except -1:
         cdef ProducerBatch batch
-        batch = self._new_batch(queue.topic_partition, max(self._batch_size, size), size, max_block_ms)
+        batch = self.memory.new_batch(
+            queue.topic_partition, max(self._batch_size, size), size, max_block_ms
+        )
         try:
             # Closed while this thread waited for memory: nobody would send the batch any more.
             self.check_usable()
@@ -327,8 +316,12 @@ cdef class RecordAppender:
         # It holds no record, but a flush may have seen it and wait for it.
         if not batch.result.done:
             batch.complete()
-        self._discard(batch)
-        return 0
+        self.incomplete.pop(batch, None)
+        return self.memory.give_back(batch)
+
+    def release(self, ProducerBatch batch not None):
+        """Give the batch's memory back: its last request has ended. Once, however often it is called."""
+        self.memory.give_back(batch)
 
     # ---- Waking the sender -------------------------------------------------------------------------------
 

@@ -327,7 +327,7 @@ cdef class ColumnAppender(RecordAppender):
         cdef Py_ssize_t limit = max(self._batch_size, size)
         # What the rows take together, if they are all like the first.
         cdef Py_ssize_t wanted = limit if end - at > limit // size else size * (end - at)
-        batch = self._new_batch(queue.topic_partition, limit, wanted, max_block_ms)
+        batch = self.memory.new_batch(queue.topic_partition, limit, wanted, max_block_ms)
         try:
             # Closed while this thread waited for memory: nobody would send the batch any more.
             self.check_usable()
@@ -361,8 +361,5 @@ cdef class ColumnAppender(RecordAppender):
                 return at - start
             more = max(batch._builder.limit, future._source.size_upper_bound(future._row_at(at)))
             more = min(more, batch._full_limit - batch._builder.limit)
-            if not self._try_reserve(more):
-                return at - start
-            if not batch.grow(more):
-                self._unreserve(more)
+            if not self.memory.grow(batch, more):
                 return at - start

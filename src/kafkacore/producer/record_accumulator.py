@@ -11,17 +11,17 @@ import logging
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from threading import RLock, get_ident
+from threading import RLock
 from typing import Protocol
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError, KafkaTimeoutError
 from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer.batch_memory import BatchMemory
 from kafkacore.producer.buffer_pool import BufferPool
 from kafkacore.producer.column_appender import ColumnAppender
 from kafkacore.producer.partition_queue import PartitionQueue
 from kafkacore.producer.readiness import backing_off_ms, by_leader, move_behind, survey
-from kafkacore.record.builder import RecordBatchBuilder
 from kafkacore.record.compression import Compression
 from kafkacore.structs import Node, TopicPartition
 
@@ -33,9 +33,6 @@ RATIO_STEP_DOWN = 0.005
 #: A batch takes at most this share's inverse of plain bytes for a byte on the wire, whatever its records
 #: compress to: all of it is memory.
 RATIO_FLOOR = 0.125
-#: Bytes of ``buffer_memory`` that a new batch has at the least; it gets more, by doubling, as it fills, so
-#: that a thousand partitions with a few records each do not need a thousand times ``batch_size``.
-FIRST_RESERVATION = 16_384
 #: Back-offs are spread by this share of themselves to both sides, so that producers do not come back in step.
 BACKOFF_JITTER = 0.2
 
@@ -110,32 +107,26 @@ class RecordAccumulator(ColumnAppender):
         partition_availability_timeout_ms: float = 0.0,
         ignore_keys: bool = False,
     ) -> None:
+        # Who makes room may be lingering.
+        self.pool = BufferPool(buffer_memory, clock, on_wait=self.wake_sender)
         super().__init__(
             clock,
             wakeup,
+            BatchMemory(self.pool, clock, compression, compression_level),
             batch_size=batch_size,
             linger_ms=linger_ms,
             max_request_size=max_request_size,
-            buffer_memory=buffer_memory,
             max_block_ms=max_block_ms,
             is_adaptive=adaptive_partitioning,
             ignores_keys=ignore_keys,
         )
-        # Who makes room may be lingering.
-        self.pool = BufferPool(buffer_memory, clock, on_wait=self.wake_sender)
         self._clock = clock
         self._linger_ms = linger_ms
         self._compression = compression
-        self._compression_level = compression_level
         self._retry_backoff_ms = retry_backoff_ms
         self._retry_backoff_max_ms = retry_backoff_max_ms
         self._delivery_timeout_ms = delivery_timeout_ms
-        self._buffer_memory = buffer_memory
         self._queues: dict[TopicPartition, PartitionQueue] = {}
-        #: Thread that gives memory back, and so must not wait for it: the sender's, in a user's callback.
-        self.network_thread_id: int | None = None
-        #: Topic → compressed size through plain size, as far as seen.
-        self._ratios: dict[str, float] = {}
         #: None of the batches that wait expires earlier.
         self.no_expiry_before_ms = -math.inf
         self._unsealable: list[tuple[ProducerBatch, Exception]] = []
@@ -186,34 +177,6 @@ class RecordAccumulator(ColumnAppender):
         if queue is None:
             queue = self._queues[topic_partition] = PartitionQueue(topic_partition)
         return queue
-
-    # ---- Of the appender ---------------------------------------------------------------------------------
-
-    def _new_batch(
-        self, topic_partition: TopicPartition, size: int, first_size: int, max_block_ms: float
-    ) -> ProducerBatch:
-        ratio = self._ratios.get(topic_partition.topic, 1.0) if self._compression else 1.0
-        limit = min(math.ceil(size / ratio), self._buffer_memory)
-        reserved = min(limit, max(FIRST_RESERVATION, first_size))
-        self.pool.allocate(reserved, 0.0 if get_ident() == self.network_thread_id else max_block_ms)
-        try:
-            builder = RecordBatchBuilder(limit, self._compression, self._compression_level)
-            return ProducerBatch(
-                topic_partition, builder, self._clock, self._clock.monotonic_ms(), reserved_bytes=reserved
-            )
-        except BaseException:
-            self.pool.deallocate(reserved)
-            raise
-
-    def _try_reserve(self, size: int) -> bool:
-        return self.pool.try_allocate(size)
-
-    def _unreserve(self, size: int) -> None:
-        self.pool.deallocate(size)
-
-    def _discard(self, batch: ProducerBatch) -> None:
-        self.incomplete.pop(batch, None)
-        self.release(batch)
 
     # ---- Of the sender -----------------------------------------------------------------------------------
 
@@ -307,12 +270,12 @@ class RecordAccumulator(ColumnAppender):
 
     def _learn_ratio(self, topic: str, observed: float) -> None:
         # Slowly down, quickly up: a batch that turns out too large costs a split.
-        expected = self._ratios.get(topic, 1.0)
+        expected = self.memory.ratios.get(topic, 1.0)
         if observed > expected:
             expected = max(expected + RATIO_STEP_UP, observed)
         else:
             expected = max(expected - RATIO_STEP_DOWN, observed)
-        self._ratios[topic] = min(max(expected, RATIO_FLOOR), 1.0)
+        self.memory.ratios[topic] = min(max(expected, RATIO_FLOOR), 1.0)
 
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
         """Put a batch back for another attempt, in the place that it had."""
@@ -327,13 +290,12 @@ class RecordAccumulator(ColumnAppender):
     def split_and_reenqueue(self, batch: ProducerBatch) -> None:
         """Put the two halves of a batch that the broker finds too large in its place; its memory is free."""
         # The next batches shall not be as large.
-        self._ratios[batch.topic_partition.topic] = 1.0
-        halves = batch.split(
-            lambda size: RecordBatchBuilder(size, self._compression, self._compression_level)
-        )
+        self.memory.ratios[batch.topic_partition.topic] = 1.0
+        halves = batch.split(self.memory.new_builder)
         for half in halves:
             self.incomplete[half] = None
-        self._discard(batch)
+        self.incomplete.pop(batch, None)
+        self.release(batch)
         for half in halves:
             self._put_back(half)
 
@@ -371,12 +333,6 @@ class RecordAccumulator(ColumnAppender):
     def mute(self, topic_partition: TopicPartition, muted: bool) -> None:
         """Hold the partition's batches back while one of them is on its way, or let them go again."""
         self._queues[topic_partition].muted = muted
-
-    def release(self, batch: ProducerBatch) -> None:
-        """Give the batch's memory back: its last request has ended. Once, however often it is called."""
-        reserved, batch.reserved_bytes = batch.reserved_bytes, 0
-        if reserved:
-            self.pool.deallocate(reserved)
 
     # ---- Flush and close ---------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class SenderThread(threading.Thread):
     def start(self) -> None:
         _running.add(self)
         super().start()
-        self._accumulator.network_thread_id = self.ident
+        self._accumulator.memory.network_thread_id = self.ident
 
     @property
     def closing(self) -> bool:
