@@ -6,6 +6,7 @@ Does not know: connections, when the question is asked. (Kafka's ``NodeApiVersio
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -60,10 +61,21 @@ class NodeApiVersions:
     ----------
     response:
         Its answer to ApiVersions.
+
+    Attributes
+    ----------
+    finalized_features:
+        Name → level that the whole cluster has agreed on (KIP-584), such as ``transaction.version``.
+    finalized_features_epoch:
+        Grows with each change of them; -1 where the broker says nothing of features.
     """
 
     def __init__(self, response: ApiVersionsResponse) -> None:
         self._ranges = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+        self.finalized_features_epoch = response.finalized_features_epoch
+        self.finalized_features = {
+            feature.name: feature.max_version_level for feature in response.finalized_features
+        }
         #: What has been asked before.
         self._usable: dict[tuple[type[RequestMessage[Any]], int | None], int] = {}
 
@@ -99,13 +111,24 @@ class NodeApiVersions:
 
 
 class ApiVersions:
-    """The same for all brokers that are connected now."""
+    """The same for all brokers that are connected now.
+
+    Attributes
+    ----------
+    finalized_features:
+        Of the whole cluster, by the newest that any broker has said so far; also when none is connected.
+    """
 
     def __init__(self) -> None:
         self._by_node: dict[int, NodeApiVersions] = {}
+        self.finalized_features: Mapping[str, int] = {}
+        self._finalized_features_epoch = -1
 
     def update(self, node_id: int, versions: NodeApiVersions) -> None:
         self._by_node[node_id] = versions
+        if versions.finalized_features_epoch > self._finalized_features_epoch:
+            self._finalized_features_epoch = versions.finalized_features_epoch
+            self.finalized_features = versions.finalized_features
 
     def remove(self, node_id: int) -> None:
         self._by_node.pop(node_id, None)
