@@ -110,11 +110,15 @@ class JavaPeer:
         self,
         servers: str,
         topic: str,
-        count: int,
+        count: int | None,
         config: Mapping[str, str] | None = None,
         timeout_ms: int = 30_000,
     ) -> list[Received]:
-        """Read all partitions from the start until ``count`` records or the time limit; no consumer group."""
+        """Read all partitions from the start until ``count`` records or the time limit; no consumer group.
+
+        ``None`` reads to where they end at the call; with ``isolation.level`` read_committed that is before
+        the first transaction that has not ended.
+        """
         config = {"enable.auto.commit": "false", "allow.auto.create.topics": "false", **(config or {})}
         answer = self._ask(
             "consume", servers, topic=topic, count=count, client_config=config, timeout_ms=timeout_ms

@@ -160,19 +160,25 @@ public final class Peer {
     }
 
     private static void consume(JsonNode command, ObjectNode answer) {
-        int wanted = command.get("count").asInt();
+        long wanted = command.hasNonNull("count") ? command.get("count").asLong() : Long.MAX_VALUE;
         ArrayNode records = answer.putArray("records");
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(command)) {
             List<TopicPartition> partitions = partitions(consumer, command);
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
+            Map<TopicPartition, Long> ends = command.hasNonNull("count") ? null : consumer.endOffsets(partitions);
             long deadline = System.nanoTime() + limit(command) * 1_000_000;
-            while (records.size() < wanted && System.nanoTime() < deadline) {
+            while (records.size() < wanted && !reached(consumer, ends) && System.nanoTime() < deadline) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
                     describe(record, records.addObject());
                 }
             }
         }
+    }
+
+    private static boolean reached(KafkaConsumer<byte[], byte[]> consumer, Map<TopicPartition, Long> ends) {
+        return ends != null
+            && ends.entrySet().stream().allMatch(end -> consumer.position(end.getKey()) >= end.getValue());
     }
 
     private static void offsets(JsonNode command, ObjectNode answer) {

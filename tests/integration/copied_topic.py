@@ -1,0 +1,222 @@
+"""A topic that is copied exactly once while the copier and the broker are killed, and who judges the copy.
+
+An Apache Kafka in; findings against the copy, of :class:`~model.history.History`, out. Does not know: how the
+copier does it (``transaction_copier.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from integration.apache_kafka import ApacheKafka
+from integration.java_peer import JavaPeer
+from model.history import Finding, History, LogRecord
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.clock import SYSTEM_CLOCK
+
+LIMIT_S = 90.0
+TESTS = Path(__file__).resolve().parents[1]
+#: A kill comes after so many steps of the copier at most, and so much later.
+MOST_STEPS = 16
+LATEST_S = 0.03
+
+
+@dataclass
+class Figures:
+    copier_kills: int = 0
+    broker_kills: int = 0
+    copier_failures: int = 0
+    transactions: int = 0
+    aborted: int = 0
+    #: What the copier said of its failures.
+    reasons: list[str] = field(default_factory=list)
+
+
+class CopyRun:
+    """One input topic, its copy, and the copier's lives.
+
+    Parameters
+    ----------
+    client:
+        Whose producer copies.
+    options:
+        More for the copier's command line; those of the first life alone in :meth:`run_once`.
+    """
+
+    def __init__(
+        self, kafka: ApacheKafka, name: str, records: int, partitions: int, client: str, *options: str
+    ) -> None:
+        self.kafka = kafka
+        self.input, self.output = f"{name}-input", f"{name}-output"
+        self.partitions = partitions
+        self.figures = Figures()
+        self._name = name
+        self._records = records
+        self._command = [
+            sys.executable, "-m", "integration.transaction_copier", "--servers", kafka.bootstrap_servers,
+            "--input", self.input, "--output", self.output, "--group", name, "--transactional-id", name,
+            "--partitions", str(partitions), "--client", client, *options,
+        ]  # fmt: skip
+
+    # ---- The input and the judgement -----------------------------------------------------------------------
+
+    def make_topics(self, java_peer: JavaPeer) -> None:
+        """The input, whole, and the empty output."""
+        servers = self.kafka.bootstrap_servers
+        for topic in (self.input, self.output):
+            java_peer.create_topic(servers, topic, self.partitions)
+        with KafkaProducer(bootstrap_servers=servers) as producer:
+            for partition in range(self.partitions):
+                producer.send_batch(self.input, self._values(partition), partition=partition).get(LIMIT_S)
+
+    def _values(self, partition: int) -> list[bytes]:
+        return [b"%d" % number for number in range(partition, self._records, self.partitions)]
+
+    def findings(self, copy: list[LogRecord]) -> list[Finding]:
+        """What ``copy``, as a read_committed consumer read it, has too much, too little or not in order."""
+        history = History()
+        for partition in range(self.partitions):
+            for number, value in enumerate(self._values(partition)):
+                history.acknowledged(history.sent(f"input {partition}", partition, number, value), None)
+        return history.check(copy)
+
+    def copy_by_java(self, java_peer: JavaPeer) -> list[LogRecord]:
+        received = java_peer.consume(
+            self.kafka.bootstrap_servers,
+            self.output,
+            None,
+            {"isolation.level": "read_committed"},
+            timeout_ms=60_000,
+        )
+        return [LogRecord(each.partition, each.offset, each.value or b"") for each in received]
+
+    def copy_by_ours(self) -> list[LogRecord]:
+        copy: list[LogRecord] = []
+        mine = [TopicPartition(self.output, partition) for partition in range(self.partitions)]
+        with KafkaConsumer(
+            bootstrap_servers=self.kafka.bootstrap_servers,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+        ) as consumer:
+            consumer.assign(mine)
+            ends = consumer.end_offsets(mine)
+            deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+            while any(consumer.position(each) < ends[each] for each in mine):
+                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+                for each, records in consumer.poll(timeout_ms=200).items():
+                    copy += [LogRecord(each.partition, record.offset, record.value) for record in records]
+        return copy
+
+    # ---- The copier ----------------------------------------------------------------------------------------
+
+    def run_once(self, *options: str) -> int:
+        """One life of the copier, to its end; how it ended."""
+        with _Life(self._command + list(options), self._name) as life:
+            while (step := life.next_step()) is not None:
+                self._count(step)
+            return life.status
+
+    def run_through_kills(self, chance: random.Random) -> None:
+        """Kill the copier, the broker or both, after a drawn number of steps; until the input is copied."""
+        while True:
+            with _Life(self._command, self._name) as life:
+                if self._live(life, chance):
+                    return
+                if life.status > 0:
+                    self.figures.copier_failures += 1
+                    self.figures.reasons.append(life.last_words)
+
+    def _live(self, life: _Life, chance: random.Random) -> bool:
+        """Whether this life of the copier ended with the copy complete."""
+        while True:
+            for _ in range(chance.randint(1, MOST_STEPS)):
+                step = life.next_step()
+                if step is None:
+                    return life.status == 0
+                self._count(step)
+            SYSTEM_CLOCK.sleep_ms(chance.uniform(0.0, LATEST_S * 1000))
+            victims = chance.choice([("copier",), ("copier",), ("broker",), ("broker", "copier")])
+            if "copier" in victims:
+                life.kill()
+                self.figures.copier_kills += 1
+            if "broker" in victims:
+                self.kafka.kill()
+                self.kafka.start()
+                self.figures.broker_kills += 1
+            if "copier" in victims:
+                return False
+
+    def _count(self, step: str) -> None:
+        self.figures.transactions += step == "committed"
+        self.figures.aborted += step == "aborted"
+        if step.startswith("failed"):
+            self.figures.reasons.append(step)
+
+
+class _Life:
+    """A process of the copier; dead at the end of the block."""
+
+    def __init__(self, command: list[str], name: str) -> None:
+        path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"PYTHONPATH": path},
+            text=True,
+        )
+        self._steps: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._said: list[str] = []
+        self._name = name
+        # A pipe of lines cannot be read with a time limit.
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._steps.put(line.rstrip())
+        self._steps.put(None)
+
+    def next_step(self) -> str | None:
+        """What the copier has done; ``None`` when it has ended."""
+        try:
+            step = self._steps.get(timeout=LIMIT_S)
+        except queue.Empty:
+            raise AssertionError(f"{self._name}: nothing for {LIMIT_S} s after {self._said[-5:]}") from None
+        if step is not None:
+            self._said.append(step)
+        return step
+
+    @property
+    def last_words(self) -> str:
+        return "\n".join(self._said[-30:])
+
+    @property
+    def status(self) -> int:
+        return self._process.wait(LIMIT_S)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGKILL)
+        self._process.wait(LIMIT_S)
+
+    def __enter__(self) -> _Life:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
