@@ -18,6 +18,8 @@ cdef class RecordAppender:
     # ProducerBatch → None: those whose outcome is open.
     cdef readonly dict incomplete
     cdef readonly BatchMemory memory
+    # Asked once per batch whether it may come in, and to make it part of the transaction; None without.
+    cdef public object transactions
     cdef object _clock
     cdef object _wall_ms
     cdef bint _is_machine_clock
@@ -49,6 +51,7 @@ cdef class RecordAppender:
                                           FutureRecordMetadata future, const SerializedRecord* record,
                                           Py_ssize_t size, bint sticky, double max_block_ms)
     cdef bint _grow(self, PartitionQueue queue, Py_ssize_t size) except -1
+    cdef int _admit(self, PartitionQueue queue, ProducerBatch batch) except -1
     cdef int _has_begun(self, PartitionQueue queue, ProducerBatch batch) except -1
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1
     cdef int _append_to_new_batch(self, PartitionQueue queue, FutureRecordMetadata future,

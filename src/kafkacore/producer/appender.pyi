@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from typing_extensions import disjoint_base
 
@@ -17,6 +18,7 @@ class RecordAppender:
     incomplete: dict[ProducerBatch, None]
     closed: bool
     memory: BatchMemory
+    transactions: Any
     def __init__(
         self,
         clock: Clock,

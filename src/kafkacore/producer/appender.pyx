@@ -24,7 +24,7 @@ from kafkacore.producer.topic_state cimport TopicState
 from kafkacore.wire.gil cimport make_way
 
 from kafkacore.clock import Clock
-from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
+from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, TransactionAbortedError
 
 # Of a batch's header, and of a record beside its key, value and headers at the most; Apache Kafka's own
 # estimate.
@@ -266,14 +266,9 @@ cdef class RecordAppender:
         return self._fork_generation != fork_generation
 
     cdef int _refuse_size(self, Py_ssize_t size) except -1:
-        if size > self._max_request_size:
-            raise MessageSizeTooLargeError(
-                f"the record takes {size} bytes serialised, "
-                f"more than max_request_size ({self._max_request_size})"
-            )
-        raise MessageSizeTooLargeError(
-            f"the record takes {size} bytes serialised, more than buffer_memory ({self._buffer_memory})"
-        )
+        limit = min(self._max_request_size, self._buffer_memory)
+        name = "max_request_size" if limit == self._max_request_size else "buffer_memory"
+        raise MessageSizeTooLargeError(f"the record takes {size} bytes serialised, more than {name} ({limit})")
 
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1:
         if record.key_size >= 0 and not self._ignores_keys:
@@ -288,14 +283,15 @@ cdef class RecordAppender:
                                   const SerializedRecord* record, Py_ssize_t size,
                                   double max_block_ms) except -1:
         cdef ProducerBatch batch
-        batch = self.memory.new_batch(
-            queue.topic_partition, max(self._batch_size, size), size, max_block_ms
-        )
+        if self.transactions is not None:
+            self.transactions.add_partition(queue.topic_partition)
+        batch = self.memory.new_batch(queue.topic_partition, max(self._batch_size, size), size, max_block_ms)
         try:
             # Closed while this thread waited for memory: nobody would send the batch any more.
             self.check_usable()
             # Before the append: from then on the sender may finish it at any time.
             self.incomplete[batch] = None
+            self._admit(queue, batch)
             if not queue.append_new(batch, future, record):
                 self._abandon(batch)
                 return 0
@@ -303,6 +299,19 @@ cdef class RecordAppender:
             self._abandon(batch)
             raise
         self._has_begun(queue, batch)
+        return 0
+
+    cdef int _admit(self, PartitionQueue queue, ProducerBatch batch) except -1:
+        """Make a new batch part of the transaction, which cannot end before any that is in `incomplete`.
+
+        Records join an open batch unasked: outside of a transaction none is open.
+        """
+        if self.transactions is not None:
+            self.transactions.add_partition(queue.topic_partition)
+        if batch.result.done:
+            # Failed meanwhile, by a close that did not wait or with its transaction.
+            self.check_usable()
+            raise TransactionAbortedError("the transaction was aborted while this was being appended")
         return 0
 
     cdef int _has_begun(self, PartitionQueue queue, ProducerBatch batch) except -1:

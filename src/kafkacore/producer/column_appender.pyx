@@ -20,7 +20,7 @@ from kafkacore.producer.topic_state cimport TopicState, drawn
 from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD, RECORDS_AT
 from kafkacore.record.source cimport RecordSource
 
-from kafkacore.errors import IllegalStateError, KafkaError, MessageSizeTooLargeError
+from kafkacore.errors import KafkaError, MessageSizeTooLargeError
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.structs import TopicPartition
 
@@ -327,6 +327,8 @@ cdef class ColumnAppender(RecordAppender):
         cdef Py_ssize_t limit = max(self._batch_size, size)
         # What the rows take together, if they are all like the first.
         cdef Py_ssize_t wanted = limit if end - at > limit // size else size * (end - at)
+        if self.transactions is not None:
+            self.transactions.add_partition(queue.topic_partition)
         batch = self.memory.new_batch(queue.topic_partition, limit, wanted, max_block_ms)
         try:
             # Closed while this thread waited for memory: nobody would send the batch any more.
@@ -335,9 +337,7 @@ cdef class ColumnAppender(RecordAppender):
             self.incomplete[batch] = None
             # Nobody else has it yet.
             appended = self._fill_alone(batch, future, rows, at, end)
-            if batch.result.done:
-                # Failed meanwhile, by a close that did not wait.
-                raise IllegalStateError("KafkaProducer is closed")
+            self._admit(queue, batch)
         except BaseException:
             self._abandon(batch)
             raise

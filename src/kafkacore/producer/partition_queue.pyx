@@ -106,6 +106,10 @@ cdef class PartitionQueue:
         self._open = batch
         return 0
 
+    def close_open(self):
+        """What is open takes no more records."""
+        self._open = None
+
     @property
     def head(self):
         """The oldest batch, the next to be sent; ``None`` if there is none."""
