@@ -11,10 +11,11 @@ import math
 from typing import Any
 from uuid import UUID
 
-from model.producer_cluster import TableCluster
+from model.producer_cluster import NODES, TableCluster
 
 from kafkacore.client.requests import ClientRequest, ClientResponse
 from kafkacore.errors import UnsupportedVersionError
+from kafkacore.protocol import RequestMessage
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
 from kafkacore.structs import Node, TopicPartition
 from kafkacore.testing import VirtualClock
@@ -65,24 +66,38 @@ class HandClient:
         self.polls: list[float] = []
         self.wakeups = 0
         self.is_closed = False
+        #: Of them, those that carry no records: what the producer asks beside them.
+        self.asked: list[ClientRequest] = []
+        #: Nodes to which no connection can be made.
+        self.failed: set[int] = set()
         self._ended: list[ClientResponse] = []
 
     # ---- What the Sender calls ---------------------------------------------------------------------------
 
     def ready(self, node: Node, now_ms: float) -> bool:
         in_flight = sum(request.node_id == node.node_id for request in self.in_flight)
-        return node.node_id not in self.unready and in_flight < self.max_in_flight
+        is_there = node.node_id not in self.unready and node.node_id not in self.failed
+        return is_there and in_flight < self.max_in_flight
+
+    def least_loaded_node(self, now_ms: float) -> Node | None:
+        return min((node for node in NODES.values() if self.ready(node, now_ms)), default=None)
+
+    def connection_failed(self, node: Node) -> bool:
+        return node.node_id in self.failed
 
     def poll_delay_ms(self, node: Node, now_ms: float) -> float:
         return self.unready.get(node.node_id, math.inf)
 
     def new_client_request(
-        self, node_id: int, request: ProduceRequest, now_ms: float, **more: Any
+        self, node_id: int, request: RequestMessage[Any], now_ms: float, **more: Any
     ) -> ClientRequest:
-        return ClientRequest(node_id, request, len(self.sent), now_ms, **more)
+        return ClientRequest(node_id, request, len(self.sent) + len(self.asked), now_ms, **more)
 
     def send(self, request: ClientRequest, now_ms: float) -> None:
         assert self.ready(Node(request.node_id, "", 0), now_ms)
+        if not isinstance(request.request, ProduceRequest):
+            self.asked.append(request)
+            return
         self.in_flight.append(request)
         self.sent.append(request)
         if not request.expect_response:
@@ -102,6 +117,10 @@ class HandClient:
         self.is_closed = True
 
     # ---- What the test says ------------------------------------------------------------------------------
+
+    def answer(self, **how: Any) -> None:
+        """End the oldest request that carries no records: ``message=…``, ``disconnected=True`` and so on."""
+        self._ended.append(ClientResponse(self.asked.pop(0), self.clock.monotonic_ms(), **how))
 
     def _end(self, request: ClientRequest, **how: Any) -> None:
         self.in_flight.remove(request)

@@ -18,8 +18,10 @@ from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender import Sender
+from kafkacore.producer.sender_metrics import SenderMetrics
 from kafkacore.record import read_batches
 from kafkacore.record.compression import Compression
 from kafkacore.structs import TopicPartition
@@ -123,13 +125,18 @@ class SenderHarness:
         ordered: bool = False,
         max_in_flight: int = 5,
         leaders: dict[str, list[int | None]] | None = None,
+        idempotence: IdempotenceManager | None = None,
+        metrics: SenderMetrics | None = None,
         **changes: Any,
     ) -> None:
+        self.idempotence = idempotence
         self.clock = VirtualClock()
         self.cluster = IdCluster(leaders or LEADERS)
         self.metadata = TableMetadata(self.cluster)
         self.client = HandClient(self.clock, 1 if ordered else max_in_flight)
-        self.accumulator = make_accumulator(self.clock, self.client.wakeup, **({"linger_ms": 0.0} | changes))
+        self.accumulator = make_accumulator(
+            self.clock, self.client.wakeup, **({"linger_ms": 0.0, "idempotence": idempotence} | changes)
+        )
         self.sender = Sender(
             self.client,  # type: ignore[arg-type]  # stands in
             self.metadata,  # type: ignore[arg-type]  # stands in
@@ -140,8 +147,18 @@ class SenderHarness:
             request_timeout_ms=30_000,
             max_request_size=changes.get("max_request_size", MAX_REQUEST_SIZE),
             guarantee_message_order=ordered,
+            metrics=metrics,
         )
         self.accumulator.update_topic("t", self.cluster)
+
+    def sequences(self, at: int = -1) -> dict[int, tuple[int, int, int]]:
+        """Partition → producer id, epoch and base sequence of the ``at``-th request that was sent."""
+        return {
+            partition.index: (batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            for topic in self.client.sent[at].request.topic_data
+            for partition in topic.partition_data
+            for batch in read_batches(bytes(partition.records))
+        }
 
     def send(self, value: bytes = b"value", partition: int = 0) -> FutureRecordMetadata:
         future = self.accumulator.append("t", value, None, None, partition, None)

@@ -341,7 +341,13 @@ def test_call_that_cannot_be_is_refused_and_the_producer_stays_usable(
         ({"partitioner_adaptive_partitioning_enable": "yes"}, "partitioner_adaptive_partitioning_enable"),
         ({"partitioner_availability_timeout_ms": -1}, "partitioner_availability_timeout_ms"),
         ({"partitioner_ignore_keys": None}, "partitioner_ignore_keys"),
-        ({"enable_idempotence": True}, "max_in_flight_requests_per_connection=1"),
+        ({"enable_idempotence": "yes"}, "enable_idempotence"),
+        ({"enable_idempotence": True, "acks": 1}, "acks=1"),
+        ({"enable_idempotence": True, "retries": 0}, "retries=0"),
+        (
+            {"enable_idempotence": True, "max_in_flight_requests_per_connection": 6},
+            "max_in_flight_requests_per_connection=6",
+        ),
         ({"transactional_id": "t"}, "transactions"),
     ],
 )

@@ -421,8 +421,8 @@ class Told(SenderMetrics):
 
 
 def test_metrics_are_told_what_became_of_the_records() -> None:
-    harness = Harness(retries=1)
-    told = harness.sender.metrics = Told()
+    told = Told()
+    harness = Harness(retries=1, metrics=told)
     harness.send()
     harness.send()
     harness.run()

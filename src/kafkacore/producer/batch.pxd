@@ -1,6 +1,6 @@
 """ProducerBatch for Cython callers."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
 from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult
 from kafkacore.record.builder cimport RecordBatchBuilder
@@ -39,9 +39,19 @@ cdef class ProducerBatch:
     cdef public double backoff_ms
     # Its place among the batches of the partition; halves of a split share what the whole had.
     cdef public double place
+    # Who the broker takes it from, and the number of its first record there; -1 before it is first taken to
+    # be sent, and without idempotence.
+    cdef readonly int64_t producer_id
+    cdef readonly int16_t producer_epoch
+    cdef readonly int32_t base_sequence
+    cdef readonly bint is_transactional
+    # The sealed bytes have an older identity: they get the new one when it is taken to be sent again.
+    cdef readonly bint sequence_has_been_reset
     cdef double _width
     cdef Py_ssize_t _size_unsealed
     cdef RecordBatchBuilder _builder
+    # The same once it is sealed.
+    cdef RecordBatchBuilder _sealed
     # Bytes to which the builder may grow; its own limit is what there is memory for.
     cdef Py_ssize_t _full_limit
 

@@ -23,6 +23,11 @@ class ProducerBatch:
     payload: memoryview | None
     record_count: int
     place: float
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    is_transactional: bool
+    sequence_has_been_reset: bool
     def __init__(
         self,
         topic_partition: TopicPartition,
@@ -44,6 +49,13 @@ class ProducerBatch:
         value: _Bytes | None,
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> FutureRecordMetadata | None: ...
+    @property
+    def has_sequence(self) -> bool: ...
+    @property
+    def last_sequence(self) -> int: ...
+    def set_producer_state(
+        self, producer_id: int, producer_epoch: int, base_sequence: int, is_transactional: bool = False
+    ) -> None: ...
     def seal(self) -> memoryview: ...
     def has_leader_changed(self, leader_epoch: int) -> bool: ...
     def complete(self, base_offset: int = -1, log_append_time_ms: int = -1) -> None: ...

@@ -5,7 +5,7 @@ in, the network.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t, int64_t
 
 from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult, new_future
 from kafkacore.record.builder cimport RecordBatchBuilder
@@ -13,6 +13,10 @@ from kafkacore.record.source cimport RecordSource
 
 from kafkacore.errors import IllegalStateError
 from kafkacore.record.batch import read_batches
+
+cdef enum:
+    # Sequence numbers count up to here, and on from 0.
+    MAX_SEQUENCE = 0x7FFFFFFF
 
 
 @cython.final
@@ -41,6 +45,7 @@ cdef class ProducerBatch:
         self.last_attempt_ms = created_ms
         self.reserved_bytes = reserved_bytes
         self.leader_epoch = -1
+        self.producer_id = self.producer_epoch = self.base_sequence = -1
         self._builder = builder
         self._full_limit = builder.limit
         if 0 < reserved_bytes < builder.limit:
@@ -115,14 +120,56 @@ cdef class ProducerBatch:
         return self.result.done
 
     def seal(self):
-        """Compress, set the CRC (both without the GIL), and take no more records. The bytes to send."""
+        """Compress, set the CRC (both without the GIL), and take no more records. The bytes to send.
+
+        Sealed again after it has been numbered anew, the same bytes get the new numbers: then no request may
+        hold them.
+        """
         if self.payload is None:
             if self._builder is None:
                 raise IllegalStateError("the batch has failed already")
             self._size_unsealed = self._builder.size_in_bytes
-            self.payload = self._builder.close()
+            self.payload = self._builder.close(
+                self.producer_id, self.producer_epoch, self.base_sequence, self.is_transactional
+            )
+            self._sealed = self._builder
             self._builder = None
+        elif self.sequence_has_been_reset:
+            self._sealed.restamp(self.producer_id, self.producer_epoch, self.base_sequence)
+        self.sequence_has_been_reset = False
         return self.payload
+
+    @property
+    def has_sequence(self):
+        """Whether it has been numbered: it has been taken to be sent before."""
+        return self.base_sequence >= 0
+
+    @property
+    def last_sequence(self):
+        """Number of its last record; -1 while it has none."""
+        if self.base_sequence < 0:
+            return -1
+        return (<int64_t>self.base_sequence + self.record_count - 1) & MAX_SEQUENCE
+
+    def set_producer_state(self, int64_t producer_id, int16_t producer_epoch, int32_t base_sequence,
+                           bint is_transactional=False):
+        """Number it. Bytes that are sealed already change when it is next taken to be sent, not before: the
+        socket may still hold them.
+
+        Parameters
+        ----------
+        producer_id, producer_epoch
+            Who the broker takes it from.
+        base_sequence
+            Number of its first record.
+        is_transactional
+            Whether it belongs to a transaction.
+        """
+        self.sequence_has_been_reset = self.base_sequence >= 0
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.is_transactional = is_transactional
 
     def has_leader_changed(self, int leader_epoch):
         """Whether this retry is the first to a new leader, which has no need to be spared by a back-off.
@@ -167,6 +214,8 @@ cdef class ProducerBatch:
                     half = self._part(make_builder(self._size_unsealed))
                     half.place = self.place + (self._width / 2 if index else 0)
                     half._width = self._width / 2
+                    if self.base_sequence >= 0:
+                        half.base_sequence = <int32_t>((<int64_t>self.base_sequence + index) & MAX_SEQUENCE)
                     halves.append(half)
                     parts.append((index, half.result))
                 future = half.append(record.timestamp, record.key, record.value, record.headers)
@@ -186,6 +235,9 @@ cdef class ProducerBatch:
         part.backoff_ms = self.backoff_ms
         part.leader_epoch = self.leader_epoch
         part.attempts_at_leader_change = self.attempts_at_leader_change
+        part.producer_id = self.producer_id
+        part.producer_epoch = self.producer_epoch
+        part.is_transactional = self.is_transactional
         return part
 
     def __repr__(self):

@@ -5,13 +5,17 @@ Names and defaults are kafka-python's; what all clients share is in ``client.con
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from kafkacore.client.config import CLIENT_SETTINGS, Setting, at_least, boolean, refuse, resolve, text_or_none
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.producer.idempotence import MAX_IN_FLIGHT
 from kafkacore.record.compression import LEVELS, Compression, check_level
+
+log = logging.getLogger("kafkacore.producer")
 
 COMPRESSIONS = {"none": Compression.NONE} | {
     codec.name.lower(): codec for codec in Compression if codec is not Compression.NONE
@@ -83,20 +87,38 @@ def _finite(name: str, value: Any) -> Any:
     return value
 
 
-def _not_idempotent(name: str, value: Any) -> bool:
-    if boolean(name, value):
-        raise KafkaConfigurationError(
-            "enable_idempotence=True: kafkacore does not support this yet; leave it out, or False. "
-            "For order without it set max_in_flight_requests_per_connection=1"
-        )
-    return False
-
-
 def _not_transactional(name: str, value: Any) -> None:
     if text_or_none(name, value) is not None:
         raise KafkaConfigurationError(
             f"transactional_id={value!r}: kafkacore does not support transactions yet; leave it out"
         )
+
+
+def _settle_idempotence(config: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Switch idempotence off where another setting rules it out, unless it was asked for (KIP-679)."""
+    if not config["enable_idempotence"]:
+        return
+    in_flight = "max_in_flight_requests_per_connection"
+    conflicts = [
+        f"{name}={given[name]!r}"
+        for name, is_conflict in (
+            ("acks", config["acks"] != -1),
+            ("retries", config["retries"] == 0),
+            (in_flight, config[in_flight] > MAX_IN_FLIGHT),
+        )
+        if is_conflict
+    ]
+    if conflicts and "enable_idempotence" in given:
+        raise KafkaConfigurationError(
+            f"enable_idempotence=True needs acks='all', retries and at most {MAX_IN_FLIGHT} {in_flight}: "
+            f"not {', '.join(conflicts)}"
+        )
+    if conflicts:
+        log.warning(
+            "enable_idempotence is off because of %s: after a lost answer a record may be written twice",
+            ", ".join(conflicts),
+        )
+        config["enable_idempotence"] = False
 
 
 # fmt: off
@@ -106,7 +128,7 @@ PRODUCER_SETTINGS: dict[str, Setting] = {
     "key_serializer":           Setting(None, _serializer),
     "value_serializer":         Setting(None, _serializer),
     "acks":                     Setting(-1, _acks),
-    "enable_idempotence":       Setting(False, _not_idempotent),
+    "enable_idempotence":       Setting(True, boolean),  # KIP-679
     "transactional_id":         Setting(None, _not_transactional),
     "transaction_timeout_ms":   Setting(60_000, at_least(1)),
     "delivery_timeout_ms":      Setting(120_000, at_least(0)),
@@ -143,6 +165,7 @@ def resolve_producer(given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         config = resolve(PRODUCER_SETTINGS, given)
         _check_level(config["compression_type"], config["compression_level"])
+        _settle_idempotence(config, given)
         return config
     except KafkaConfigurationError as error:
         raise ProducerConfigurationError(str(error)) from None

@@ -26,6 +26,7 @@ from kafkacore.producer.batch_future import BatchFuture
 from kafkacore.producer.column_appender import partition_range
 from kafkacore.producer.config import producer_defaults, resolve_producer
 from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
+from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.record_accumulator import RecordAccumulator
@@ -66,16 +67,18 @@ class KafkaProducer(RecordSender):
         (16384); ``buffer_memory`` (32 MiB), what all batches may hold before ``send()`` waits, for
         ``max_block_ms`` (60000) at most; ``delivery_timeout_ms`` (120000), by when each record has an
         outcome; ``retries`` (no limit); ``max_request_size`` (1 MiB);
-        ``max_in_flight_requests_per_connection`` (5; with 1 the order of a partition's records is kept even
-        if one has to be sent again); ``key_serializer``, ``value_serializer`` (None: bytes are sent as they
+        ``max_in_flight_requests_per_connection`` (5; without idempotence the order of a partition's records
+        is kept with 1 only); ``key_serializer``, ``value_serializer`` (None: bytes are sent as they
         are), functions or :class:`kafkacore.serializer.Serializer`; ``partitioner``;
         ``partitioner_adaptive_partitioning_enable`` (True), whether records without a key go less often to
         partitions with a longer queue; ``partitioner_availability_timeout_ms`` (0: never), after which they
         avoid a broker that takes nothing; ``partitioner_ignore_keys`` (False).
 
-        ``enable_idempotence`` is False, unlike kafka-python's: True, and ``transactional_id``, are refused
-        until they are supported. A record may therefore be written twice if the answer to the first attempt
-        was lost.
+        ``enable_idempotence`` (True): each record is in the log once, and in order, whatever has to be sent
+        again. It needs ``acks="all"``, ``retries`` and at most 5
+        ``max_in_flight_requests_per_connection``; where another of these is given it is off, with a warning,
+        and an error if it was asked for. Then a record may be written twice if the answer to the first
+        attempt was lost. ``transactional_id`` is refused until it is supported.
 
     Raises
     ------
@@ -124,6 +127,7 @@ class KafkaProducer(RecordSender):
             adaptive_partitioning=config["partitioner_adaptive_partitioning_enable"],
             partition_availability_timeout_ms=config["partitioner_availability_timeout_ms"],
             ignore_keys=config["partitioner_ignore_keys"],
+            idempotence=IdempotenceManager() if config["enable_idempotence"] else None,
         )
         self._append = self._accumulator.append
         self._bind(self._accumulator, not self._serializes and self._partitioner is None)
@@ -137,6 +141,8 @@ class KafkaProducer(RecordSender):
             request_timeout_ms=config["request_timeout_ms"],
             max_request_size=config["max_request_size"],
             guarantee_message_order=config["max_in_flight_requests_per_connection"] == 1,
+            retry_backoff_ms=config["retry_backoff_ms"],
+            retry_backoff_max_ms=config["retry_backoff_max_ms"],
         )
         self._thread = SenderThread(
             sender, self._client, self._metadata, self._accumulator, self._clock, config["client_id"]

@@ -9,6 +9,7 @@ def write_body(
     acks: int,
     timeout_ms: int,
     topics: list[tuple[str, UUID, list[ProducerBatch]]],
+    transactional_id: str | None = None,
 ) -> None: ...
 def read_acknowledgements(
     cursor: Cursor, version: int

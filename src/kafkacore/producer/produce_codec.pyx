@@ -23,7 +23,8 @@ cdef enum:
     MIN_RECORD_ERROR = 6
 
 
-def write_body(Writer writer not None, int version, int acks, int timeout_ms, list topics not None):
+def write_body(Writer writer not None, int version, int acks, int timeout_ms, list topics not None,
+               transactional_id=None):
     """The body of a produce request.
 
     Parameters
@@ -32,10 +33,12 @@ def write_body(Writer writer not None, int version, int acks, int timeout_ms, li
         For the replicas.
     topics
         Tuples of a name, a ``UUID`` and a list of sealed batches.
+    transactional_id
+        Of the producer, if the batches are a transaction's.
     """
     cdef bint compact = version >= FLEXIBLE_FROM
     cdef ProducerBatch batch
-    writer.write_nullable_string(None, compact)
+    writer.write_nullable_string(transactional_id, compact)
     writer.write_int16(acks)
     writer.write_int32(timeout_ms)
     writer.write_array_length(len(topics), compact)

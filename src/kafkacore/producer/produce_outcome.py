@@ -27,6 +27,13 @@ REFUSED = (
     errors.UnknownTopicIdError,
     errors.InconsistentTopicIdError,
     errors.ThrottlingQuotaExceededError,
+    errors.OutOfOrderSequenceNumberError,
+    errors.UnknownProducerIdError,
+    errors.InvalidProducerEpochError,
+    errors.ProducerFencedError,
+    errors.InvalidTxnStateError,
+    errors.InvalidProducerIdMappingError,
+    errors.ConcurrentTransactionsError,
 )
 #: The leader moved away, or its partition went: before writing with ``acks`` 0 and 1, but with
 #: ``acks="all"`` it may also have been while the written batch waited for its replicas, and then the new

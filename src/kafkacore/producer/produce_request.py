@@ -36,6 +36,8 @@ class PartitionAnswer:
     record_errors: dict[int, KafkaError] | None = None
     #: Id and epoch of the leader that the broker knows of instead of itself.
     leader: tuple[int, int] | None = None
+    #: First offset of the partition, -1 if it is not said; of an error.
+    log_start_offset: int = -1
 
 
 class BatchesResponse(ProduceResponse):
@@ -72,9 +74,13 @@ class BatchesRequest(ProduceRequest):
     RESPONSE: ClassVar[type[ResponseMessage]] = BatchesResponse
 
     def __init__(
-        self, acks: int, timeout_ms: int, topics: list[tuple[str, UUID, list[ProducerBatch]]]
+        self,
+        acks: int,
+        timeout_ms: int,
+        topics: list[tuple[str, UUID, list[ProducerBatch]]],
+        transactional_id: str | None = None,
     ) -> None:
-        self.transactional_id = None
+        self.transactional_id = transactional_id
         self.acks = acks
         self.timeout_ms = timeout_ms
         self.topics = topics
@@ -82,7 +88,7 @@ class BatchesRequest(ProduceRequest):
     def encode(self, writer: Writer, version: int) -> None:
         if not self.MIN_VERSION <= version <= self.MAX_VERSION:
             raise unsupported_version(type(self), version)
-        write_body(writer, version, self.acks, self.timeout_ms, self.topics)
+        write_body(writer, version, self.acks, self.timeout_ms, self.topics, self.transactional_id)
 
     if not TYPE_CHECKING:
 
@@ -95,7 +101,7 @@ class BatchesRequest(ProduceRequest):
                     topic_id=topic_id,
                     partition_data=[
                         ProduceRequest.PartitionProduceData(
-                            index=batch.topic_partition.partition, records=batch.seal()
+                            index=batch.topic_partition.partition, records=batch.payload
                         )
                         for batch in batches
                     ],
@@ -106,17 +112,25 @@ class BatchesRequest(ProduceRequest):
 
 
 def produce_request(
-    batches: list[ProducerBatch], cluster: Cluster, acks: int, timeout_ms: int
+    batches: list[ProducerBatch],
+    cluster: Cluster,
+    acks: int,
+    timeout_ms: int,
+    transactional_id: str | None = None,
+    max_version: int | None = None,
 ) -> tuple[BatchesRequest, int | None]:
-    """The request that carries sealed ``batches``, and the newest version that can (``None``: any)."""
+    """The request that carries sealed ``batches``, and the newest version that can (``None``: any), no newer
+    than ``max_version``.
+    """
     by_topic: dict[str, list[ProducerBatch]] = {}
     for batch in batches:
         by_topic.setdefault(batch.topic_partition[0], []).append(batch)
     topics = [(topic, cluster.topic_id(topic), of_topic) for topic, of_topic in by_topic.items()]
     if all(topic_id for _, topic_id, _ in topics):
-        return BatchesRequest(acks, timeout_ms, cast(Any, topics)), None
+        return BatchesRequest(acks, timeout_ms, cast(Any, topics), transactional_id), max_version
     named = [(topic, topic_id or NO_TOPIC_ID, of_topic) for topic, topic_id, of_topic in topics]
-    return BatchesRequest(acks, timeout_ms, named), LAST_VERSION_BY_NAME
+    newest = LAST_VERSION_BY_NAME if max_version is None else min(max_version, LAST_VERSION_BY_NAME)
+    return BatchesRequest(acks, timeout_ms, named, transactional_id), newest
 
 
 def answers_of(response: ProduceResponse, sent: BatchesRequest) -> Mapping[tuple[str, int], PartitionAnswer]:
@@ -169,4 +183,9 @@ def _answer_of(partition: ProduceResponse.PartitionProduceResponse) -> Partition
         error = InvalidRecordError(f"{len(record_errors)} other record(s) of the batch were refused: {error}")
     hint = partition.current_leader
     leader = (hint.leader_id, hint.leader_epoch) if hint.leader_id >= 0 else None
-    return PartitionAnswer(error=error, record_errors=record_errors, leader=leader)
+    return PartitionAnswer(
+        error=error,
+        record_errors=record_errors,
+        leader=leader,
+        log_start_offset=partition.log_start_offset,
+    )

@@ -20,6 +20,7 @@ from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.batch_memory import BatchMemory
 from kafkacore.producer.buffer_pool import BufferPool
 from kafkacore.producer.column_appender import ColumnAppender
+from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.partition_queue import PartitionQueue
 from kafkacore.producer.readiness import backing_off_ms, by_leader, move_behind, survey
 from kafkacore.record.compression import Compression
@@ -86,6 +87,8 @@ class RecordAccumulator(ColumnAppender):
         waiting; 0 for never mind.
     ignore_keys:
         Choose the partition of a record with a key as if it had none.
+    idempotence:
+        Numbers batches as they are drained, and says which may be.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class RecordAccumulator(ColumnAppender):
         adaptive_partitioning: bool = True,
         partition_availability_timeout_ms: float = 0.0,
         ignore_keys: bool = False,
+        idempotence: IdempotenceManager | None = None,
     ) -> None:
         # Who makes room may be lingering.
         self.pool = BufferPool(buffer_memory, clock, on_wait=self.wake_sender)
@@ -120,6 +124,9 @@ class RecordAccumulator(ColumnAppender):
             is_adaptive=adaptive_partitioning,
             ignores_keys=ignore_keys,
         )
+        self.idempotence = idempotence
+        #: Why no record is taken any more.
+        self._failure: KafkaError | None = None
         self._clock = clock
         self._linger_ms = linger_ms
         self._compression = compression
@@ -187,7 +194,12 @@ class RecordAccumulator(ColumnAppender):
         the close waits, or it has backed off after a failure; never while the partition is muted.
         """
         result = ReadyCheckResult()
-        hurry = self.closed or self._flushes > 0 or self.pool.queued > 0
+        hurry = (
+            self.closed
+            or self._flushes > 0
+            or self.pool.queued > 0
+            or (self.idempotence is not None and self.idempotence.is_completing)
+        )
         result.next_check_delay_ms = survey(
             self.active,
             cluster,
@@ -213,6 +225,8 @@ class RecordAccumulator(ColumnAppender):
         able = list(nodes)
         if self._availability_timeout_ms > 0:
             self._follow_availability({node.node_id for node in able}, cluster, now_ms)
+        if self.idempotence is not None and not self.idempotence.may_send():
+            return {}
         return {
             node.node_id: self._drain_node(queues[node.node_id], cluster, max_size, now_ms)
             for node in able
@@ -238,14 +252,19 @@ class RecordAccumulator(ColumnAppender):
     ) -> list[ProducerBatch]:
         drained: list[ProducerBatch] = []
         size = 0
+        idempotence = self.idempotence
         for queue in queues:
             head = queue.head
             if head is None or backing_off_ms(queue, cluster, now_ms) > 0:
+                continue
+            if idempotence is not None and not idempotence.may_drain(head):
                 continue
             if drained and size + head.size_in_bytes > max_size:
                 break
             batch = queue.pop()
             move_behind(self.active, queue)
+            if idempotence is not None:
+                idempotence.assign(batch)
             try:
                 size += self._seal(batch)
             except Exception as error:
@@ -292,6 +311,8 @@ class RecordAccumulator(ColumnAppender):
         # The next batches shall not be as large.
         self.memory.ratios[batch.topic_partition.topic] = 1.0
         halves = batch.split(self.memory.new_builder)
+        if self.idempotence is not None:
+            self.idempotence.split(batch, halves)
         for half in halves:
             self.incomplete[half] = None
         self.incomplete.pop(batch, None)
@@ -380,6 +401,30 @@ class RecordAccumulator(ColumnAppender):
         for batch in list(self.incomplete):
             if not batch.in_flight or not unsent_only:
                 self._fail(batch, error_of)
+
+    def abort_undrained(self, error_of: Callable[[ProducerBatch], KafkaError]) -> None:
+        """Fail the batches that have never been taken to be sent; those that are to go again stay."""
+        for queue in list(self.active):
+            tried: list[ProducerBatch] = []
+            while queue.head is not None:
+                batch = queue.pop()
+                if batch.has_sequence:
+                    tried.append(batch)
+                else:
+                    self._fail(batch, error_of)
+            for batch in tried:
+                queue.put_back(batch)
+            self.forget_if_empty(queue)
+
+    def fail_appends(self, error: KafkaError) -> None:
+        """Refuse records from now on, because of ``error``."""
+        self._failure = error
+        self.close_for_appends()
+
+    def check_usable(self) -> None:
+        if self._failure is not None and not self.is_forked:
+            raise type(self._failure)(*self._failure.args) from self._failure
+        super().check_usable()
 
     def _fail(self, batch: ProducerBatch, error_of: Callable[[ProducerBatch], KafkaError]) -> None:
         if not batch.done:

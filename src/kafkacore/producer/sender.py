@@ -1,8 +1,8 @@
-"""What becomes of a batch: to the broker, and again if need be, until it is acknowledged or has failed.
+"""Batches to their brokers: the turns of the network thread, the requests, and who gets which answer.
 
-Batches of the accumulator in, produce requests to the NetworkClient out, answers to the batches. One
-``run_once`` is one turn of the network thread; it reads no clock that is not handed in. Does not know:
-records, threads.
+Batches of the accumulator in, produce requests to the NetworkClient out, answers to ``BatchOutcomes``; beside
+them what the manager of idempotence has to ask. One ``run_once`` is one turn of the network thread; it reads
+no clock that is not handed in. Does not know: records, threads, what becomes of a batch.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import math
 from collections.abc import Mapping
 
 from kafkacore.client import ClientRequest, ClientResponse, Cluster, Metadata, NetworkClient
+from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     KafkaError,
-    KafkaTimeoutError,
-    MessageSizeTooLargeError,
     NetworkExceptionError,
-    RecordListTooLargeError,
     RequestTimedOutError,
     UnknownError,
     UnsupportedVersionError,
 )
 from kafkacore.producer.batch import ProducerBatch
-from kafkacore.producer.produce_outcome import may_be_written, produce_error
+from kafkacore.producer.batch_outcomes import BatchOutcomes
+from kafkacore.producer.control_channel import ControlChannel
+from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.produce_request import (
     BatchesRequest,
     PartitionAnswer,
@@ -39,12 +39,13 @@ log = logging.getLogger("kafkacore.producer")
 
 
 class Sender:
-    """Apache Kafka's ``Sender``, without idempotence.
+    """Apache Kafka's ``Sender``.
 
     Parameters
     ----------
     client, metadata, accumulator, clock:
-        What it works with. The client's callbacks run inside its ``poll``, on the thread of ``run_once``.
+        What it works with. The client's callbacks run inside its ``poll``, on the thread of ``run_once``. The
+        accumulator's manager of idempotence, if it has one, is asked before each turn.
     acks:
         0, 1, or -1 for all in-sync replicas.
     retries:
@@ -55,6 +56,8 @@ class Sender:
         Bytes of the batches of one request.
     guarantee_message_order:
         Hold a partition back while a batch of it is on its way.
+    retry_backoff_ms, retry_backoff_max_ms:
+        Wait before a request of the manager is repeated, doubled each time up to the maximum.
     metrics:
         Told of what is sent and what becomes of it.
     """
@@ -71,6 +74,8 @@ class Sender:
         request_timeout_ms: int,
         max_request_size: int,
         guarantee_message_order: bool,
+        retry_backoff_ms: float = 100.0,
+        retry_backoff_max_ms: float = 1000.0,
         metrics: SenderMetrics | None = None,
     ) -> None:
         self._client = client
@@ -78,49 +83,70 @@ class Sender:
         self._accumulator = accumulator
         self._clock = clock
         self._acks = acks
-        self._retries = retries
         self._request_timeout_ms = request_timeout_ms
         self._max_request_size = max_request_size
-        self._guarantee_message_order = guarantee_message_order
-        #: Batches on their way; in the order in which they were sent.
-        self._in_flight: dict[ProducerBatch, None] = {}
-        #: None of those expires earlier.
-        self._no_expiry_before_ms = math.inf
-        self._cluster: Cluster | None = None
+        self._idempotence = accumulator.idempotence
+        self._control: ControlChannel | None = None
+        if self._idempotence is not None:
+            backoff = ExponentialBackoff(clock, retry_backoff_ms, retry_backoff_max_ms)
+            self._control = ControlChannel(client, self._idempotence, backoff, request_timeout_ms)
         self.metrics = metrics or SenderMetrics()
+        self._outcomes = BatchOutcomes(
+            accumulator,
+            clock,
+            acks=acks,
+            retries=retries,
+            guarantee_message_order=guarantee_message_order,
+            metrics=self.metrics,
+        )
+        self._cluster: Cluster | None = None
 
     # ---- One turn ----------------------------------------------------------------------------------------
 
     def run_once(self, now_ms: float) -> None:
         """Send what is ready, fail what has expired, and wait in ``poll`` for the next thing to happen."""
         self._accumulator.sender_looks()
-        timeout_ms = self._send_producer_data(now_ms)
+        control_ms = math.inf
+        if self._control is not None:
+            self._settle(self._control.manager, now_ms)
+            control_ms = self._control.turn(now_ms)
+        timeout_ms = min(self._send_producer_data(now_ms), control_ms)
         self._accumulator.sender_sleeps(now_ms + timeout_ms)
         self._client.poll(timeout_ms, now_ms)
 
     @property
     def has_work(self) -> bool:
-        """Whether a batch is waiting or on its way."""
-        return bool(self._accumulator.incomplete or self._in_flight)
+        """Whether a batch is waiting or on its way, or something is asked that a close has to wait for."""
+        return bool(
+            self._accumulator.incomplete
+            or self._outcomes.has_in_flight
+            or (self._idempotence is not None and self._idempotence.has_work)
+        )
 
     def abort(self, *, unsent_only: bool = False) -> None:
         """Fail what is incomplete, because the close does not wait for it."""
+        closed = KafkaError("the producer was closed before this record was acknowledged")
+        self._outcomes.abort(closed, unsent_only=unsent_only)
 
-        def error_of(batch: ProducerBatch) -> KafkaError:
-            written = batch.possibly_persisted or batch.in_flight
-            self.metrics.failed(batch)
-            error = KafkaError("the producer was closed before this record was acknowledged")
-            return produce_error(error, written)
-
-        self._accumulator.abort(error_of, unsent_only=unsent_only)
+    def _settle(self, manager: IdempotenceManager, now_ms: float) -> None:
+        """Let the manager settle what it has to, and fail what cannot be sent therefore."""
+        manager.begin_turn(now_ms, bool(self._accumulator.active))
+        if manager.error is not None:
+            self._accumulator.fail_appends(manager.error)
+            self._outcomes.abort(manager.error)
+        elif manager.abortable_error is not None:
+            error, manager.abortable_error = manager.abortable_error, None
+            manager.reset_sequences()
+            self._outcomes.abort(error)
 
     def _send_producer_data(self, now_ms: float) -> float:
         """Milliseconds for which there is nothing to do but wait for the network."""
         cluster = self._current_cluster()
+        outcomes = self._outcomes
         if not self._accumulator.active:
             # A turn that only looks for answers: every other one, where requests follow each other closely.
-            self._expire(now_ms)
-            return max(self._next_expiry_ms() - now_ms, 0.0)
+            outcomes.expire(now_ms)
+            return max(outcomes.next_expiry_ms() - now_ms, 0.0)
         ready = self._accumulator.ready(cluster, now_ms)
         if ready.unknown_leader_topics:
             self._ask_for_leaders(ready.unknown_leader_topics)
@@ -130,24 +156,21 @@ class Sender:
                 del ready.nodes[node.node_id]
                 not_ready_ms = min(not_ready_ms, self._client.poll_delay_ms(node, now_ms))
         drained = self._accumulator.drain(cluster, ready.nodes.values(), self._max_request_size, now_ms)
-        for batch, error in self._accumulator.take_unsealable():
-            self._fail(batch, KafkaError(f"the batch could not be made: {error!r}"))
+        has_drained = False
         for batches in drained.values():
             for batch in batches:
-                batch.in_flight = True
-                self._in_flight[batch] = None
-                deadline_ms = self._accumulator.deadline_ms(batch)
-                if deadline_ms < self._no_expiry_before_ms:
-                    self._no_expiry_before_ms = deadline_ms
-                if self._guarantee_message_order:
-                    self._accumulator.mute(batch.topic_partition, True)
-        self._expire(now_ms)
+                has_drained = True
+                outcomes.begin(batch)
+        for batch, error in self._accumulator.take_unsealable():
+            has_drained = True
+            outcomes.fail(batch, KafkaError(f"the batch could not be made: {error!r}"))
+        outcomes.expire(now_ms)
         for node_id, batches in drained.items():
             self._send_produce_request(node_id, batches, cluster, now_ms)
-        if ready.nodes:
+        if has_drained:
             # There may be more for them, or room in their connections, at once.
             return 0.0
-        return max(min(ready.next_check_delay_ms, not_ready_ms, self._next_expiry_ms() - now_ms), 0.0)
+        return max(min(ready.next_check_delay_ms, not_ready_ms, outcomes.next_expiry_ms() - now_ms), 0.0)
 
     def _current_cluster(self) -> Cluster:
         cluster = self._metadata.fetch()
@@ -161,41 +184,23 @@ class Sender:
             self._metadata.add_topic(topic)
         self._metadata.request_update()
 
-    # ---- Expiry ------------------------------------------------------------------------------------------
-
-    def _expire(self, now_ms: float) -> None:
-        if now_ms >= self._accumulator.no_expiry_before_ms:
-            for batch in self._accumulator.expired_batches(now_ms):
-                self._fail(batch, self._expired(batch, now_ms))
-        if now_ms < self._no_expiry_before_ms:
-            return
-        for batch in list(self._in_flight):
-            if not batch.done and self._accumulator.deadline_ms(batch) <= now_ms:
-                # Its memory stays taken until the request has ended: the socket may hold half of it.
-                batch.possibly_persisted = True
-                self._fail(batch, self._expired(batch, now_ms))
-        in_flight = (self._accumulator.deadline_ms(batch) for batch in self._in_flight if not batch.done)
-        self._no_expiry_before_ms = min(in_flight, default=math.inf)
-
-    def _expired(self, batch: ProducerBatch, now_ms: float) -> KafkaTimeoutError:
-        return KafkaTimeoutError(
-            f"{batch.record_count} record(s) for {batch.topic_partition} expired: not acknowledged "
-            f"{now_ms - batch.created_ms:.0f} ms (delivery_timeout_ms) after the first of them, "
-            f"and {batch.attempts} retries"
-        )
-
-    def _next_expiry_ms(self) -> float:
-        return min(self._no_expiry_before_ms, self._accumulator.no_expiry_before_ms)
-
     # ---- Requests ----------------------------------------------------------------------------------------
 
     def _send_produce_request(
         self, node_id: int, batches: list[ProducerBatch], cluster: Cluster, now_ms: float
     ) -> None:
-        batches = [batch for batch in batches if not self._ended_before_request(batch)]
+        batches = [batch for batch in batches if not self._outcomes.ended_before_request(batch)]
         if not batches:
             return
-        request, max_version = produce_request(batches, cluster, self._acks, self._request_timeout_ms)
+        manager = self._idempotence
+        request, max_version = produce_request(
+            batches,
+            cluster,
+            self._acks,
+            self._request_timeout_ms,
+            None if manager is None else manager.transactional_id,
+            None if manager is None else manager.produce_max_version,
+        )
 
         def on_response(response: ClientResponse) -> None:
             self._handle_produce_response(batches, request, response)
@@ -214,15 +219,10 @@ class Sender:
             self._client.send(client_request, now_ms)
         except Exception as error:
             log.exception("a produce request to node %d could not be made", node_id)
-            failure = KafkaError(f"the produce request could not be made: {error!r}")
             for batch in batches:
-                self._request_ended(batch)
-                self._fail(batch, failure)
-
-    def _ended_before_request(self, batch: ProducerBatch) -> bool:
-        if batch.done:
-            self._request_ended(batch)
-        return batch.done
+                self._outcomes.not_sent(
+                    batch, KafkaError(f"the produce request could not be made: {error!r}")
+                )
 
     def _handle_produce_response(
         self, batches: list[ProducerBatch], request: BatchesRequest, response: ClientResponse
@@ -252,66 +252,8 @@ class Sender:
                     error=UnknownError("the broker's answer leaves the partition out")
                 )
             else:
-                answer = PartitionAnswer(error=missing)
-            try:
-                self._complete_batch(batch, answer, now_ms)
-            except Exception as failure:
-                # A bug of ours with one batch shall leave no future of any without an outcome.
-                log.exception("the answer for %s could not be worked in", batch)
-                if not batch.done:
-                    self._fail(batch, KafkaError(f"the broker's answer could not be worked in: {failure!r}"))
-
-    def _complete_batch(self, batch: ProducerBatch, answer: PartitionAnswer, now_ms: float) -> None:
-        error = answer.error
-        if batch.done:
-            # Expired or aborted meanwhile: the answer comes too late, but the memory is free now.
-            self._request_ended(batch)
-            return
-        if error is None:
-            self._request_ended(batch, release=False)
-            self.metrics.acknowledged(batch)
-            self._accumulator.release(batch)
-            batch.complete(answer.base_offset, answer.log_append_time_ms)
-            # Last, for a flush that begins meanwhile has to find it.
-            self._accumulator.incomplete.pop(batch, None)
-            return
-        batch.possibly_persisted |= may_be_written(error, self._acks)
-        if error.invalid_metadata:
-            self._metadata.request_update()
-        self._request_ended(batch, release=False)
-        if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
-            log.warning("%s is too large for its broker (%s) and is sent in halves", batch, error)
-            self.metrics.split(batch)
-            self._accumulator.split_and_reenqueue(batch)
-        elif self._can_retry(batch, error, now_ms):
-            log.debug("%s is sent again: %s", batch, error)
-            self.metrics.retried(batch)
-            self._accumulator.reenqueue(batch, now_ms)
-        else:
-            self._fail(batch, error, answer.record_errors)
-
-    def _can_retry(self, batch: ProducerBatch, error: KafkaError, now_ms: float) -> bool:
-        return (
-            error.retriable
-            and batch.attempts < self._retries
-            and self._accumulator.deadline_ms(batch) > now_ms
-        )
-
-    def _request_ended(self, batch: ProducerBatch, *, release: bool = True) -> None:
-        self._in_flight.pop(batch, None)
-        batch.in_flight = False
-        if self._guarantee_message_order:
-            self._accumulator.mute(batch.topic_partition, False)
-        if release:
-            self._accumulator.release(batch)
-
-    def _fail(
-        self, batch: ProducerBatch, error: KafkaError, record_errors: dict[int, KafkaError] | None = None
-    ) -> None:
-        self.metrics.failed(batch)
-        if not batch.in_flight:
-            self._accumulator.release(batch)
-        for record_error in (record_errors or {}).values():
-            produce_error(record_error, batch.possibly_persisted)
-        batch.fail(produce_error(error, batch.possibly_persisted), record_errors or None)
-        self._accumulator.incomplete.pop(batch, None)
+                # Each its own: whether a batch may be in the log is said in its error.
+                answer = PartitionAnswer(error=type(missing)(*missing.args))
+            if answer.error is not None and answer.error.invalid_metadata and not batch.done:
+                self._metadata.request_update()
+            self._outcomes.handle(batch, answer, now_ms)

@@ -37,3 +37,4 @@ cdef class RecordBatchBuilder:
     cdef int write_header(self, uint8_t *batch, Py_ssize_t size, int64_t base_offset, int32_t leader_epoch,
                           int attributes, int64_t producer_id, int16_t producer_epoch,
                           int32_t base_sequence) noexcept nogil
+    cdef int restamp(self, int64_t producer_id, int16_t producer_epoch, int32_t base_sequence) except -1

@@ -324,6 +324,17 @@ cdef class RecordBatchBuilder:
         self.is_sealed = True
         return memoryview(self)
 
+    cdef int restamp(self, int64_t producer_id, int16_t producer_epoch, int32_t base_sequence) except -1:
+        """Give a sealed batch another identity, in place: nobody may be sending its bytes."""
+        if not self.is_sealed:
+            raise IllegalStateError("the batch is open")
+        store_int64(self.data + PRODUCER_ID_AT, producer_id)
+        store_int16(self.data + PRODUCER_EPOCH_AT, producer_epoch)
+        store_int32(self.data + BASE_SEQUENCE_AT, base_sequence)
+        store_int32(self.data + CRC_AT, <int32_t> crc32c_of(
+            0, self.data + ATTRIBUTES_AT, self.size_in_bytes - ATTRIBUTES_AT))
+        return 0
+
     cdef int _compress(self) except -1:
         """Put the compressed records in the place of the plain ones."""
         cdef Py_buffer view

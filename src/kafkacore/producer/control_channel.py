@@ -1,0 +1,128 @@
+"""Control requests on their way: from the manager that has something to ask to a node that can answer.
+
+One at a time, as Apache Kafka's ``Sender`` has it, with back-off and without ever waiting for it: what can be
+sent meanwhile is. Does not know: what is asked, records.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from kafkacore.client import ClientRequest, ClientResponse, NetworkClient
+from kafkacore.client.exponential_backoff import ExponentialBackoff
+from kafkacore.producer.control_request import ControlRequest
+from kafkacore.producer.idempotence import IdempotenceManager
+from kafkacore.structs import Node
+
+log = logging.getLogger("kafkacore.producer")
+
+
+class ControlChannel:
+    """What the Sender asks for its manager.
+
+    Parameters
+    ----------
+    client:
+        Sends; its callbacks run inside its ``poll``.
+    manager:
+        Says what is next, and hears the answer.
+    backoff:
+        Wait before something is asked again.
+    request_timeout_ms:
+        For an answer.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        manager: IdempotenceManager,
+        backoff: ExponentialBackoff,
+        request_timeout_ms: float,
+    ) -> None:
+        self._client = client
+        self.manager = manager
+        self._backoff = backoff
+        self._request_timeout_ms = request_timeout_ms
+        self._in_flight: ControlRequest | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is awaited."""
+        return self._in_flight is not None
+
+    def turn(self, now_ms: float) -> float:
+        """Send what is next, if that can be now; milliseconds until it may be worth to look again, infinite
+        if the network will wake us.
+        """
+        if self._in_flight is not None:
+            return math.inf
+        request = self.manager.next_request(now_ms)
+        if request is None:
+            return math.inf
+        if request.is_retry and request.not_before_ms is None:
+            request.not_before_ms = now_ms + self._backoff_ms(request)
+        wait_ms = 0.0 if request.not_before_ms is None else request.not_before_ms - now_ms
+        if wait_ms > 0:
+            self.manager.requeue(request)
+            return wait_ms
+        if request.coordinator is None:
+            return self._ask_any(request, now_ms)
+        return self._ask_coordinator(request, request.coordinator, now_ms)
+
+    def _backoff_ms(self, request: ControlRequest) -> float:
+        if request.backoff_ms is not None:
+            return request.backoff_ms
+        return self._backoff.backoff_ms(request.attempts - 1)
+
+    def _ask_any(self, request: ControlRequest, now_ms: float) -> float:
+        node = self._client.least_loaded_node(now_ms)
+        if node is None:
+            self.manager.requeue(request)
+            return self._backoff.backoff_ms(0)
+        if not self._client.ready(node, now_ms):
+            self.manager.requeue(request)
+            return self._client.poll_delay_ms(node, now_ms)
+        self._send(request, node, now_ms)
+        return math.inf
+
+    def _ask_coordinator(self, request: ControlRequest, kind: str, now_ms: float) -> float:
+        node = self.manager.coordinator(kind)
+        if node is None:
+            self.manager.lookup_coordinator(request)
+            return 0.0
+        if not self._client.ready(node, now_ms):
+            if self._client.connection_failed(node):
+                request.mark_retry()
+                self.manager.lookup_coordinator(request)
+                return 0.0
+            self.manager.requeue(request)
+            return self._client.poll_delay_ms(node, now_ms)
+        self._send(request, node, now_ms)
+        return math.inf
+
+    def _send(self, request: ControlRequest, node: Node, now_ms: float) -> None:
+        def on_response(response: ClientResponse) -> None:
+            self._handle(request, response)
+
+        client_request: ClientRequest = self._client.new_client_request(
+            node.node_id,
+            request.message,
+            now_ms,
+            request_timeout_ms=self._request_timeout_ms,
+            callback=on_response,
+            max_version=request.max_version,
+        )
+        log.debug("%r is sent to node %d", request, node.node_id)
+        self._in_flight = request
+        self._client.send(client_request, now_ms)
+
+    def _handle(self, request: ControlRequest, response: ClientResponse) -> None:
+        self._in_flight = None
+        if not response.disconnected or response.authentication_error is not None:
+            request.on_response(response)
+        elif request.coordinator is None:
+            self.manager.retry(request)
+        else:
+            request.mark_retry()
+            self.manager.lookup_coordinator(request)
