@@ -1,5 +1,5 @@
-"""Exactly once, as Apache Kafka's own system tests show it: a topic is copied in transactions, copier and broker
-are SIGKILLed; read with read_committed, the copy equals the input, each record once and in order.
+"""Exactly once, as Apache Kafka's own system tests show it: a topic is copied in transactions, copier and
+broker are SIGKILLed; read with read_committed, the copy equals the input, each record once and in order.
 
 What judges the copy is shown to see a copier that is wrong.
 """

@@ -22,8 +22,8 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
 
 LIMIT_S = 60.0
-#: What a planted fault leaves out: the offsets of a transaction; holding them back until its commit; going back
-#: to the start of what was aborted.
+#: What a planted fault leaves out: the offsets of a transaction; holding them back until its commit; going
+#: back to the start of what was aborted.
 FAULTS = ("none", "no-offsets", "offsets-first", "abort-ignored")
 STEPS = ("begun", "sent", "offsets", "committed", "aborted")
 

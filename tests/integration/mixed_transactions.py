@@ -1,0 +1,112 @@
+"""A topic in which transactions of several producers lie across each other, and one that never ends; and what
+a read_committed consumer has to find in it.
+
+A broker and a seed in; the topic and a model of it out. Written by librdkafka. Does not know: who reads.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import confluent_kafka
+
+PRODUCERS = 4
+PARTITIONS = 3
+LIMIT_S = 30.0
+COMPRESSIONS = ("none", "lz4", "zstd")
+
+
+@dataclass
+class _Open:
+    """A transaction that has not ended."""
+
+    values: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
+
+
+class MixedTransactions:
+    """``committed`` has the values that are to be seen, ``aborted`` those that are not, by partition."""
+
+    def __init__(self, servers: str, topic: str, chance: random.Random) -> None:
+        self.topic = topic
+        self._chance = chance
+        self._number = 0
+        self.plain: dict[int, list[bytes]] = defaultdict(list)
+        self.committed: dict[int, list[bytes]] = defaultdict(list)
+        self.aborted: dict[int, list[bytes]] = defaultdict(list)
+        config = {"bootstrap.servers": servers, "log_level": 0, "linger.ms": 0}
+        self._producers = [
+            confluent_kafka.Producer(
+                config
+                | {
+                    "transactional.id": f"{topic}-{number}",
+                    "compression.type": COMPRESSIONS[number % len(COMPRESSIONS)],
+                }
+            )
+            for number in range(PRODUCERS)
+        ]
+        self._plain_producer = confluent_kafka.Producer(config | {"enable.idempotence": True})
+        self._open: dict[int, _Open] = {}
+        for producer in self._producers:
+            producer.init_transactions(LIMIT_S)
+
+    def write(self, steps: int) -> None:
+        """So many steps of the producers, in turn by chance; in the end every transaction has ended."""
+        for _ in range(steps):
+            self._step(self._chance.randrange(PRODUCERS))
+        for number in list(self._open):
+            self._end(number)
+
+    def leave_open(self) -> None:
+        """Begin a transaction in each partition that does not end, and commit another one behind it."""
+        self._producers[0].begin_transaction()
+        for partition in range(PARTITIONS):
+            self._produce(self._producers[0], partition)
+        self._producers[0].flush(LIMIT_S)
+        self._producers[1].begin_transaction()
+        for partition in range(PARTITIONS):
+            self._produce(self._producers[1], partition)
+        self._producers[1].commit_transaction(LIMIT_S)
+
+    def _step(self, number: int) -> None:
+        producer, draw = self._producers[number], self._chance.random()
+        if draw < 0.1:
+            partition = self._chance.randrange(PARTITIONS)
+            self.plain[partition].append(self._produce(self._plain_producer, partition))
+            self._plain_producer.flush(LIMIT_S)
+        elif number not in self._open:
+            producer.begin_transaction()
+            self._open[number] = _Open()
+        elif draw < 0.3:
+            self._end(number)
+        else:
+            for _ in range(self._chance.choice([1, 2, 5, 40])):
+                partition = self._chance.randrange(PARTITIONS)
+                self._open[number].values[partition].append(self._produce(producer, partition))
+            producer.flush(LIMIT_S)
+
+    def _end(self, number: int) -> None:
+        producer, values = self._producers[number], self._open.pop(number).values
+        commits = self._chance.random() < 0.5
+        if commits:
+            producer.commit_transaction(LIMIT_S)
+        else:
+            producer.abort_transaction(LIMIT_S)
+        for partition, of_partition in values.items():
+            (self.committed if commits else self.aborted)[partition] += of_partition
+
+    def _produce(self, producer: confluent_kafka.Producer, partition: int) -> bytes:
+        self._number += 1
+        value = b"%d " % self._number + b"." * self._chance.choice([0, 10, 100])
+        producer.produce(self.topic, value, partition=partition)
+        return value
+
+    def to_be_seen(self) -> set[tuple[int, bytes]]:
+        """(partition, value) of every record that a read_committed consumer gets."""
+        return {
+            (partition, value)
+            for of_kind in (self.plain, self.committed)
+            for partition, values in of_kind.items()
+            for value in values
+        }
