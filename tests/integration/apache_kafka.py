@@ -66,6 +66,9 @@ class ApacheKafka:
         (``kafka.log``). Started again on the same folder, it finds its data and listens on the same port.
     properties:
         Lines of ``server.properties`` to add or to change.
+    features:
+        Name → level, to be finalized when the folder is new, such as ``transaction.version``; the newest if
+        not given.
     to_measure:
         Run it as a server is run, for benchmarks: a test's broker is ready sooner, and slower after that.
 
@@ -77,7 +80,12 @@ class ApacheKafka:
     """
 
     def __init__(
-        self, data_dir: Path, properties: Mapping[str, str] | None = None, *, to_measure: bool = False
+        self,
+        data_dir: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        features: Mapping[str, int] | None = None,
+        to_measure: bool = False,
     ) -> None:
         self._jvm = (
             (*LIKE_A_SERVER, "-Xms1g", "-Xmx1g") if to_measure else (*SHORT_LIVED, "-Xms128m", "-Xmx512m")
@@ -86,6 +94,7 @@ class ApacheKafka:
         self.log_file = data_dir / "kafka.log"
         self._config = data_dir / "server.properties"
         self._extra = dict(properties or {})
+        self._features = dict(features or {})
         self._process: subprocess.Popen[bytes] | None = None
         self.port, self._controller_port = free_ports(2)
 
@@ -112,8 +121,14 @@ class ApacheKafka:
         if not (self.segments_dir / "meta.properties").exists():
             cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             # A leading '-' would be taken for an option.
+            features = [f"--feature={name}={level}" for name, level in self._features.items()]
             run_java(
-                "kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(self._config)
+                "kafka.tools.StorageTool",
+                "format",
+                f"--cluster-id={cluster_id}",
+                "-c",
+                str(self._config),
+                *features,
             )
         command = java_command("kafka.Kafka", str(self._config), jvm=self._jvm)
         start_at = self.log_file.stat().st_size if self.log_file.exists() else 0
@@ -228,6 +243,9 @@ def main() -> None:
     parser.add_argument(
         "--property", action="append", default=[], metavar="K=V", help="line of server.properties"
     )
+    parser.add_argument(
+        "--feature", action="append", default=[], metavar="K=N", help="level of a feature, of a new folder"
+    )
     parser.add_argument("--to-measure", action="store_true", help="run it as a server is run, for benchmarks")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
@@ -235,7 +253,10 @@ def main() -> None:
             stack.enter_context(tempfile.TemporaryDirectory(prefix="apache-kafka-"))
         )
         properties = dict(line.split("=", 1) for line in options.property)
-        kafka = stack.enter_context(ApacheKafka(folder, properties, to_measure=options.to_measure))
+        features = {name: int(level) for name, level in (line.split("=", 1) for line in options.feature)}
+        kafka = stack.enter_context(
+            ApacheKafka(folder, properties, features=features, to_measure=options.to_measure)
+        )
         print(kafka.bootstrap_servers, flush=True)  # noqa: T201 - the command's answer
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt):

@@ -348,7 +348,10 @@ def test_call_that_cannot_be_is_refused_and_the_producer_stays_usable(
             {"enable_idempotence": True, "max_in_flight_requests_per_connection": 6},
             "max_in_flight_requests_per_connection=6",
         ),
-        ({"transactional_id": "t"}, "transactions"),
+        ({"transactional_id": ""}, "transactional_id"),
+        ({"transactional_id": "t", "acks": 1}, "transactional_id needs acks='all'.*acks=1"),
+        ({"transactional_id": "t", "enable_idempotence": False}, "needs idempotence"),
+        ({"transaction_timeout_ms": 2**31}, "transaction_timeout_ms"),
     ],
 )
 def test_setting_that_cannot_be_is_refused_by_a_sentence(config: dict[str, Any], named: str) -> None:

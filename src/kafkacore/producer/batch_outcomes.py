@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 
 from kafkacore.clock import Clock
 from kafkacore.errors import (
@@ -180,13 +181,21 @@ class BatchOutcomes:
         """Fail what is incomplete with the class and text of ``reason``; memory of what is on its way stays
         taken until its request has ended.
         """
+        self._accumulator.abort(self._error_of(reason), unsent_only=unsent_only)
 
+    def abort_undrained(self, reason: KafkaError) -> None:
+        """Fail what has never been taken to be sent."""
+        self._accumulator.abort_undrained(self._error_of(reason))
+
+    def _error_of(self, reason: KafkaError) -> Callable[[ProducerBatch], KafkaError]:
         def error_of(batch: ProducerBatch) -> KafkaError:
             written = batch.possibly_persisted or batch.in_flight
             self._metrics.failed(batch)
-            return produce_error(type(reason)(*reason.args), written)
+            error = type(reason)(*reason.args)
+            error.__cause__ = reason.__cause__
+            return produce_error(error, written)
 
-        self._accumulator.abort(error_of, unsent_only=unsent_only)
+        return error_of
 
     # ---- Expiry ------------------------------------------------------------------------------------------
 

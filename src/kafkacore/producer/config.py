@@ -17,6 +17,8 @@ from kafkacore.record.compression import LEVELS, Compression, check_level
 
 log = logging.getLogger("kafkacore.producer")
 
+MAX_INT32 = 2**31 - 1
+
 COMPRESSIONS = {"none": Compression.NONE} | {
     codec.name.lower(): codec for codec in Compression if codec is not Compression.NONE
 }
@@ -87,16 +89,29 @@ def _finite(name: str, value: Any) -> Any:
     return value
 
 
-def _not_transactional(name: str, value: Any) -> None:
-    if text_or_none(name, value) is not None:
-        raise KafkaConfigurationError(
-            f"transactional_id={value!r}: kafkacore does not support transactions yet; leave it out"
-        )
+def _transactional_id(name: str, value: Any) -> str | None:
+    checked = text_or_none(name, value)
+    if checked == "":
+        raise refuse(name, value, "a name that this producer keeps over restarts, or None")
+    return checked
+
+
+def _transaction_timeout(name: str, value: Any) -> int:
+    timeout_ms = int(_whole(1)(name, value))
+    if timeout_ms > MAX_INT32:
+        raise refuse(name, value, f"at most {MAX_INT32} milliseconds")
+    return timeout_ms
 
 
 def _settle_idempotence(config: dict[str, Any], given: Mapping[str, Any]) -> None:
     """Switch idempotence off where another setting rules it out, unless it was asked for (KIP-679)."""
+    is_transactional = config["transactional_id"] is not None
     if not config["enable_idempotence"]:
+        if is_transactional:
+            raise KafkaConfigurationError(
+                f"transactional_id={config['transactional_id']!r} needs idempotence: "
+                "leave enable_idempotence out"
+            )
         return
     in_flight = "max_in_flight_requests_per_connection"
     conflicts = [
@@ -108,9 +123,10 @@ def _settle_idempotence(config: dict[str, Any], given: Mapping[str, Any]) -> Non
         )
         if is_conflict
     ]
-    if conflicts and "enable_idempotence" in given:
+    if conflicts and (is_transactional or "enable_idempotence" in given):
+        asked = "transactional_id" if is_transactional else "enable_idempotence=True"
         raise KafkaConfigurationError(
-            f"enable_idempotence=True needs acks='all', retries and at most {MAX_IN_FLIGHT} {in_flight}: "
+            f"{asked} needs acks='all', retries and at most {MAX_IN_FLIGHT} {in_flight}: "
             f"not {', '.join(conflicts)}"
         )
     if conflicts:
@@ -129,8 +145,8 @@ PRODUCER_SETTINGS: dict[str, Setting] = {
     "value_serializer":         Setting(None, _serializer),
     "acks":                     Setting(-1, _acks),
     "enable_idempotence":       Setting(True, boolean),  # KIP-679
-    "transactional_id":         Setting(None, _not_transactional),
-    "transaction_timeout_ms":   Setting(60_000, at_least(1)),
+    "transactional_id":         Setting(None, _transactional_id),
+    "transaction_timeout_ms":   Setting(60_000, _transaction_timeout),
     "delivery_timeout_ms":      Setting(120_000, at_least(0)),
     "retries":                  Setting(math.inf, at_least(0)),
     "compression_type":         Setting(Compression.NONE, _compression),

@@ -87,7 +87,7 @@ class ControlChannel:
         return math.inf
 
     def _ask_coordinator(self, request: ControlRequest, kind: str, now_ms: float) -> float:
-        node = self.manager.coordinator(kind)
+        node = self.manager.coordinator(kind, request.key)
         if node is None:
             self.manager.lookup_coordinator(request)
             return 0.0

@@ -188,6 +188,12 @@ class IdempotenceManager:
             log.error("the producer cannot go on: %s", error)
             self.error = error
 
+    def begin_close(self, now_ms: float) -> None:
+        """The user asks for nothing more; :attr:`has_work` says whether a close has to wait."""
+
+    def close(self) -> None:
+        """Nothing will be sent any more."""
+
     def reset_sequences(self) -> None:
         """Begin every partition anew."""
         self._sequences.clear()
@@ -272,8 +278,10 @@ class IdempotenceManager:
         request.mark_retry()
         self.requeue(request)
 
-    def coordinator(self, kind: str) -> Node | None:
-        """Who answers requests for ``"transaction"`` or ``"group"``; ``None`` if that is to be found out."""
+    def coordinator(self, kind: str, key: str | None) -> Node | None:
+        """Who answers requests for a ``"transaction"``'s or ``"group"``'s ``key``; ``None`` if that is to be
+        found out.
+        """
         return None
 
     def lookup_coordinator(self, request: ControlRequest) -> None:

@@ -26,13 +26,12 @@ from kafkacore.producer.batch_future import BatchFuture
 from kafkacore.producer.column_appender import partition_range
 from kafkacore.producer.config import producer_defaults, resolve_producer
 from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
-from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.producer.record_sender import RecordSender
 from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_thread import SenderThread
+from kafkacore.producer.transactional import TransactionalProducer, idempotence_of
 from kafkacore.record.source import RecordSource
 from kafkacore.structs import TopicPartition
 
@@ -49,7 +48,7 @@ INTERRUPTED_CLOSE_TIMEOUT_S = 5.0
 _client_numbers = itertools.count(1)
 
 
-class KafkaProducer(RecordSender):
+class KafkaProducer(TransactionalProducer):
     """Publishes records to a Kafka cluster. Thread safe; one per process is usually right.
 
     ``send()`` appends a record to a batch and returns; a thread of the producer's own sends batches,
@@ -78,7 +77,11 @@ class KafkaProducer(RecordSender):
         again. It needs ``acks="all"``, ``retries`` and at most 5
         ``max_in_flight_requests_per_connection``; where another of these is given it is off, with a warning,
         and an error if it was asked for. Then a record may be written twice if the answer to the first
-        attempt was lost. ``transactional_id`` is refused until it is supported.
+        attempt was lost.
+
+        ``transactional_id`` (None): a name that this producer keeps over restarts, and that no other one
+        uses; with it records are sent in transactions. ``transaction_timeout_ms`` (60000): after which the
+        broker aborts one by itself.
 
     Raises
     ------
@@ -111,6 +114,7 @@ class KafkaProducer(RecordSender):
         is_built_in = type(partitioner) in (type(None), DefaultPartitioner, StickyPartitioner)
         self._partitioner = None if is_built_in else partitioner
         self._client, self._metadata = bootstrap_client(config, self._clock)
+        idempotence, self._transactions = idempotence_of(config, self._clock, self._client.api_versions)
         self._accumulator = RecordAccumulator(
             self._clock,
             self._client.wakeup,
@@ -127,8 +131,10 @@ class KafkaProducer(RecordSender):
             adaptive_partitioning=config["partitioner_adaptive_partitioning_enable"],
             partition_availability_timeout_ms=config["partitioner_availability_timeout_ms"],
             ignore_keys=config["partitioner_ignore_keys"],
-            idempotence=IdempotenceManager() if config["enable_idempotence"] else None,
+            idempotence=idempotence,
         )
+        if self._transactions is not None:
+            self._transactions.attach(self._accumulator)
         self._append = self._accumulator.append
         self._bind(self._accumulator, not self._serializes and self._partitioner is None)
         sender = Sender(
@@ -370,6 +376,7 @@ class KafkaProducer(RecordSender):
         try:
             cluster = self._await_topic(topic, None if highest < 0 else highest, deadline_ms)
         except BrokerResponseError as error:
+            self._fail_transaction(error)
             return self._accumulator.failed_source(topic, source, produce_error(error, False))
         left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0.0)
         future = self._accumulator.append_source(topic, source, partition, left_ms)
@@ -381,6 +388,7 @@ class KafkaProducer(RecordSender):
         return future
 
     def _failed(self, topic: str, partition: int | None, error: KafkaError) -> FutureRecordMetadata:
+        self._fail_transaction(error)
         result = ProduceResult(TopicPartition(topic, -1 if partition is None else partition), self._clock)
         result.complete(error=produce_error(error, possibly_persisted=False))
         return FutureRecordMetadata(result)

@@ -123,8 +123,15 @@ class Sender:
             or (self._idempotence is not None and self._idempotence.has_work)
         )
 
+    def begin_close(self, now_ms: float) -> None:
+        """A close is to come: a transaction that is open is not to stay so."""
+        if self._idempotence is not None:
+            self._idempotence.begin_close(now_ms)
+
     def abort(self, *, unsent_only: bool = False) -> None:
         """Fail what is incomplete, because the close does not wait for it."""
+        if self._idempotence is not None and not unsent_only:
+            self._idempotence.close()
         closed = KafkaError("the producer was closed before this record was acknowledged")
         self._outcomes.abort(closed, unsent_only=unsent_only)
 
@@ -136,8 +143,12 @@ class Sender:
             self._outcomes.abort(manager.error)
         elif manager.abortable_error is not None:
             error, manager.abortable_error = manager.abortable_error, None
-            manager.reset_sequences()
-            self._outcomes.abort(error)
+            if manager.is_transactional:
+                # What has numbers goes on, or what is sent in the next transaction would leave a gap.
+                self._outcomes.abort_undrained(error)
+            else:
+                manager.reset_sequences()
+                self._outcomes.abort(error)
 
     def _send_producer_data(self, now_ms: float) -> float:
         """Milliseconds for which there is nothing to do but wait for the network."""

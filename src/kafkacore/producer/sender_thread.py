@@ -80,6 +80,7 @@ class SenderThread(threading.Thread):
         try:
             while not self._closing:
                 self._turn()
+            self.sender.begin_close(self._clock.monotonic_ms())
             while self.sender.has_work and not self._forced:
                 self._turn()
         finally:
