@@ -26,7 +26,7 @@ THREADS = 4
 PARTITIONS = 4
 #: A thread rests so long between two records: what is to be met is a kill, not a full disk.
 PAUSE_S = 0.002
-#: A kill comes so long after the first acknowledgement of the broker's life.
+#: A kill comes so long after the first acknowledgement of the broker's life, the shorter the likelier.
 SHORTEST_LIFE_S = 0.05
 LONGEST_LIFE_S = 2.0
 
@@ -108,7 +108,7 @@ class KilledProducer:
         while self.kills < kills and SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
             self._await_acknowledgement()
             # Not a wait for something: the moment of the kill is what is drawn.
-            self._stopped.wait(chance.uniform(SHORTEST_LIFE_S, LONGEST_LIFE_S))
+            self._stopped.wait(SHORTEST_LIFE_S * (LONGEST_LIFE_S / SHORTEST_LIFE_S) ** chance.random())
             self.broker.kill()
             self.broker.start()
             self.kills += 1

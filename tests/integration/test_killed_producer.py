@@ -1,0 +1,78 @@
+"""Our idempotent producer while its broker is SIGKILLed and started again on its data: nothing that was
+acknowledged is lost, nothing is there twice, nothing changes places, each send is answered once.
+
+Read back by Kafka's Java consumer, judged by ``model.history``. A kill of the process alone takes nothing
+from the page cache, so that the promise can be kept by a single broker that does not fsync.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.apache_kafka import RESTARTS_SOON, ApacheKafka
+from integration.java_peer import JavaPeer
+from model.dose import dose, new_seed, note
+from model.history import LogRecord
+from model.killed_producer import PARTITIONS, KilledProducer
+
+from kafkacore.testing import EmbeddedBroker
+
+#: Apache Kafka needs some 2.5 s for a start, ours a fraction of one.
+KILLS = {"apache": dose(20, 50), "ours": dose(50, 200)}
+#: As many kills as fit.
+BUDGET_S = {"apache": dose(40.0, 900.0), "ours": dose(45.0, 900.0)}
+#: Whatever the machine: a run with fewer has shown nothing.
+LEAST_KILLS = dose(3, 50)
+SEGMENT_BYTES = 1 << 20
+
+Broker = ApacheKafka | EmbeddedBroker
+
+
+@pytest.fixture(params=["apache", "ours"])
+def killable(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Broker]]:
+    """A broker of the test's own, and whose it is."""
+    broker: Broker
+    if request.param == "apache":
+        properties = RESTARTS_SOON | {"log.segment.bytes": str(SEGMENT_BYTES)}
+        broker = ApacheKafka(tmp_path / "kafka", properties)
+    else:
+        broker = EmbeddedBroker(tmp_path / "ours", num_partitions=PARTITIONS, log_segment_bytes=SEGMENT_BYTES)
+    with broker:
+        yield request.param, broker
+
+
+def log_by_java(java_peer: JavaPeer, servers: str, topic: str) -> list[LogRecord]:
+    """All records of the topic, as Kafka's own consumer reads them."""
+    received = java_peer.consume(servers, topic, None, timeout_ms=dose(30_000, 120_000))
+    return [LogRecord(each.partition, each.offset, each.value or b"") for each in received]
+
+
+@pytest.mark.timeout(dose(150, 1_200))
+def test_idempotent_producer_keeps_its_word_through_kills_of_its_broker(
+    killable: tuple[str, Broker], java_peer: JavaPeer
+) -> None:
+    whose, broker = killable
+    seed = new_seed()
+    java_peer.create_topic(broker.bootstrap_servers, "killed", PARTITIONS)
+    run = KilledProducer(broker, "killed", {"enable_idempotence": True})
+    run.run(random.Random(seed), KILLS[whose], BUDGET_S[whose])
+    log = log_by_java(java_peer, broker.bootstrap_servers, "killed")
+    recoveries = sorted(run.recoveries_ms)
+    median_ms = recoveries[len(recoveries) // 2]
+    note(
+        f"producer under SIGKILLs of {'Apache Kafka' if whose == 'apache' else 'the embedded broker'}",
+        seed,
+        kills=run.kills,
+        acknowledged=run.acknowledged,
+        in_the_log=len(log),
+        failed=len(run.failures),
+        first_acknowledgement=f"{median_ms:.0f} ms median, {recoveries[-1]:.0f} at most",
+    )
+    assert run.kills >= LEAST_KILLS
+    run.check_each_was_answered_once()
+    assert run.failures == []
+    assert "\n".join(map(str, run.history.check(log))) == ""
+    assert len(log) == run.acknowledged
