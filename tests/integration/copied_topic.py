@@ -29,6 +29,8 @@ TESTS = Path(__file__).resolve().parents[1]
 #: A kill comes after so many steps of the copier at most, and so much later.
 MOST_STEPS = 16
 LATEST_S = 0.03
+#: In an order by chance, all before any comes again: a short run has met each.
+VICTIMS = [{"copier"}, {"copier"}, {"broker"}, {"broker", "copier"}]
 
 
 @dataclass
@@ -128,15 +130,16 @@ class CopyRun:
 
     def run_through_kills(self, chance: random.Random) -> None:
         """Kill the copier, the broker or both, after a drawn number of steps; until the input is copied."""
+        victims: list[set[str]] = []
         while True:
             with _Life(self._command, self._name) as life:
-                if self._live(life, chance):
+                if self._live(life, chance, victims):
                     return
                 if life.status > 0:
                     self.figures.copier_failures += 1
                     self.figures.reasons.append(life.last_words)
 
-    def _live(self, life: _Life, chance: random.Random) -> bool:
+    def _live(self, life: _Life, chance: random.Random, victims: list[set[str]]) -> bool:
         """Whether this life of the copier ended with the copy complete."""
         while True:
             for _ in range(chance.randint(1, MOST_STEPS)):
@@ -145,15 +148,17 @@ class CopyRun:
                     return life.status == 0
                 self._count(step)
             SYSTEM_CLOCK.sleep_ms(chance.uniform(0.0, LATEST_S * 1000))
-            victims = chance.choice([("copier",), ("copier",), ("broker",), ("broker", "copier")])
-            if "copier" in victims:
+            if not victims:
+                victims += chance.sample(VICTIMS, len(VICTIMS))
+            now = victims.pop()
+            if "copier" in now:
                 life.kill()
                 self.figures.copier_kills += 1
-            if "broker" in victims:
+            if "broker" in now:
                 self.kafka.kill()
                 self.kafka.start()
                 self.figures.broker_kills += 1
-            if "copier" in victims:
+            if "copier" in now:
                 return False
 
     def _count(self, step: str) -> None:

@@ -6,23 +6,59 @@ What judges the copy is shown to see a copier that is wrong.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
 from integration.apache_kafka import RESTARTS_SOON, ApacheKafka
 from integration.copied_topic import CopyRun
 from integration.java_peer import JavaPeer
+from model.dose import dose, new_seed, note
 from model.history import Kind
 
 PARTITIONS = 2
-CLIENTS = ["librdkafka"]
+RECORDS = dose(12_000, 100_000)
+PER_TRANSACTION = 750
+CLIENTS = ["kafkacore", "librdkafka"]
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
-    """One that may be killed."""
-    with ApacheKafka(tmp_path_factory.mktemp("apache-kafka") / "data", RESTARTS_SOON) as kafka:
+@pytest.fixture(scope="module", params=[2, 1], ids=["version 2", "version 1"])
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    """One that may be killed, with transactions of this version."""
+    folder = tmp_path_factory.mktemp("apache-kafka") / "data"
+    with ApacheKafka(folder, RESTARTS_SOON, features={"transaction.version": request.param}) as kafka:
         yield kafka
+
+
+@pytest.mark.timeout(dose(150, 1_800))
+def test_topic_is_copied_exactly_once_while_copier_and_broker_are_killed(
+    kafka: ApacheKafka, java_peer: JavaPeer, request: pytest.FixtureRequest
+) -> None:
+    seed = new_seed()
+    run = CopyRun(kafka, "copy", RECORDS, PARTITIONS, "kafkacore", f"--per-transaction={PER_TRANSACTION}")
+    run.make_topics(java_peer)
+    run.run_through_kills(random.Random(seed))
+    by_ours, by_java = run.copy_by_ours(), run.copy_by_java(java_peer)
+    note(
+        f"copied in transactions of {PER_TRANSACTION}, {request.node.callspec.id}",
+        seed,
+        records=RECORDS,
+        found=len(by_java),
+        committed=run.figures.transactions,
+        copier_kills=run.figures.copier_kills,
+        broker_kills=run.figures.broker_kills,
+        aborted=run.figures.aborted,
+        copier_failures=run.figures.copier_failures,
+    )
+    assert "\n".join(map(str, run.findings(by_java))) == ""
+    assert sorted(by_ours, key=_place) == sorted(by_java, key=_place)
+    # Nobody but a kill ended the copier.
+    assert run.figures.copier_failures == 0, run.figures.reasons
+    assert min(run.figures.copier_kills, run.figures.broker_kills) >= 1
+
+
+def _place(record: object) -> tuple[int, int]:
+    return record.partition, record.offset  # type: ignore[attr-defined]
 
 
 #: Where the copier kills itself, by which planted fault the copy is spoilt, and as what that is seen.
