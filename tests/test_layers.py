@@ -20,7 +20,7 @@ SUFFIXES = {".py", ".pyi", ".pyx", ".pxd"}
 #: Layer of each package or module right under kafkacore.
 LAYERS = {
     "errors": 0, "structs": 0, "clock": 0, "_version": 0,
-    "wire": 1,
+    "wire": 1, "metrics": 1,
     "protocol": 2, "record": 2,
     "network": 3,
     "client": 4,

@@ -92,6 +92,24 @@ def buffer_size(name: str, value: Any) -> int:
     return int(at_least(1)(name, value))
 
 
+def whole(least: int) -> Check:
+    """A whole number that is not below ``least``."""
+
+    def check(name: str, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise refuse(name, value, f"a whole number, at least {least}")
+        return value
+
+    return check
+
+
+def reporters(name: str, value: Any) -> list[Any]:
+    """Classes of metrics reporters, each made without arguments."""
+    if not isinstance(value, list | tuple) or not all(callable(each) for each in value):
+        raise refuse(name, value, "a list of classes with init, metric_change, metric_removal and close")
+    return list(value)
+
+
 def no_effect(name: str, value: Any) -> Any:
     """Accepted, so that programs written for kafka-python run, but not needed here."""
     return value
@@ -136,10 +154,10 @@ CLIENT_SETTINGS: dict[str, Setting] = {
     "receive_buffer_bytes":                     Setting(-1, buffer_size),
     "send_buffer_bytes":                        Setting(-1, buffer_size),
     "api_version":                              Setting(None, no_effect),
-    "metric_reporters":                         Setting([], no_effect),
-    "metrics_enabled":                          Setting(True, no_effect),
-    "metrics_num_samples":                      Setting(2, no_effect),
-    "metrics_sample_window_ms":                 Setting(30_000, no_effect),
+    "metric_reporters":                         Setting([], reporters),
+    "metrics_enabled":                          Setting(True, boolean),
+    "metrics_num_samples":                      Setting(2, whole(1)),
+    "metrics_sample_window_ms":                 Setting(30_000, finite(1)),
     "metric_group_prefix":                      Setting("", no_effect),
     "selector":                                 Setting(None, no_effect),
     "kafka_client":                             Setting(None, no_effect),

@@ -325,6 +325,10 @@ class Metadata:
         """The addresses that the user gave, with ids below 0."""
         return self._bootstrap.nodes
 
+    def age_ms(self, now_ms: float) -> float:
+        """Since the last full update; infinity if there was none."""
+        return now_ms - self._last_full_update_ms
+
     @property
     def update_version(self) -> int:
         """Grows with every update."""

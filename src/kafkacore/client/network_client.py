@@ -16,6 +16,7 @@ from typing import Any
 from kafkacore.client import response_handling
 from kafkacore.client.addresses import Resolver, is_same_endpoint, resolve_host
 from kafkacore.client.api_versions import ApiVersions, api_versions_request
+from kafkacore.client.client_metrics import ClientMetrics
 from kafkacore.client.connection_states import ClusterConnectionStates
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.client.in_flight_requests import InFlightRequests
@@ -98,6 +99,9 @@ class NetworkClient:
             rebootstrap_trigger_ms=rebootstrap_trigger_ms,
         )
         self._correlation_ids = CorrelationIds()
+        #: Told of requests, answers and connections; ``None`` if nobody counts.
+        self.metrics: ClientMetrics | None = None
+        self._waited_ms = 0.0
         #: Connections whose first request is still to be sent, and its highest version.
         self.wanted_api_versions: dict[int, int] = {}
         #: Ended, and their callbacks not yet called; those that ended outside of poll wait for the next one.
@@ -194,6 +198,8 @@ class NetworkClient:
         connection_id = self._connection_ids.pop(node_id, None)
         if connection_id is not None:
             del self._node_ids[connection_id]
+            if self.metrics is not None:
+                self.metrics.connection_closed(self.clock.monotonic_ms())
 
     def least_loaded_node(self, now_ms: float) -> Node | None:
         """The node to ask what any can answer.
@@ -299,10 +305,16 @@ class NetworkClient:
         request.sent_ms = now_ms
         self.in_flight.add(request)
         self.selector.send(request.send)
+        if self.metrics is not None:
+            self.metrics.request_sent(request.node_id, request.send.size_in_bytes, now_ms)
 
     def in_flight_request_count(self, node_id: int | None = None) -> int:
         """Requests sent and not answered, to one node or to all."""
         return self.in_flight.count(node_id)
+
+    def connection_count(self) -> int:
+        """Connections that there are, or that are on their way."""
+        return len(self._connection_ids)
 
     def has_in_flight_requests(self) -> bool:
         return self.in_flight.count() > 0
@@ -340,7 +352,12 @@ class NetworkClient:
 
     def _handle_results(self) -> None:
         self._is_handling = True
-        response_handling.handle_results(self, self.clock.monotonic_ms(), self._aborted)
+        now_ms = self.clock.monotonic_ms()
+        if self.metrics is not None:
+            waited_ms = self.selector.waited_ms
+            self.metrics.waited(waited_ms - self._waited_ms, now_ms)
+            self._waited_ms = waited_ms
+        response_handling.handle_results(self, now_ms, self._aborted)
         self._is_handling = False
 
     def _handle_missed(self) -> None:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Before each frame.
+FRAME_SIZE_BYTES = 4
+
 
 def handle_results(client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
     """All that the last poll of the selector has found out; requests that ended go to ``responses``."""
@@ -38,7 +41,7 @@ def handle_results(client: NetworkClient, now_ms: float, responses: MutableSeque
     if client.selector.disconnected:
         _disconnections(client, now_ms, responses)
     if client.selector.connected:
-        _connections(client)
+        _connections(client, now_ms)
     if client.wanted_api_versions:
         client.send_api_versions(now_ms)
     if client.states.next_setup_deadline_ms() <= now_ms:
@@ -91,6 +94,9 @@ def _completed_receives(
             # the second is nothing, and not never.
             responses.append(ClientResponse(request, now_ms, message=message))
         client.in_flight.complete_next(node_id)
+        if client.metrics is not None:
+            size = len(receive.payload) + FRAME_SIZE_BYTES
+            client.metrics.response_received(node_id, size, now_ms - request.sent_ms, now_ms)
         _keep_throttle_time(client, node_id, request, message, now_ms)
         if request.is_internal and request.api_key == ApiKey.METADATA:
             client.updater.handle_response(request, message, now_ms)
@@ -113,6 +119,8 @@ def _keep_throttle_time(
     client: NetworkClient, node_id: int, request: ClientRequest, message: Any, now_ms: float
 ) -> None:
     throttle_ms = getattr(message, "throttle_time_ms", 0)
+    if client.metrics is not None:
+        client.metrics.throttled(node_id, throttle_ms, now_ms)
     if throttle_ms > 0 and should_client_throttle(request.api_key, request.version):
         client.states.throttle(node_id, now_ms + throttle_ms)
         logger.debug("node %d is to be left alone for %d ms", node_id, throttle_ms)
@@ -182,10 +190,12 @@ def _authentication_error(state: ChannelState) -> KafkaError | None:
     return None
 
 
-def _connections(client: NetworkClient) -> None:
+def _connections(client: NetworkClient, now_ms: float) -> None:
     for connection_id in client.selector.connected:
         node_id = client.node_id(connection_id)
         if node_id is not None:
+            if client.metrics is not None:
+                client.metrics.connection_created(now_ms)
             client.states.checking_api_versions(node_id)
             client.wanted_api_versions[node_id] = ApiVersionsRequest.MAX_VERSION
 

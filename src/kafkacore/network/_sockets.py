@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import socket
+from collections.abc import Iterable
 from typing import Any
 
 from kafkacore.clock import Clock
@@ -12,6 +13,9 @@ from kafkacore.network.poller import READ, Poller
 
 logger = logging.getLogger(__name__)
 
+SocketOption = tuple[int, int, "int | bytes"]
+#: What a connection has if nothing is said: a frame is not held back for the next.
+NO_DELAY: tuple[SocketOption, ...] = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
 #: Connections taken from one listener in one poll.
 MAX_ACCEPTS = 64
 #: How long a listener rests when there is no descriptor left for another connection.
@@ -23,9 +27,21 @@ _PASSING = {errno.ECONNABORTED, errno.EPROTO, errno.EPERM, errno.EINTR, errno.EN
 
 
 def open_connection(
-    address: tuple[str, int], send_buffer_bytes: int, receive_buffer_bytes: int
+    address: tuple[str, int],
+    send_buffer_bytes: int,
+    receive_buffer_bytes: int,
+    socket_options: Iterable[SocketOption] | None = None,
 ) -> tuple[socket.socket, int]:
     """A non-blocking socket on its way to ``address``.
+
+    Parameters
+    ----------
+    address:
+        IP address and port.
+    send_buffer_bytes, receive_buffer_bytes:
+        -1 leaves them to the operating system.
+    socket_options:
+        Arguments of ``setsockopt``; ``None`` for :data:`NO_DELAY`.
 
     Returns
     -------
@@ -35,7 +51,7 @@ def open_connection(
     Raises
     ------
     OSError
-        When ``address`` is no IP address and port, or no socket could be made.
+        When ``address`` is no IP address and port, or no socket with these options could be made.
     """
     host, port = address
     if not 0 < port < 65536:
@@ -48,11 +64,12 @@ def open_connection(
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if send_buffer_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         if receive_buffer_bytes > 0:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        for option in NO_DELAY if socket_options is None else socket_options:
+            sock.setsockopt(*option)
         error = sock.connect_ex(resolved)
     except BaseException:
         sock.close()

@@ -48,6 +48,8 @@ cdef class Poller:
     cdef int wake_fds[2]
     cdef bint is_woken
     cdef bint is_epoll
+    # Of all waits together; a glance is none.
+    cdef readonly double waited_ms
 
     cdef int set_interest(self, int fd, int old_interest, int interest) except -1
     cdef int wait_events(self, double timeout_ms, bint is_glance=*, EventTaker taker=*) except -1

@@ -46,6 +46,11 @@ cdef class Poller:
     backend:
         ``"epoll"``, ``"poll"``, or ``None`` for the best that this system has.
 
+    Attributes
+    ----------
+    waited_ms:
+        How long all waits were, together.
+
     Raises
     ------
     OSError
@@ -122,6 +127,7 @@ cdef class Poller:
         """
         cdef int timeout, count, i
         cdef int kept = 0
+        cdef double began_ms
         if self.handle == NULL:
             raise ValueError("the poller is closed")
         # Rounded up: a wait of 0.4 ms must not become a busy loop of waits of 0 ms.
@@ -130,7 +136,9 @@ cdef class Poller:
             count = kc_poller_wait(self.handle, 0, self.events, MAX_EVENTS)
         else:
             with nogil:
+                began_ms = monotonic_ms()
                 count = self.wait_untaken(timeout, taker)
+                self.waited_ms += monotonic_ms() - began_ms
                 gil_wanted()
             gil_had()
         if count < 0:

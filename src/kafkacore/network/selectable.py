@@ -22,6 +22,9 @@ class Selectable(Protocol):
     @property
     def disconnected(self) -> Mapping[str, ChannelState]: ...
 
+    @property
+    def waited_ms(self) -> float: ...
+
     def connect(
         self,
         connection_id: str,

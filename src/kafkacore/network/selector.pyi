@@ -1,4 +1,5 @@
 import socket
+from collections.abc import Sequence
 from typing import Any, Self, final
 
 from kafkacore.clock import Clock
@@ -17,6 +18,7 @@ class Selector:
     disconnected: dict[str, ChannelState]
     accepted: list[tuple[str, socket.socket, Any]]
     poller: Poller
+    waited_ms: float
     def __new__(
         cls,
         clock: Clock,
@@ -25,6 +27,7 @@ class Selector:
         connections_max_idle_ms: float | None = None,
         memory_pool: MemoryPool | None = None,
         backend: str | None = None,
+        socket_options: Sequence[tuple[int, int, int | bytes]] | None = None,
     ) -> Self: ...
     def connect(
         self,

@@ -40,6 +40,8 @@ cdef class Selector:
         Bounds the frames that have been received and are still held; ``None`` for no bound.
     backend:
         ``"epoll"``, ``"poll"``, or ``None`` for the best that this system has.
+    socket_options:
+        Arguments of ``setsockopt`` for the connections that are opened here; ``None`` for ``TCP_NODELAY``.
 
     Attributes
     ----------
@@ -52,27 +54,28 @@ cdef class Selector:
         Id → :class:`ChannelState` of what has ended, other than by :meth:`close`.
     accepted:
         ``(listener id, socket, address)``; to be registered or closed.
+    waited_ms:
+        How long all polls have waited, together.
     """
 
     cdef readonly list connected, completed_sends, completed_receives, accepted
     cdef readonly dict disconnected
     cdef readonly Poller poller
-    cdef object clock
+    cdef readonly double waited_ms
+    cdef object clock, listeners, socket_options
     cdef Py_ssize_t max_receive_size
     cdef MemoryPool memory_pool
     cdef ReadBuffer read_buffer
     cdef ChannelSet channels
     # Channels with a new frame, which the next poll tries to write before it waits.
     cdef list unwritten
-    cdef list immediately_connected
-    cdef list starved
+    cdef list immediately_connected, starved
     cdef dict failed
-    cdef object listeners
     # A signal handler raised in the wait: what the poll had found out before is still to be reported.
     cdef bint is_interrupted
 
     def __cinit__(self, clock, *, Py_ssize_t max_receive_size=-1, connections_max_idle_ms=None,
-                  MemoryPool memory_pool=None, str backend=None):
+                  MemoryPool memory_pool=None, str backend=None, socket_options=None):
         self.clock = clock
         self.max_receive_size = max_receive_size
         self.poller = Poller(backend)
@@ -82,9 +85,8 @@ cdef class Selector:
         if memory_pool is not None:
             memory_pool.on_release = self.poller.wakeup
         self.read_buffer = ReadBuffer()
-        self.unwritten = []
-        self.immediately_connected = []
-        self.starved = []
+        self.socket_options = socket_options
+        self.unwritten, self.immediately_connected, self.starved = [], [], []
         self.failed = {}
         self.listeners = ListenerSet(clock, self.poller)
         self.clear()
@@ -112,7 +114,7 @@ cdef class Selector:
         """
         self.channels.check_usable()
         self.check_unused(connection_id)
-        sock, error = open_connection(address, send_buffer_bytes, receive_buffer_bytes)
+        sock, error = open_connection(address, send_buffer_bytes, receive_buffer_bytes, self.socket_options)
         self.add(connection_id, sock, False)
         if error == 0:
             self.immediately_connected.append(connection_id)
@@ -167,9 +169,7 @@ cdef class Selector:
             self.drop(channel)
 
     def close_all(self):
-        """Close every connection and the Selector. Twice is once; a forked child leaves the parent's
-        alone.
-        """
+        """Close every connection and the Selector, once; a forked child leaves the parent's alone."""
         self.unwritten.clear()
         self.starved.clear()
         self.channels.close_all()
@@ -226,6 +226,7 @@ cdef class Selector:
         count = self.poller.wait_events(timeout_ms, len(self.completed_sends) > 0, self.channels)
         self.is_interrupted = False
         now_ms = self.clock.monotonic_ms()
+        self.waited_ms = self.poller.waited_ms
         for connection_id in self.immediately_connected:
             if connection_id in self.channels.by_id:
                 self.on_connected(self.channels.get(connection_id))
@@ -243,10 +244,7 @@ cdef class Selector:
 
     cdef int clear(self) except -1:
         # New lists, not emptied ones: the caller may still hold the last poll's.
-        self.connected = []
-        self.completed_sends = []
-        self.completed_receives = []
-        self.accepted = []
+        self.connected, self.completed_sends, self.completed_receives, self.accepted = [], [], [], []
         self.disconnected = {}
         return 0
 

@@ -115,6 +115,16 @@ cdef class ProducerBatch:
         return 0 if self._builder is None else self._builder.size_in_bytes
 
     @property
+    def plain_size_in_bytes(self):
+        """Bytes of the sealed batch before it was compressed."""
+        return self._size_unsealed
+
+    @property
+    def max_record_size(self):
+        """Bytes of the largest record of the sealed batch."""
+        return self._sealed.max_record_size
+
+    @property
     def done(self):
         """Whether the outcome has been stated."""
         return self.result.done

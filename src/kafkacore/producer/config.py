@@ -10,7 +10,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from kafkacore.client.config import CLIENT_SETTINGS, Setting, at_least, boolean, refuse, resolve, text_or_none
+from kafkacore.client.config import (
+    CLIENT_SETTINGS,
+    Setting,
+    at_least,
+    boolean,
+    refuse,
+    resolve,
+    text_or_none,
+    whole,
+)
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.idempotence import MAX_IN_FLIGHT
 from kafkacore.record.compression import LEVELS, Compression, check_level
@@ -74,15 +83,6 @@ def _partitioner(name: str, value: Any) -> Any:
     return value
 
 
-def _whole(least: int) -> Any:
-    def check(name: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise refuse(name, value, f"a whole number, at least {least}")
-        return value
-
-    return check
-
-
 def _finite(name: str, value: Any) -> Any:
     if at_least(0)(name, value) == math.inf:
         raise refuse(name, value, "a finite number")
@@ -97,7 +97,7 @@ def _transactional_id(name: str, value: Any) -> str | None:
 
 
 def _transaction_timeout(name: str, value: Any) -> int:
-    timeout_ms = int(_whole(1)(name, value))
+    timeout_ms = int(whole(1)(name, value))
     if timeout_ms > MAX_INT32:
         raise refuse(name, value, f"at most {MAX_INT32} milliseconds")
     return timeout_ms
@@ -151,15 +151,15 @@ PRODUCER_SETTINGS: dict[str, Setting] = {
     "retries":                  Setting(math.inf, at_least(0)),
     "compression_type":         Setting(Compression.NONE, _compression),
     "compression_level":        Setting(None, _level),  # KIP-390
-    "batch_size":               Setting(16_384, _whole(0)),
+    "batch_size":               Setting(16_384, whole(0)),
     "linger_ms":                Setting(0, _finite),
     "partitioner":              Setting(None, _partitioner),
     "partitioner_adaptive_partitioning_enable": Setting(True, boolean),  # KIP-794, as the next two
     "partitioner_availability_timeout_ms": Setting(0, _finite),
     "partitioner_ignore_keys":  Setting(False, boolean),
-    "buffer_memory":            Setting(33_554_432, _whole(1)),
+    "buffer_memory":            Setting(33_554_432, whole(1)),
     "max_block_ms":             Setting(60_000, _finite),
-    "max_request_size":         Setting(1_048_576, _whole(1)),
+    "max_request_size":         Setting(1_048_576, whole(1)),
     "allow_auto_create_topics": Setting(True, boolean),
 }
 # fmt: on

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from kafkacore.client import Cluster, bootstrap_client
+from kafkacore.client import Cluster
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import (
     BrokerResponseError,
@@ -27,11 +27,10 @@ from kafkacore.producer.column_appender import partition_range
 from kafkacore.producer.config import producer_defaults, resolve_producer
 from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
 from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
+from kafkacore.producer.parts import make_parts
 from kafkacore.producer.produce_outcome import produce_error
-from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_thread import SenderThread
-from kafkacore.producer.transactional import TransactionalProducer, idempotence_of
+from kafkacore.producer.transactional import TransactionalProducer
 from kafkacore.record.source import RecordSource
 from kafkacore.structs import TopicPartition
 
@@ -113,46 +112,11 @@ class KafkaProducer(TransactionalProducer):
         # The built-in ones choose in compiled code.
         is_built_in = type(partitioner) in (type(None), DefaultPartitioner, StickyPartitioner)
         self._partitioner = None if is_built_in else partitioner
-        self._client, self._metadata = bootstrap_client(config, self._clock)
-        idempotence, self._transactions = idempotence_of(config, self._clock, self._client.api_versions)
-        self._accumulator = RecordAccumulator(
-            self._clock,
-            self._client.wakeup,
-            batch_size=config["batch_size"],
-            linger_ms=config["linger_ms"],
-            buffer_memory=config["buffer_memory"],
-            compression=config["compression_type"],
-            compression_level=config["compression_level"],
-            retry_backoff_ms=config["retry_backoff_ms"],
-            retry_backoff_max_ms=config["retry_backoff_max_ms"],
-            delivery_timeout_ms=config["delivery_timeout_ms"],
-            max_request_size=config["max_request_size"],
-            max_block_ms=config["max_block_ms"],
-            adaptive_partitioning=config["partitioner_adaptive_partitioning_enable"],
-            partition_availability_timeout_ms=config["partitioner_availability_timeout_ms"],
-            ignore_keys=config["partitioner_ignore_keys"],
-            idempotence=idempotence,
-        )
-        if self._transactions is not None:
-            self._transactions.attach(self._accumulator)
+        parts = make_parts(config, self._clock)
+        self._client, self._metadata, self._accumulator, self._thread, self._metrics = parts[:5]
+        self._transactions = parts.transactions
         self._append = self._accumulator.append
         self._bind(self._accumulator, not self._serializes and self._partitioner is None)
-        sender = Sender(
-            self._client,
-            self._metadata,
-            self._accumulator,
-            self._clock,
-            acks=config["acks"],
-            retries=config["retries"],
-            request_timeout_ms=config["request_timeout_ms"],
-            max_request_size=config["max_request_size"],
-            guarantee_message_order=config["max_in_flight_requests_per_connection"] == 1,
-            retry_backoff_ms=config["retry_backoff_ms"],
-            retry_backoff_max_ms=config["retry_backoff_max_ms"],
-        )
-        self._thread = SenderThread(
-            sender, self._client, self._metadata, self._accumulator, self._clock, config["client_id"]
-        )
         self._thread.start()
         self._await_bootstrap()
 
@@ -516,6 +480,8 @@ class KafkaProducer(TransactionalProducer):
                 thread.force_close()
                 thread.join(FORCED_CLOSE_TIMEOUT_S)
         if not was_closing:
+            if self._metrics is not None:
+                self._metrics.close()
             for serializer in (self.config["key_serializer"], self.config["value_serializer"]):
                 close_serializer = getattr(serializer, "close", None)
                 if callable(close_serializer):
@@ -536,16 +502,30 @@ class KafkaProducer(TransactionalProducer):
         """Whether a broker has answered."""
         return bool(self._metadata.fetch().nodes)
 
-    def metrics(self, raw: bool = False) -> dict[str, dict[str, float]]:
-        """Figures of the memory in use."""
-        pool = self._accumulator.pool
-        return {
-            "producer-metrics": {
-                "buffer-total-bytes": pool.total_bytes,
-                "buffer-available-bytes": pool.available_bytes,
-                "waiting-threads": pool.queued,
-            }
-        }
+    def metrics(self, raw: bool = False) -> Any:
+        """What the producer has done in the last while, and how it stands.
+
+        Names and meanings are kafka-python's and Apache Kafka's: ``metrics()["producer-metrics"]
+        ["record-send-rate"]``; by topic in ``"producer-topic-metrics.<topic>"``, by broker in
+        ``"producer-node-metrics.node-<id>"``.
+
+        Parameters
+        ----------
+        raw:
+            Give the metrics themselves, which can be asked again.
+
+        Returns
+        -------
+        dict of dict of float
+            Group → name → figure; empty once the producer is closed.
+        dict of MetricName to KafkaMetric
+            If ``raw``.
+        None
+            With ``metrics_enabled=False``.
+        """
+        if self._metrics is None:
+            return None
+        return self._metrics.metrics if raw else self._metrics.snapshot()
 
     def _check_usable(self) -> None:
         self._accumulator.check_usable()

@@ -8,6 +8,8 @@ cdef class RecordBatchBuilder:
     # The batch as it grows: room for the header, then the records.
     cdef uint8_t *data
     cdef readonly Py_ssize_t size_in_bytes
+    # Of the largest record.
+    cdef readonly Py_ssize_t max_record_size
     # Bytes of `data` that are ours to fill without looking further: no more than `limit`, 0 when closed.
     cdef Py_ssize_t capacity
     # Bytes of `data` at which the batch is full; for a compressed one, more than batch_size.

@@ -161,6 +161,7 @@ cdef class RecordBatchBuilder:
 
     cdef inline int count_record(self, const uint8_t *end, int64_t timestamp_ms) noexcept nogil:
         """The record that was stored up to `end` belongs to the batch now: its place."""
+        self.max_record_size = max(self.max_record_size, end - self.data - self.size_in_bytes)
         self.size_in_bytes = end - self.data
         if self.record_count == 0:
             self.base_timestamp = self.max_timestamp = timestamp_ms

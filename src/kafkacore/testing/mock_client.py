@@ -86,6 +86,7 @@ class MockSelector:
         self.closed: list[str] = []
         self.muted: set[str] = set()
         self.wakeup_count = 0
+        self.waited_ms = 0.0
         self._ready: set[str] = set()
         self._sends: dict[str, NetworkSend] = {}
         self._receives: list[NetworkReceive] = []

@@ -1,0 +1,146 @@
+"""What a network client counts: requests, answers and connections in, metrics by connection and in all out.
+
+Does not know: what requests are for. Names and meanings are kafka-python's; those that it dropped, and the
+``-total`` ones, are Apache Kafka's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kafkacore.metrics import Metrics, Sensor
+
+
+@dataclass(slots=True)
+class _Connection:
+    """Of all connections, or of those to one node."""
+
+    sent: Sensor
+    received: Sensor
+    latency: Sensor
+    throttle: Sensor
+
+
+class ClientMetrics:
+    """Of one client. Called on the thread that polls.
+
+    Parameters
+    ----------
+    metrics:
+        Where they are registered.
+    prefix:
+        Of their groups: "producer", "consumer".
+    connection_count, in_flight_count:
+        How many there are just now.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        prefix: str,
+        connection_count: Callable[[], int],
+        in_flight_count: Callable[[], int],
+    ) -> None:
+        self._metrics = metrics
+        self._prefix = prefix
+        group = self._group = f"{prefix}-metrics"
+        self._nodes: dict[int, _Connection] = {}
+        self._operations = metrics.sensor("bytes-sent-received")
+        self._all = self._register("", group, "all servers", None)
+        metrics.add(
+            "network-io-rate",
+            group,
+            "Requests sent and answers received per second, on all connections.",
+            self._operations.occurrence_rate,
+        )
+        self._created = metrics.sensor("connections-created")
+        self._closed = metrics.sensor("connections-closed")
+        self._waits = metrics.sensor("select-time")
+        for sensor, name, what in (
+            (self._created, "connection-creation", "Connections established"),
+            (self._closed, "connection-close", "Connections closed"),
+        ):
+            metrics.add(f"{name}-rate", group, f"{what} per second.", sensor.occurrence_rate)
+            metrics.add(f"{name}-total", group, f"{what}.", sensor.occurrences)
+        metrics.add("connection-count", group, "Connections there are.", lambda now_ms: connection_count())
+        metrics.add(
+            "requests-in-flight", group, "Requests that wait for an answer.", lambda now_ms: in_flight_count()
+        )
+        self._register_waits(group)
+
+    def _register_waits(self, group: str) -> None:
+        add, waits = self._metrics.add, self._waits
+        add("select-rate", group, "Waits for the network per second.", waits.occurrence_rate)
+        add(
+            "io-wait-time-ns-avg",
+            group,
+            "Average length of a wait for the network, in nanoseconds.",
+            lambda now_ms: waits.average(now_ms) * 1e6,
+        )
+        add(
+            "io-wait-ratio",
+            group,
+            "Share of the time that the network's thread waited for the network.",
+            lambda now_ms: waits.rate(now_ms) / 1000.0,
+        )
+
+    def _register(self, name: str, group: str, what: str, parent: _Connection | None) -> _Connection:
+        metrics = self._metrics
+        made = _Connection(
+            metrics.sensor(f"{name}bytes-sent", (parent.sent,) if parent else (self._operations,)),
+            metrics.sensor(f"{name}bytes-received", (parent.received,) if parent else (self._operations,)),
+            metrics.sensor(f"{name}request-latency", (parent.latency,) if parent else ()),
+            metrics.sensor(f"{name}throttle-time", (parent.throttle,) if parent else ()),
+        )
+        sent, received, latency, throttle = made.sent, made.received, made.latency, made.throttle
+        for of, description, measure in (
+            ("outgoing-byte-rate", f"Bytes sent to {what} per second.", sent.rate),
+            ("outgoing-byte-total", f"Bytes sent to {what}.", sent.sum),
+            ("request-rate", f"Requests sent to {what} per second.", sent.occurrence_rate),
+            ("request-total", f"Requests sent to {what}.", sent.occurrences),
+            ("request-size-avg", f"Average bytes of a request to {what}.", sent.average),
+            ("request-size-max", f"Bytes of the largest request to {what}.", sent.largest),
+            ("incoming-byte-rate", f"Bytes received from {what} per second.", received.rate),
+            ("incoming-byte-total", f"Bytes received from {what}.", received.sum),
+            ("response-rate", f"Answers from {what} per second.", received.occurrence_rate),
+            ("response-total", f"Answers from {what}.", received.occurrences),
+            ("request-latency-avg", f"Average ms until {what} answered.", latency.average),
+            ("request-latency-max", f"Longest ms until {what} answered.", latency.largest),
+            ("throttle-time-avg", f"Average ms of a throttling by {what}.", throttle.average),
+            ("throttle-time-max", f"Longest ms of a throttling by {what}.", throttle.largest),
+        ):
+            metrics.add(of, group, description, measure)
+        return made
+
+    def _node(self, node_id: int) -> _Connection:
+        node = self._nodes.get(node_id)
+        if node is None:
+            name = f"node-{node_id}"
+            group = f"{self._prefix}-node-metrics.{name}"
+            node = self._nodes[node_id] = self._register(f"{name}.", group, name, self._all)
+        return node
+
+    def request_sent(self, node_id: int, size: int, now_ms: float) -> None:
+        """A request of ``size`` bytes, its frame's own included, is on its way."""
+        self._node(node_id).sent.record(size, now_ms)
+
+    def response_received(self, node_id: int, size: int, latency_ms: float, now_ms: float) -> None:
+        """Its answer is there."""
+        node = self._node(node_id)
+        node.received.record(size, now_ms)
+        node.latency.record(latency_ms, now_ms)
+
+    def throttled(self, node_id: int, duration_ms: float, now_ms: float) -> None:
+        """The broker wants to be left alone for so long; 0 for not at all."""
+        self._node(node_id).throttle.record(duration_ms, now_ms)
+
+    def connection_created(self, now_ms: float) -> None:
+        self._created.record(1.0, now_ms)
+
+    def connection_closed(self, now_ms: float) -> None:
+        self._closed.record(1.0, now_ms)
+
+    def waited(self, duration_ms: float, now_ms: float) -> None:
+        """The thread waited for the network, or looked at it without waiting."""
+        self._waits.record(duration_ms, now_ms)

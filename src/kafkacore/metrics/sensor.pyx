@@ -1,0 +1,151 @@
+"""What is recorded, remembered for a while: values in, averages, maxima and rates of the last while out.
+
+Does not know: names of metrics, clocks; whoever calls says when it is. Source of the behaviour: Kafka's
+``Sensor`` and ``SampledStat``.
+"""
+
+cimport cython
+from libc.math cimport INFINITY
+from libc.stdlib cimport calloc, free
+
+
+# The GIL is its lock: recording and reading run no Python code of anybody's.
+@cython.final
+cdef class Sensor:
+    """A handful of samples, each of some seconds, of which the oldest makes room for the next.
+
+    One record serves every figure that is taken of it. While not all samples are filled, rates are per second
+    as if the missing ones had been there and empty, so that the first values make no enormous rate.
+
+    Parameters
+    ----------
+    name
+        For people.
+    sample_count
+        How many samples are kept, 1 or more.
+    window_ms
+        How long one is filled.
+    parents
+        Sensors that are told the same.
+
+    Attributes
+    ----------
+    total, count
+        Sum and number of all values ever recorded.
+    """
+
+    def __cinit__(self, str name, int sample_count=2, double window_ms=30_000.0, tuple parents=()):
+        if sample_count < 1 or not window_ms > 0:
+            raise ValueError(f"{sample_count} samples of {window_ms} ms: there must be one, and some time")
+        self.name = name
+        self._parents = parents
+        self._window_ms = window_ms
+        self._capacity = sample_count
+        self._samples = <Sample *>calloc(sample_count, sizeof(Sample))
+        if self._samples is NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self._samples)
+
+    cpdef int record(self, double value, double now_ms) except -1:
+        """Note ``value``, now, here and with the parents."""
+        cdef Sample *sample = &self._samples[self._current]
+        cdef Sensor parent
+        if self._used == 0:
+            self._used = 1
+            _begin(sample, now_ms)
+        elif now_ms - sample.began_ms >= self._window_ms:
+            self._current = (self._current + 1) % self._capacity
+            self._used = max(self._used, self._current + 1)
+            sample = &self._samples[self._current]
+            _begin(sample, now_ms)
+        sample.total += value
+        sample.count += 1
+        sample.largest = max(sample.largest, value)
+        self.total += value
+        self.count += 1
+        for parent in self._parents:
+            parent.record(value, now_ms)
+        return 0
+
+    def average(self, double now_ms):
+        """Of the values of the last while; 0 without any."""
+        cdef double total = 0.0
+        cdef long long count = 0
+        cdef int at
+        self._forget_old(now_ms)
+        for at in range(self._used):
+            total += self._samples[at].total
+            count += self._samples[at].count
+        return total / count if count else 0.0
+
+    def largest(self, double now_ms):
+        """Of the values of the last while; minus infinity without any, as kafka-python has it."""
+        cdef double largest = -INFINITY
+        cdef int at
+        self._forget_old(now_ms)
+        for at in range(self._used):
+            largest = max(largest, self._samples[at].largest)
+        return largest
+
+    def rate(self, double now_ms):
+        """Sum of the values of the last while, per second."""
+        cdef double total = 0.0
+        cdef double seconds
+        cdef int at
+        self._forget_old(now_ms)
+        for at in range(self._used):
+            total += self._samples[at].total
+        seconds = self._seconds(now_ms)
+        return total / seconds if seconds > 0 else 0.0
+
+    def occurrence_rate(self, double now_ms):
+        """Number of the values of the last while, per second."""
+        cdef long long count = 0
+        cdef double seconds
+        cdef int at
+        self._forget_old(now_ms)
+        for at in range(self._used):
+            count += self._samples[at].count
+        seconds = self._seconds(now_ms)
+        return count / seconds if seconds > 0 else 0.0
+
+    def sum(self, double now_ms):
+        """Of all values ever recorded."""
+        return self.total
+
+    def occurrences(self, double now_ms):
+        """Number of all values ever recorded."""
+        return float(self.count)
+
+    cdef int _forget_old(self, double now_ms) noexcept:
+        cdef int at
+        for at in range(self._used):
+            if now_ms - self._samples[at].began_ms >= self._capacity * self._window_ms:
+                _begin(&self._samples[at], now_ms)
+        return 0
+
+    cdef double _seconds(self, double now_ms) noexcept:
+        """How long the last while is: since the oldest sample began, and at least all windows but one."""
+        cdef double oldest_ms = now_ms
+        cdef double elapsed_ms
+        cdef int at, full
+        for at in range(self._used):
+            oldest_ms = min(oldest_ms, self._samples[at].began_ms)
+        elapsed_ms = now_ms - oldest_ms
+        full = <int>min(elapsed_ms / self._window_ms, <double>self._capacity)
+        if full < self._capacity - 1:
+            elapsed_ms += (self._capacity - 1 - full) * self._window_ms
+        return elapsed_ms / 1000.0
+
+    def __repr__(self):
+        return f"<Sensor {self.name}: {self.count} values>"
+
+
+cdef int _begin(Sample *sample, double now_ms) noexcept:
+    sample.began_ms = now_ms
+    sample.total = 0.0
+    sample.largest = -INFINITY
+    sample.count = 0
+    return 0
