@@ -100,6 +100,10 @@ class HandClient:
             return
         self.in_flight.append(request)
         self.sent.append(request)
+        for topic in request.request.topic_data:
+            for partition in topic.partition_data:
+                # As it went out: a batch that goes again may be numbered anew in place.
+                partition.records = bytes(partition.records)
         if not request.expect_response:
             self._end(request)
 

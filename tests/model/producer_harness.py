@@ -22,6 +22,7 @@ from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_metrics import SenderMetrics
+from kafkacore.protocol.generated.init_producer_id import InitProducerIdResponse
 from kafkacore.record import read_batches
 from kafkacore.record.compression import Compression
 from kafkacore.structs import TopicPartition
@@ -157,7 +158,7 @@ class SenderHarness:
             partition.index: (batch.producer_id, batch.producer_epoch, batch.base_sequence)
             for topic in self.client.sent[at].request.topic_data
             for partition in topic.partition_data
-            for batch in read_batches(bytes(partition.records))
+            for batch in read_batches(partition.records)
         }
 
     def send(self, value: bytes = b"value", partition: int = 0) -> FutureRecordMetadata:
@@ -201,3 +202,19 @@ def outcome(future: FutureRecordMetadata) -> type[BaseException] | int | None:
 def possibly_persisted(future: FutureRecordMetadata) -> bool:
     assert isinstance(future.exception, KafkaError)
     return future.exception.possibly_persisted
+
+
+def given_id(producer_id: int = 7, producer_epoch: int = 0, error_code: int = 0) -> InitProducerIdResponse:
+    """A broker's answer to the question for an identity."""
+    return InitProducerIdResponse(
+        producer_id=producer_id, producer_epoch=producer_epoch, error_code=error_code
+    )
+
+
+def idempotent_harness(producer_id: int = 7, producer_epoch: int = 0, **changes: Any) -> SenderHarness:
+    """One whose producer has its identity."""
+    harness = SenderHarness(idempotence=IdempotenceManager(), **changes)
+    harness.run()
+    harness.client.answer(message=given_id(producer_id, producer_epoch))
+    harness.run()
+    return harness

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from model.producer_harness import BUFFER_MEMORY, outcome, possibly_persisted
+from model.producer_harness import BUFFER_MEMORY, given_id, outcome, possibly_persisted
 from model.producer_harness import SenderHarness as Harness
 
 from kafkacore.errors import (
@@ -13,19 +13,13 @@ from kafkacore.errors import (
     UnsupportedVersionError,
 )
 from kafkacore.producer.idempotence import IdempotenceManager
-from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 
 COORDINATOR_LOADING, NOT_AVAILABLE, INVALID_REQUEST, FORBIDDEN = 14, 15, 42, 31
 
 
 def make_harness(**changes: object) -> Harness:
     return Harness(idempotence=IdempotenceManager(), **changes)  # type: ignore[arg-type]
-
-
-def given_id(producer_id: int = 7, producer_epoch: int = 0, error_code: int = 0) -> InitProducerIdResponse:
-    return InitProducerIdResponse(
-        producer_id=producer_id, producer_epoch=producer_epoch, error_code=error_code
-    )
 
 
 def test_identity_is_asked_for_before_there_is_a_record() -> None:
