@@ -105,7 +105,7 @@ class HandClient:
                 # As it went out: a batch that goes again may be numbered anew in place.
                 partition.records = bytes(partition.records)
         if not request.expect_response:
-            self._end(request)
+            self.end(request)
 
     def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
         self.polls.append(timeout_ms)
@@ -126,7 +126,8 @@ class HandClient:
         """End the oldest request that carries no records: ``message=…``, ``disconnected=True`` and so on."""
         self._ended.append(ClientResponse(self.asked.pop(0), self.clock.monotonic_ms(), **how))
 
-    def _end(self, request: ClientRequest, **how: Any) -> None:
+    def end(self, request: ClientRequest, **how: Any) -> None:
+        """End a produce request."""
         self.in_flight.remove(request)
         self._ended.append(ClientResponse(request, self.clock.monotonic_ms(), **how))
 
@@ -164,15 +165,13 @@ class HandClient:
                     partition_responses=partitions,
                 )
             )
-        self._end(request, message=ProduceResponse(responses=topics))
+        self.end(request, message=ProduceResponse(responses=topics))
 
     def disconnect(self, *, timed_out: bool = False) -> None:
         """The connection of everything in flight is gone."""
         for request in list(self.in_flight):
-            self._end(request, disconnected=True, timed_out=timed_out)
+            self.end(request, disconnected=True, timed_out=timed_out)
 
     def refuse_version(self) -> None:
         """The broker does not know the oldest request in any version that we do."""
-        self._end(
-            self.in_flight[0], version_mismatch=UnsupportedVersionError("Produce 3 to 13, broker has 0")
-        )
+        self.end(self.in_flight[0], version_mismatch=UnsupportedVersionError("Produce 3 to 13, broker has 0"))

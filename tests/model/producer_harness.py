@@ -19,6 +19,7 @@ from kafkacore.errors import KafkaError
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.producer.idempotence import IdempotenceManager
+from kafkacore.producer.partition_sequences import MAX_SEQUENCE, PartitionSequences
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_metrics import SenderMetrics
@@ -211,10 +212,20 @@ def given_id(producer_id: int = 7, producer_epoch: int = 0, error_code: int = 0)
     )
 
 
-def idempotent_harness(producer_id: int = 7, producer_epoch: int = 0, **changes: Any) -> SenderHarness:
-    """One whose producer has its identity."""
-    harness = SenderHarness(idempotence=IdempotenceManager(), **changes)
+def idempotent_harness(
+    producer_id: int = 7, producer_epoch: int = 0, *, next_sequence: int | None = 0, **changes: Any
+) -> SenderHarness:
+    """One whose producer has its identity, and is known in each partition: a record numbered just before
+    ``next_sequence`` has been acknowledged there. With ``None`` it is not known anywhere.
+    """
+    manager = IdempotenceManager()
+    harness = SenderHarness(idempotence=manager, **changes)
     harness.run()
     harness.client.answer(message=given_id(producer_id, producer_epoch))
     harness.run()
+    for topic_partition in (TP0, TP1, TP2) if next_sequence is not None else ():
+        sequences = manager._sequences[topic_partition] = PartitionSequences()
+        sequences.start_at_beginning(producer_id, producer_epoch)
+        sequences.next = next_sequence or 0
+        sequences.last_acknowledged = (sequences.next - 1) & MAX_SEQUENCE
     return harness

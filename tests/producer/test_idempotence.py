@@ -79,19 +79,28 @@ def test_five_batches_of_a_partition_are_on_their_way_at_most_though_they_go_to_
     assert sent(harness)[-1] == (b"f", 0, 5)
 
 
-def test_numbers_go_on_from_zero_after_the_last() -> None:
-    harness = idempotent_harness()
-    send_each(harness, b"first")
-    harness.client.respond()
+def test_second_batch_waits_until_the_broker_is_known_to_know_the_producer() -> None:
+    harness = idempotent_harness(next_sequence=None)
+    send_each(harness, b"a", b"b", b"c")
+    assert sent(harness) == [(b"a", 0, 0)]
+    harness.client.respond(NOT_ENOUGH_REPLICAS)
     harness.run()
+    harness.after(1300)
+    harness.client.respond()
+    harness.run(2)
+    send_each(harness, b"d")
+    assert sent(harness)[1:] == [(b"a", 0, 0), (b"b", 0, 1), (b"d", 0, 3)]
+
+
+def test_numbers_go_on_from_zero_after_the_last() -> None:
+    harness = idempotent_harness(next_sequence=MAX_SEQUENCE)
     assert harness.idempotence is not None
     sequences = harness.idempotence._sequences[TP0]
-    sequences.next, sequences.last_acknowledged = MAX_SEQUENCE, MAX_SEQUENCE - 1
     harness.send(b"a")
     futures = [harness.send(b"b")]
     harness.run()
     futures += send_each(harness, b"c")
-    assert sent(harness)[1:] == [(b"a", 0, MAX_SEQUENCE), (b"c", 0, 1)]
+    assert sent(harness) == [(b"a", 0, MAX_SEQUENCE), (b"c", 0, 1)]
     harness.client.respond(NOT_ENOUGH_REPLICAS)
     harness.run()
     harness.client.respond(OUT_OF_ORDER)
@@ -100,7 +109,7 @@ def test_numbers_go_on_from_zero_after_the_last() -> None:
         harness.after(1300)
         harness.client.respond(base_offset=9)
         harness.run()
-    assert sent(harness)[3:] == [(b"a", 0, MAX_SEQUENCE), (b"c", 0, 1)]
+    assert sent(harness)[2:] == [(b"a", 0, MAX_SEQUENCE), (b"c", 0, 1)]
     assert (sequences.next, sequences.last_acknowledged) == (2, 1)
     assert outcomes(futures) == [10, 9]
 

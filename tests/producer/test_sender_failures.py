@@ -179,7 +179,7 @@ def test_answer_for_a_partition_that_was_not_sent_is_passed_over() -> None:
         name="stranger", partition_responses=[ProduceResponse.PartitionProduceResponse(index=0, error_code=6)]
     )
     request = harness.client.in_flight[0]
-    harness.client._end(request, message=ProduceResponse(responses=[stranger]))
+    harness.client.end(request, message=ProduceResponse(responses=[stranger]))
     harness.run()
     assert outcome(future) is UnknownError
 

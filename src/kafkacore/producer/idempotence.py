@@ -101,10 +101,18 @@ class IdempotenceManager:
         if batch.has_sequence:
             # One at a time, in order, until those that had gone before are through.
             return not in_flight or in_flight[0] is batch
-        if topic_partition in self._unresolved or len(in_flight) >= MAX_IN_FLIGHT:
+        if topic_partition in self._unresolved:
             return False
-        # Number 0 of a new epoch must not overtake what has numbers of the old one.
-        return not in_flight or sequences.is_of(self.producer_id, self.producer_epoch)
+        if not in_flight:
+            return True
+        # A broker that does not know the producer takes any number for the first: until it is known to know
+        # it, a second batch could be taken before the first. And number 0 of a new epoch must not overtake
+        # what has numbers of the old one.
+        return (
+            sequences.last_acknowledged >= 0
+            and len(in_flight) < MAX_IN_FLIGHT
+            and sequences.is_of(self.producer_id, self.producer_epoch)
+        )
 
     def assign(self, batch: ProducerBatch) -> None:
         """Number a batch that has been taken for the first time; one that goes again keeps its number, or

@@ -1,0 +1,137 @@
+"""Brokers that number producers' batches by Apache Kafka's rules, and lose what they are told to lose.
+
+Requests that a HandClient has sent in; records in a log, answers and lost connections out. Written by
+``ProducerAppendInfo`` and ``ProducerStateEntry``, as an oracle beside the embedded broker's own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+
+from model.history import LogRecord
+from model.producer_client import HandClient
+
+from kafkacore.client.requests import ClientRequest
+from kafkacore.protocol.generated.produce import ProduceResponse
+from kafkacore.record import read_batches
+
+OK, OUT_OF_ORDER, DUPLICATE, INVALID_EPOCH = 0, 45, 46, 47
+NOT_LEADER, NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND, FORBIDDEN = 6, 19, 20, 29
+#: Answered though the batch has been appended.
+AFTER_APPEND = {NOT_ENOUGH_REPLICAS_AFTER_APPEND}
+MODULUS = 2**31
+
+
+class ProducerState:
+    """Of one producer in one partition: its epoch, and first and last number and offset of its last five."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.batches: deque[tuple[int, int, int]] = deque(maxlen=5)
+
+
+class SequencedBrokers:
+    """All the brokers of a cluster: they share a log of each partition.
+
+    Parameters
+    ----------
+    client:
+        Whose requests these are.
+    forgets_offsets:
+        A duplicate is answered as an error without an offset, as of a batch that is not among the last five.
+    """
+
+    def __init__(self, client: HandClient, *, forgets_offsets: bool = False) -> None:
+        self._client = client
+        self._forgets_offsets = forgets_offsets
+        self.logs: dict[int, list[bytes]] = defaultdict(list)
+        self._states: dict[tuple[int, int], ProducerState] = {}
+        self._answers: dict[int, ProduceResponse] = {}
+
+    def log(self) -> list[LogRecord]:
+        return [
+            LogRecord(partition, offset, value)
+            for partition, values in self.logs.items()
+            for offset, value in enumerate(values)
+        ]
+
+    def know(self, partition: int, producer_id: int, epoch: int, next_sequence: int) -> None:
+        """Be as if a record of the producer, numbered just before, were in the log."""
+        state = self._states[partition, producer_id] = ProducerState(epoch)
+        before = (next_sequence - 1) % MODULUS
+        state.batches.append((before, before, -1))
+
+    # ---- What happens ----------------------------------------------------------------------------------
+
+    def process(self, node_id: int, code: int = OK) -> bool:
+        """A broker works the next request in; ``code`` is what it finds to be the matter otherwise."""
+        for request in self._to(node_id):
+            if id(request) not in self._answers:
+                self._answers[id(request)] = self._produce(request, code)
+                return True
+        return False
+
+    def answer(self, node_id: int) -> bool:
+        """The next answer of a broker arrives, if it has one: in the order of the requests."""
+        for request in self._to(node_id):
+            answer = self._answers.pop(id(request), None)
+            if answer is not None:
+                self._client.end(request, message=answer)
+                return True
+            return False
+        return False
+
+    def cut(self, node_id: int, *, timed_out: bool = False) -> None:
+        """The connection to a broker ends: what it has not read is gone, as are the answers."""
+        for request in self._to(node_id):
+            self._answers.pop(id(request), None)
+            self._client.end(request, disconnected=True, timed_out=timed_out)
+
+    def _to(self, node_id: int) -> list[ClientRequest]:
+        return [request for request in self._client.in_flight if request.node_id == node_id]
+
+    # ---- The rules -------------------------------------------------------------------------------------
+
+    def _produce(self, request: ClientRequest, code: int) -> ProduceResponse:
+        answered = []
+        for topic in request.request.topic_data:
+            partitions = []
+            for partition in topic.partition_data:
+                found, base_offset = code, -1
+                if code == OK or code in AFTER_APPEND:
+                    found, base_offset = self._append(partition.index, partition.records)
+                    if found == OK and code in AFTER_APPEND:
+                        found, base_offset = code, -1
+                partitions.append(
+                    ProduceResponse.PartitionProduceResponse(
+                        index=partition.index, error_code=found, base_offset=base_offset
+                    )
+                )
+            answered.append(
+                ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=partitions)
+            )
+        return ProduceResponse(responses=answered)
+
+    def _append(self, partition: int, records: bytes) -> tuple[int, int]:
+        (batch,) = read_batches(records)
+        values = [record.value for record in batch]
+        first, last = batch.base_sequence, (batch.base_sequence + len(values) - 1) % MODULUS
+        state = self._states.get((partition, batch.producer_id))
+        if state is not None and state.epoch == batch.producer_epoch:
+            for known_first, known_last, offset in state.batches:
+                if (known_first, known_last) == (first, last):
+                    return (DUPLICATE, -1) if self._forgets_offsets else (OK, offset)
+        if state is not None:
+            if batch.producer_epoch < state.epoch:
+                return INVALID_EPOCH, -1
+            is_new = batch.producer_epoch > state.epoch
+            expected = 0 if is_new else (state.batches[-1][1] + 1) % MODULUS
+            if first != expected:
+                return OUT_OF_ORDER, -1
+        if state is None or state.epoch != batch.producer_epoch:
+            # A producer that the partition does not know may begin anywhere.
+            state = self._states[partition, batch.producer_id] = ProducerState(batch.producer_epoch)
+        log = self.logs[partition]
+        state.batches.append((first, last, len(log)))
+        log += [value or b"" for value in values]
+        return OK, len(log) - len(values)
