@@ -129,10 +129,11 @@ class SenderHarness:
         leaders: dict[str, list[int | None]] | None = None,
         idempotence: IdempotenceManager | None = None,
         metrics: SenderMetrics | None = None,
+        clock: VirtualClock | None = None,
         **changes: Any,
     ) -> None:
         self.idempotence = idempotence
-        self.clock = VirtualClock()
+        self.clock = clock or VirtualClock()
         self.cluster = IdCluster(leaders or LEADERS)
         self.metadata = TableMetadata(self.cluster)
         self.client = HandClient(self.clock, 1 if ordered else max_in_flight)

@@ -266,12 +266,8 @@ class TransactionManager(IdempotenceManager):
         self._add_new_partitions()
         result = self.new_result(operation)
         # In the version that the transaction has had so far.
-        end = EndTxn(self, result, is_commit=is_commit)
+        self._enqueue(EndTxn(self, result, is_commit=is_commit))
         self._update_version(is_first=False)
-        if self._epoch_bump_required:
-            end.result = self.new_result("EndTxn")
-            self._enqueue(InitProducerId(self, result, is_epoch_bump=True))
-        self._enqueue(end)
         return result
 
     # ---- Of the sender -------------------------------------------------------------------------------------
@@ -301,18 +297,17 @@ class TransactionManager(IdempotenceManager):
             self._add_new_partitions()
             while self._requests:
                 request = self._requests[0][2]
-                is_end = isinstance(request, EndTxn)
                 is_useless = self._is_useless(request)
-                if is_end and not is_useless and self._has_open_batches:
+                end = request if isinstance(request, EndTxn) else None
+                if end is not None and not is_useless and self._has_open_batches:
                     return None
                 heapq.heappop(self._requests)
                 if is_useless:
                     assert self._state.error is not None, "an error state has an error"
                     request.result.fail(self._state.error)
-                elif is_end and not self._started:
+                elif end is not None and not self._started:
                     log.debug("a transaction without records and offsets ends here")
-                    self._complete_transaction()
-                    request.result.done()
+                    self._complete_transaction(end)
                 else:
                     return request
             return None
@@ -392,7 +387,7 @@ class TransactionManager(IdempotenceManager):
             exhausted = TransactionAbortableError(f"a record of the transaction has failed for good: {error}")
             exhausted.__cause__ = error
             error = exhausted
-        if self._bumps_from_here and not self._state.is_completing:
+        if self._bumps_from_here:
             self._epoch_bump_required = True
         self.fail_abortably(error)
 
@@ -494,20 +489,26 @@ class TransactionManager(IdempotenceManager):
         self._started = True
         self._enqueue(commit)
 
-    def ended(self, producer_id: int, producer_epoch: int) -> None:
+    def ended(self, end: EndTxn, producer_id: int, producer_epoch: int) -> None:
         """The coordinator has written the transaction's end; of version 2, it gives the next one's epoch."""
         if producer_id >= 0:
             self._set_identity(producer_id, producer_epoch)
             self.reset_sequences()
-        self._complete_transaction()
+        self._complete_transaction(end)
 
-    def _complete_transaction(self) -> None:
-        self._become(State.INITIALIZING if self._epoch_bump_required else State.READY)
-        self._epoch_bump_required = False
+    def _complete_transaction(self, end: EndTxn) -> None:
         self._started = False
         self._new_partitions.clear()
         self._pending_partitions.clear()
         self._partitions.clear()
+        if self._epoch_bump_required:
+            # The caller waits on, for the epoch.
+            self._epoch_bump_required = False
+            self._become(State.INITIALIZING)
+            self._enqueue(InitProducerId(self, end.result, is_epoch_bump=True))
+        else:
+            self._become(State.READY)
+            end.result.done()
 
     def _set_identity(self, producer_id: int, producer_epoch: int) -> None:
         log.info("%r is producer %d with epoch %d", self.transactional_id, producer_id, producer_epoch)

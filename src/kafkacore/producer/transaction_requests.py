@@ -62,7 +62,6 @@ class Priority(IntEnum):
     INIT_PRODUCER_ID = 1
     ADD_PARTITIONS_OR_OFFSETS = 2
     END_TXN = 3
-    EPOCH_BUMP = 4
 
 
 class TransactionalRequest(ControlRequest):
@@ -222,6 +221,7 @@ class InitProducerId(TransactionalRequest):
         Not the first one, but to go on after an aborted transaction with the next epoch (KIP-360).
     """
 
+    priority = Priority.INIT_PRODUCER_ID
     fatal_errors = ()
     abortable_errors = (errors.TransactionAbortableError,)
 
@@ -236,7 +236,6 @@ class InitProducerId(TransactionalRequest):
         )
         super().__init__(manager, message, result, max_version=INIT_PRODUCER_ID_MAX_VERSION)
         self.is_epoch_bump = is_epoch_bump
-        self.priority = Priority.EPOCH_BUMP if is_epoch_bump else Priority.INIT_PRODUCER_ID
 
     def handle(self, message: InitProducerIdResponse) -> None:
         error = error_of(message.error_code, self)
@@ -431,8 +430,7 @@ class EndTxn(TransactionalRequest):
     def handle(self, message: EndTxnResponse) -> None:
         error = error_of(message.error_code, self)
         if error is None:
-            self.manager.ended(message.producer_id, message.producer_epoch)
-            self.result.done()
+            self.manager.ended(self, message.producer_id, message.producer_epoch)
         elif isinstance(error, errors.TransactionAbortableError) and not self.is_commit:
             # Nothing comes after an abort that could help.
             self.fatal(error)

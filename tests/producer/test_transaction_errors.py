@@ -1,0 +1,420 @@
+"""What each error of each answer means: tried again, elsewhere, the transaction's end, or the producer's.
+
+The tables are read off Apache Kafka 4.3.1's handlers (``TransactionManager$*Handler.handleResponse``); the
+cases are those of its ``TransactionManagerTest``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from model.producer_harness import TP0, TP1
+from model.transaction_harness import TransactionHarness
+
+from kafkacore import errors
+from kafkacore.errors import CommitFailedError, KafkaError, ProducerFencedError, for_code
+from kafkacore.producer.transaction_result import TransactionalRequestResult
+from kafkacore.producer.transaction_state import State
+from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafkacore.protocol.generated.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kafkacore.protocol.generated.end_txn import EndTxnRequest
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
+from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
+from kafkacore.protocol.generated.txn_offset_commit import TxnOffsetCommitRequest
+
+UNKNOWN_PARTITION, LEADER_NOT_AVAILABLE, TIMED_OUT, LOADING, NOT_AVAILABLE, NOT_COORDINATOR = (
+    3,
+    5,
+    7,
+    14,
+    15,
+    16,
+)
+ILLEGAL_GENERATION, UNKNOWN_MEMBER, TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED = 22, 25, 29, 30, 31
+UNSUPPORTED_FORMAT, STALE_EPOCH, INVALID_STATE, INVALID_MAPPING, INVALID_TIMEOUT = 43, 47, 48, 49, 50
+CONCURRENT, ID_DENIED, NOT_ATTEMPTED, UNKNOWN_PRODUCER, FENCED_INSTANCE, FENCED = 51, 53, 55, 59, 82, 90
+ABORTABLE = 120
+#: One that no handler knows.
+OTHER = 74 + 18
+
+Prepared = tuple[TransactionHarness, TransactionalRequestResult]
+
+
+def find_transaction(version: int) -> Prepared:
+    harness = TransactionHarness(version)
+    return harness, harness.manager.init_transactions()
+
+
+def initialization(version: int) -> Prepared:
+    harness, result = find_transaction(version)
+    harness.serve((FindCoordinatorRequest,))
+    return harness, result
+
+
+def find_group(version: int) -> Prepared:
+    harness = TransactionHarness(version)
+    harness.begin()
+    result = harness.send_offsets()
+    harness.serve((AddOffsetsToTxnRequest,))
+    return harness, result
+
+
+def add_partitions(version: int) -> Prepared:
+    harness = TransactionHarness(1)
+    harness.begin()
+    harness.send(partition=0)
+    harness.send(partition=1)
+    return harness, TransactionalRequestResult("nobody's", harness.clock)
+
+
+def add_offsets(version: int) -> Prepared:
+    harness = TransactionHarness(1)
+    harness.begin()
+    return harness, harness.send_offsets()
+
+
+def commit_offsets(version: int) -> Prepared:
+    harness = TransactionHarness(version)
+    harness.begin()
+    result = harness.send_offsets()
+    harness.serve((AddOffsetsToTxnRequest, FindCoordinatorRequest))
+    return harness, result
+
+
+def commit(version: int) -> Prepared:
+    harness = TransactionHarness(version)
+    harness.begin()
+    harness.send()
+    harness.serve()
+    harness.acknowledge()
+    return harness, harness.manager.begin_commit()
+
+
+def abort(version: int) -> Prepared:
+    harness = TransactionHarness(version)
+    harness.begin()
+    harness.send()
+    harness.serve()
+    harness.acknowledge()
+    return harness, harness.manager.begin_abort()
+
+
+#: Preparation, the request that comes then, and what the errors of its answer mean.
+CASES: list[tuple[Callable[[int], Prepared], type, dict[str, list[int]]]] = [
+    (find_transaction, FindCoordinatorRequest, {
+        "retry": [NOT_AVAILABLE, LOADING, NOT_COORDINATOR], "fatal": [ID_DENIED, OTHER],
+    }),
+    (find_group, FindCoordinatorRequest, {
+        "retry": [NOT_AVAILABLE, LOADING], "fatal": [ID_DENIED, OTHER],
+        "abortable": [GROUP_DENIED, ABORTABLE],
+    }),
+    (initialization, InitProducerIdRequest, {
+        "lookup": [NOT_AVAILABLE, NOT_COORDINATOR], "retry": [LOADING, CONCURRENT],
+        "fenced": [STALE_EPOCH, FENCED], "fatal": [INVALID_TIMEOUT, INVALID_STATE, OTHER], "abortable": [ABORTABLE],
+        "again": [ID_DENIED, CLUSTER_DENIED],
+    }),
+    (add_partitions, AddPartitionsToTxnRequest, {
+        "lookup": [NOT_AVAILABLE, NOT_COORDINATOR], "retry": [LOADING, CONCURRENT, UNKNOWN_PARTITION],
+        "fenced": [STALE_EPOCH, FENCED], "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING],
+        "abortable": [TOPIC_DENIED, NOT_ATTEMPTED, UNKNOWN_PRODUCER, ABORTABLE, OTHER],
+    }),
+    (add_offsets, AddOffsetsToTxnRequest, {
+        "lookup": [NOT_AVAILABLE, NOT_COORDINATOR], "retry": [LOADING, CONCURRENT],
+        "fenced": [STALE_EPOCH, FENCED], "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING, OTHER],
+        "abortable": [GROUP_DENIED, UNKNOWN_PRODUCER, ABORTABLE],
+    }),
+    (commit_offsets, TxnOffsetCommitRequest, {
+        "lookup": [NOT_AVAILABLE, NOT_COORDINATOR, TIMED_OUT], "retry": [LOADING, UNKNOWN_PARTITION],
+
+        "fenced": [STALE_EPOCH, FENCED], "fatal": [ID_DENIED, UNSUPPORTED_FORMAT, INVALID_STATE, INVALID_MAPPING, UNKNOWN_PRODUCER, OTHER],
+        "abortable": [GROUP_DENIED, FENCED_INSTANCE, ABORTABLE],
+        "left": [UNKNOWN_MEMBER, ILLEGAL_GENERATION],
+    }),
+    (commit, EndTxnRequest, {
+        "lookup": [NOT_AVAILABLE, NOT_COORDINATOR], "retry": [LOADING, CONCURRENT],
+        "fenced": [STALE_EPOCH, FENCED], "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING, OTHER],
+        "abortable": [UNKNOWN_PRODUCER, ABORTABLE],
+    }),
+    (abort, EndTxnRequest, {
+        "lookup": [NOT_AVAILABLE, NOT_COORDINATOR], "retry": [LOADING, CONCURRENT],
+        "fenced": [STALE_EPOCH, FENCED], "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING, ABORTABLE, OTHER],
+    }),
+]  # fmt: skip
+
+
+def cases(meaning: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        ("version", "prepare", "kind", "code"),
+        [
+            pytest.param(
+                version, prepare, kind, code, id=f"v{version}-{prepare.__name__}-{for_code(code).__name__}"
+            )
+            for version in (1, 2)
+            for prepare, kind, meanings in CASES
+            for code in meanings.get(meaning, [])
+        ],
+    )
+
+
+def hears(result: TransactionalRequestResult, error_class: type[KafkaError]) -> None:
+    if result.operation != "nobody's":
+        with pytest.raises(error_class):
+            result.wait(0)
+
+
+@cases("retry")
+def test_a_passing_error_is_tried_again_after_a_back_off(
+    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
+) -> None:
+    harness, result = prepare(version)
+    harness.expect(kind)
+    node_id = harness.client.asked[0].node_id
+    harness.answer(code)
+    assert harness.client.asked == []
+    harness.expect(kind, within_ms=200)
+    assert harness.client.asked[0].node_id == node_id
+    harness.answer()
+    assert not harness.manager._state.has_error
+    assert not result.is_acknowledged
+
+
+@cases("lookup")
+def test_a_coordinator_that_has_moved_is_looked_up_and_asked_again(
+    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
+) -> None:
+    harness, _ = prepare(version)
+    harness.expect(kind)
+    harness.answer(code)
+    harness.expect(FindCoordinatorRequest)
+    harness.answer()
+    harness.expect_nothing()
+    harness.expect(kind, within_ms=200)
+    harness.answer()
+    assert not harness.manager._state.has_error
+
+
+@cases("fenced")
+def test_a_producer_that_was_fenced_learns_so_whatever_the_broker_calls_it(
+    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
+) -> None:
+    harness, result = prepare(version)
+    harness.expect(kind)
+    harness.answer(code)
+    assert harness.state is State.FATAL_ERROR
+    hears(result, ProducerFencedError)
+    with pytest.raises(ProducerFencedError, match="same transactional_id='pay' was started"):
+        harness.send()
+
+
+@cases("fatal")
+def test_a_fatal_error_ends_the_producer(
+    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
+) -> None:
+    harness, result = prepare(version)
+    harness.expect(kind)
+    harness.answer(code)
+    assert harness.state is State.FATAL_ERROR
+    hears(result, for_code(code))
+    harness.expect_nothing()
+    for call in (harness.send, harness.manager.begin_abort, harness.manager.begin_transaction):
+        with pytest.raises(for_code(code)):
+            call()
+    assert harness.accumulator.incomplete == {}
+
+
+@cases("abortable")
+def test_an_abortable_error_ends_the_transaction_and_the_next_one_goes(
+    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
+) -> None:
+    harness, result = prepare(version)
+    harness.expect(kind)
+    harness.answer(code)
+    assert harness.state is State.ABORTABLE_ERROR
+    hears(result, for_code(code))
+    for call in (harness.send, harness.send_offsets, harness.manager.begin_commit):
+        with pytest.raises(for_code(code), match="abort_transaction"):
+            call()
+    assert harness.state is State.ABORTABLE_ERROR
+    result = harness.manager.begin_abort()
+    harness.serve(within_ms=200)
+    result.wait(0)
+    if prepare is not initialization:
+        harness.begin()
+
+
+@cases("again")
+def test_missing_rights_may_be_granted_and_the_call_made_again(
+    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
+) -> None:
+    harness, result = prepare(version)
+    harness.expect(kind)
+    harness.answer(code)
+    hears(result, for_code(code))
+    assert harness.state is State.UNINITIALIZED
+    harness.initialize()
+    harness.begin()
+
+
+@cases("left")
+def test_a_group_that_has_gone_on_refuses_the_offsets(
+    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
+) -> None:
+    harness, result = prepare(version)
+    harness.expect(kind)
+    harness.answer(code)
+    hears(result, CommitFailedError)
+    assert harness.state is State.ABORTABLE_ERROR
+    assert isinstance(result.error, CommitFailedError)
+    assert isinstance(result.error.__cause__, for_code(code))
+
+
+@pytest.mark.parametrize("prepare", [prepare for prepare, *_ in CASES])
+def test_an_authentication_that_failed_is_fatal(prepare: Callable[[int], Prepared]) -> None:
+    harness, result = prepare(2)
+    harness.expect(object)
+    refused = errors.SaslAuthenticationFailedError("wrong password")
+    harness.client.answer(disconnected=True, authentication_error=refused)
+    harness.run(2)
+    assert harness.state is State.FATAL_ERROR
+    hears(result, errors.SaslAuthenticationFailedError)
+
+
+# ---- Of partitions -----------------------------------------------------------------------------------------
+
+
+def test_the_first_partition_of_a_transaction_waits_only_20_ms_for_the_one_before() -> None:
+    harness, _ = add_partitions(1)
+    harness.expect(AddPartitionsToTxnRequest)
+    harness.answer(CONCURRENT)
+    harness.after(19)
+    assert harness.client.asked == []
+    harness.after(1)
+    harness.expect(AddPartitionsToTxnRequest)
+
+
+@pytest.mark.parametrize("code", [LOADING, UNKNOWN_PARTITION])
+def test_other_errors_of_the_first_partition_keep_the_back_off(code: int) -> None:
+    harness, _ = add_partitions(1)
+    harness.expect(AddPartitionsToTxnRequest)
+    harness.answer(code)
+    harness.after(40)
+    assert harness.client.asked == []
+
+
+def test_a_later_partition_keeps_the_back_off() -> None:
+    harness = TransactionHarness(1)
+    harness.begin()
+    harness.send(partition=0)
+    harness.serve()
+    harness.send(partition=1)
+    harness.expect(AddPartitionsToTxnRequest)
+    harness.answer(CONCURRENT)
+    harness.after(40)
+    assert harness.client.asked == []
+
+
+def test_the_partition_that_is_to_blame_is_named_and_not_the_one_that_was_not_tried() -> None:
+    harness, _ = add_partitions(1)
+    harness.expect(AddPartitionsToTxnRequest)
+    harness.answer({TP0: NOT_ATTEMPTED, TP1: TOPIC_DENIED})
+    with pytest.raises(errors.TopicAuthorizationFailedError, match="partition=1"):
+        harness.manager.begin_commit()
+
+
+def test_an_error_of_one_partition_adds_none() -> None:
+    harness, _ = add_partitions(1)
+    harness.expect(AddPartitionsToTxnRequest)
+    harness.answer({TP0: 0, TP1: TOPIC_DENIED})
+    assert not harness.manager.may_send_to(TP0)
+    result = harness.manager.begin_abort()
+    harness.expect_nothing()
+    result.wait(0)
+
+
+def test_offsets_of_which_some_are_refused_for_now_are_sent_again() -> None:
+    harness, result = commit_offsets(2)
+    harness.expect(TxnOffsetCommitRequest)
+    harness.answer({TP0: LOADING})
+    harness.expect(TxnOffsetCommitRequest, within_ms=200)
+    harness.answer()
+    result.wait(0)
+
+
+# ---- Epochs after errors -----------------------------------------------------------------------------------
+
+
+def test_after_an_unknown_producer_version_1_asks_for_the_next_epoch_after_the_abort() -> None:
+    harness, _ = add_partitions(1)
+    harness.expect(AddPartitionsToTxnRequest)
+    harness.answer({TP0: 0, TP1: UNKNOWN_PRODUCER})
+    result = harness.manager.begin_abort()
+    bump = harness.expect(InitProducerIdRequest)
+    assert (bump.producer_id, bump.producer_epoch) == (7, 0)
+    assert not result.is_completed
+    harness.answer()
+    result.wait(0)
+    assert harness.manager.producer_epoch == 1
+    assert harness.state is State.READY
+
+
+def test_after_an_error_of_an_ended_transaction_the_abort_comes_before_the_next_epoch() -> None:
+    harness, committed = commit(1)
+    harness.expect(EndTxnRequest)
+    harness.answer(UNKNOWN_PRODUCER)
+    hears(committed, errors.UnknownProducerIdError)
+    result = harness.manager.begin_abort()
+    assert not harness.expect(EndTxnRequest).committed
+    harness.answer()
+    harness.expect(InitProducerIdRequest)
+    harness.answer()
+    result.wait(0)
+
+
+def test_after_an_unknown_producer_version_2_has_its_next_epoch_by_the_abort() -> None:
+    harness, committed = commit(2)
+    harness.expect(EndTxnRequest)
+    harness.answer(UNKNOWN_PRODUCER)
+    hears(committed, errors.UnknownProducerIdError)
+    result = harness.manager.begin_abort()
+    assert not harness.expect(EndTxnRequest).committed
+    harness.answer()
+    harness.expect_nothing()
+    result.wait(0)
+    assert harness.manager.producer_epoch == 1
+
+
+def test_without_a_next_epoch_an_unknown_producer_is_fatal() -> None:
+    harness = TransactionHarness(1, init_producer_id_max=2)
+    harness.begin()
+    harness.send()
+    harness.expect(AddPartitionsToTxnRequest)
+    harness.answer(UNKNOWN_PRODUCER)
+    assert harness.state is State.FATAL_ERROR
+
+
+def test_a_next_epoch_that_is_refused_is_heard_by_who_aborts() -> None:
+    harness, committed = commit(1)
+    harness.expect(EndTxnRequest)
+    harness.answer(UNKNOWN_PRODUCER)
+    hears(committed, errors.UnknownProducerIdError)
+    result = harness.manager.begin_abort()
+    harness.expect(EndTxnRequest)
+    harness.answer()
+    harness.expect(InitProducerIdRequest)
+    harness.answer(FENCED)
+    hears(result, ProducerFencedError)
+    assert harness.state is State.FATAL_ERROR
+
+
+def test_a_coordinator_may_be_looked_up_in_a_failed_transaction() -> None:
+    harness, _ = find_group(2)
+    harness.expect(FindCoordinatorRequest)
+    harness.send()
+    harness.run()
+    harness.client.respond(10)
+    harness.run()
+    assert harness.state is State.ABORTABLE_ERROR
+    harness.answer(LOADING)
+    harness.expect(FindCoordinatorRequest, within_ms=200)
