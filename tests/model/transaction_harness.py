@@ -1,8 +1,9 @@
 """A transactional producer on a virtual clock, and a coordinator that answers as the test says.
 
 :class:`TransactionHarness` is a SenderHarness whose manager makes transactions, of version 1 or 2. What it
-asks waits in ``client.asked``; :meth:`expect` takes the next question and :meth:`answer` answers it, :meth:`serve`
-answers all as a healthy coordinator does. The transaction's coordinator is node 2, the groups' node 1.
+asks waits in ``client.asked``; :meth:`expect` takes the next question and :meth:`answer` answers it,
+:meth:`serve` answers all as a healthy coordinator does. The transaction's coordinator is node 2, the groups'
+node 1.
 """
 
 from __future__ import annotations

@@ -112,34 +112,40 @@ CASES: list[tuple[Callable[[int], Prepared], type, dict[str, list[int]]]] = [
     }),
     (initialization, InitProducerIdRequest, {
         "lookup": [NOT_AVAILABLE, NOT_COORDINATOR], "retry": [LOADING, CONCURRENT],
-        "fenced": [STALE_EPOCH, FENCED], "fatal": [INVALID_TIMEOUT, INVALID_STATE, OTHER], "abortable": [ABORTABLE],
+        "fenced": [STALE_EPOCH, FENCED],
+        "fatal": [INVALID_TIMEOUT, INVALID_STATE, OTHER], "abortable": [ABORTABLE],
         "again": [ID_DENIED, CLUSTER_DENIED],
     }),
     (add_partitions, AddPartitionsToTxnRequest, {
         "lookup": [NOT_AVAILABLE, NOT_COORDINATOR], "retry": [LOADING, CONCURRENT, UNKNOWN_PARTITION],
-        "fenced": [STALE_EPOCH, FENCED], "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING],
+        "fenced": [STALE_EPOCH, FENCED],
+        "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING],
         "abortable": [TOPIC_DENIED, NOT_ATTEMPTED, UNKNOWN_PRODUCER, ABORTABLE, OTHER],
     }),
     (add_offsets, AddOffsetsToTxnRequest, {
         "lookup": [NOT_AVAILABLE, NOT_COORDINATOR], "retry": [LOADING, CONCURRENT],
-        "fenced": [STALE_EPOCH, FENCED], "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING, OTHER],
+        "fenced": [STALE_EPOCH, FENCED],
+        "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING, OTHER],
         "abortable": [GROUP_DENIED, UNKNOWN_PRODUCER, ABORTABLE],
     }),
     (commit_offsets, TxnOffsetCommitRequest, {
         "lookup": [NOT_AVAILABLE, NOT_COORDINATOR, TIMED_OUT], "retry": [LOADING, UNKNOWN_PARTITION],
 
-        "fenced": [STALE_EPOCH, FENCED], "fatal": [ID_DENIED, UNSUPPORTED_FORMAT, INVALID_STATE, INVALID_MAPPING, UNKNOWN_PRODUCER, OTHER],
+        "fenced": [STALE_EPOCH, FENCED],
+        "fatal": [ID_DENIED, UNSUPPORTED_FORMAT, INVALID_STATE, INVALID_MAPPING, UNKNOWN_PRODUCER, OTHER],
         "abortable": [GROUP_DENIED, FENCED_INSTANCE, ABORTABLE],
         "left": [UNKNOWN_MEMBER, ILLEGAL_GENERATION],
     }),
     (commit, EndTxnRequest, {
         "lookup": [NOT_AVAILABLE, NOT_COORDINATOR], "retry": [LOADING, CONCURRENT],
-        "fenced": [STALE_EPOCH, FENCED], "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING, OTHER],
+        "fenced": [STALE_EPOCH, FENCED],
+        "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING, OTHER],
         "abortable": [UNKNOWN_PRODUCER, ABORTABLE],
     }),
     (abort, EndTxnRequest, {
         "lookup": [NOT_AVAILABLE, NOT_COORDINATOR], "retry": [LOADING, CONCURRENT],
-        "fenced": [STALE_EPOCH, FENCED], "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING, ABORTABLE, OTHER],
+        "fenced": [STALE_EPOCH, FENCED],
+        "fatal": [ID_DENIED, INVALID_STATE, INVALID_MAPPING, ABORTABLE, OTHER],
     }),
 ]  # fmt: skip
 

@@ -268,7 +268,7 @@ cdef class RecordAppender:
     cdef int _refuse_size(self, Py_ssize_t size) except -1:
         limit = min(self._max_request_size, self._buffer_memory)
         name = "max_request_size" if limit == self._max_request_size else "buffer_memory"
-        raise MessageSizeTooLargeError(f"the record takes {size} bytes serialised, more than {name} ({limit})")
+        raise MessageSizeTooLargeError(f"the record takes {size} bytes serialised, above {name} ({limit})")
 
     cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1:
         if record.key_size >= 0 and not self._ignores_keys:
