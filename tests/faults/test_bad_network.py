@@ -1,4 +1,4 @@
-"""A producer without idempotence behind a bad network: what it says of each record is true, whatever is cut.
+"""A producer behind a bad network: what it says of each record is true, whatever is cut.
 
 Every byte of a Produce request and of its response is cut once; the log that is read back is judged by
 ``model.history``.
@@ -13,6 +13,7 @@ from model.cut_producer import (
     PRODUCE,
     RECORDS,
     Sender,
+    check_idempotent_sweep,
     check_sweep_with_retries,
     connected,
     log_of,
@@ -43,6 +44,13 @@ def test_cut_after_every_byte_loses_nothing_and_doubles_only_what_the_broker_had
     proxy: FaultProxy, ending: Ending
 ) -> None:
     check_sweep_with_retries(proxy, f"sweep-retried-{ending.name}", ending)
+
+
+@pytest.mark.parametrize("ending", [Ending.FIN, Ending.RST])
+def test_cut_after_every_byte_loses_doubles_and_reorders_nothing_with_idempotence(
+    proxy: FaultProxy, ending: Ending
+) -> None:
+    check_idempotent_sweep(proxy, f"sweep-idempotent-{ending.name}", ending)
 
 
 @pytest.mark.parametrize("ending", [Ending.FIN, Ending.RST])

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 from integration.apache_kafka import ApacheKafka
-from model.cut_producer import RECORDS, Sender, check_sweep_with_retries, connected, log_of, said, sweep
+from model.cut_producer import (
+    RECORDS,
+    Sender,
+    check_idempotent_sweep,
+    check_sweep_with_retries,
+    connected,
+    log_of,
+    said,
+    sweep,
+)
 
 from kafkacore.testing import Ending, FaultProxy
 
@@ -31,6 +40,13 @@ def test_cut_after_every_byte_loses_nothing_and_doubles_only_what_the_broker_had
     proxy: FaultProxy, ending: Ending
 ) -> None:
     check_sweep_with_retries(proxy, f"sweep-retried-{ending.name}", ending)
+
+
+@pytest.mark.parametrize("ending", [Ending.FIN, Ending.RST])
+def test_cut_after_every_byte_loses_doubles_and_reorders_nothing_with_idempotence(
+    proxy: FaultProxy, ending: Ending
+) -> None:
+    check_idempotent_sweep(proxy, f"sweep-idempotent-{ending.name}", ending)
 
 
 def test_cut_after_every_byte_without_retries_is_told_truly(proxy: FaultProxy) -> None:

@@ -1,4 +1,4 @@
-"""A producer without idempotence behind the fault proxy, and a history of what it was told.
+"""A producer behind the fault proxy, with or without idempotence, and a history of what it was told.
 
 A proxy with a broker behind it in; cut after cut, outcomes and the log that was read back out. Judged by
 ``model.history``.
@@ -118,6 +118,25 @@ def sweep(proxy: FaultProxy, sender: Sender, ending: Ending) -> tuple[set[SendId
     expected = request_bytes + response_bytes + 2
     assert proxy.wait_for(lambda counters: counters.cuts - before >= expected, LIMIT_S * 1000)
     return reached_broker, expected
+
+
+def idempotent(proxy: FaultProxy, **options: object) -> KafkaProducer:
+    """Five requests at a time; each record fills a batch, and so a request, of its own."""
+    five = {"enable_idempotence": True, "max_in_flight_requests_per_connection": 5, "batch_size": 1}
+    return connected(proxy, **(five | options))
+
+
+def check_idempotent_sweep(proxy: FaultProxy, topic: str, ending: Ending) -> None:
+    """Cut after every byte, with several requests on their way: nothing fails, is lost, doubled or out of
+    order.
+    """
+    with idempotent(proxy) as producer:
+        sender = Sender(producer, topic)
+        sweep(proxy, sender, ending)
+    assert sender.failures == []
+    log = log_of(proxy, topic)
+    assert said(sender.history.check(log)) == ""
+    assert len(log) == len({record.value for record in log})
 
 
 def said(findings: list[Finding]) -> str:

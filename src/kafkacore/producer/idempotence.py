@@ -109,7 +109,7 @@ class IdempotenceManager:
         # it, a second batch could be taken before the first. And number 0 of a new epoch must not overtake
         # what has numbers of the old one.
         return (
-            sequences.last_acknowledged >= 0
+            sequences.known_by_id == self.producer_id
             and len(in_flight) < MAX_IN_FLIGHT
             and sequences.is_of(self.producer_id, self.producer_epoch)
         )
@@ -204,7 +204,8 @@ class IdempotenceManager:
 
     def reset_sequences(self) -> None:
         """Begin every partition anew."""
-        self._sequences.clear()
+        for sequences in self._sequences.values():
+            sequences.forget()
         self._unresolved.clear()
         self._to_bump.clear()
 

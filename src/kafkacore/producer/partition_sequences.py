@@ -28,6 +28,9 @@ class PartitionSequences:
         Number of the next new batch's first record.
     last_acknowledged:
         Number of the last record that the broker has; -1 before.
+    known_by_id:
+        Producer id under which the broker has taken something, whatever the epoch: from then on it insists on
+        the order of the numbers. -1 before.
     last_offset:
         Its offset, -1 if it is not known.
     in_flight:
@@ -35,14 +38,22 @@ class PartitionSequences:
         numbers. That is also the order of ``batch.place``, by which their queue has them.
     """
 
-    __slots__ = ("in_flight", "last_acknowledged", "last_offset", "next", "producer_epoch", "producer_id")
+    __slots__ = (
+        "in_flight", "known_by_id", "last_acknowledged", "last_offset", "next", "producer_epoch",
+        "producer_id",
+    )  # fmt: skip
 
     def __init__(self) -> None:
+        self.known_by_id = -1
+        self.last_offset = -1
+        self.forget()
+
+    def forget(self) -> None:
+        """Know of no batch any more."""
         self.producer_id = -1
         self.producer_epoch = -1
         self.next = 0
         self.last_acknowledged = NO_SEQUENCE
-        self.last_offset = -1
         self.in_flight: list[ProducerBatch] = []
 
     def is_of(self, producer_id: int, producer_epoch: int) -> bool:
@@ -86,6 +97,7 @@ class PartitionSequences:
         self.remove(batch)
         if not batch.has_sequence or not self.is_of(batch.producer_id, batch.producer_epoch):
             return
+        self.known_by_id = batch.producer_id
         last = batch.last_sequence
         if self.last_acknowledged == NO_SEQUENCE or self.is_later(last, self.last_acknowledged):
             self.last_acknowledged = last
