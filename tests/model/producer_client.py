@@ -85,6 +85,9 @@ class HandClient:
     def connection_failed(self, node: Node) -> bool:
         return node.node_id in self.failed
 
+    def has_room(self, node_id: int) -> bool:
+        return sum(request.node_id == node_id for request in self.in_flight) < self.max_in_flight
+
     def poll_delay_ms(self, node: Node, now_ms: float) -> float:
         return self.unready.get(node.node_id, math.inf)
 

@@ -138,6 +138,15 @@ def test_connection_that_has_written_in_the_wait_is_not_idle(
     assert selector.disconnected["one"].phase is ConnectionPhase.EXPIRED
 
 
+def test_wait_goes_on_behind_a_written_frame_that_nobody_asks_about(selector: Selector, line: Line) -> None:
+    send = NetworkSend("one", [b"request"])
+    selector.send(send)
+    threading.Thread(target=lambda: line.peer.sendall(line.read(11))).start()
+    selector.poll(10_000, tell_sends=False)
+    assert selector.completed_sends == [send]
+    assert [bytes(each.payload) for each in selector.completed_receives] == [b"request"]
+
+
 def _read_to_the_end(peer: socket.socket) -> None:
     try:
         while peer.recv(MIB):

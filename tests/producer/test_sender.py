@@ -41,6 +41,24 @@ def test_acknowledged_records_have_consecutive_offsets_and_their_memory_is_free(
     assert not harness.sender.has_work
 
 
+def test_sender_waits_for_an_answer_where_no_further_request_may_go() -> None:
+    harness = Harness(max_in_flight=2, linger_ms=50.0, batch_size=0)
+    values = [letter * 1000 for letter in (b"a", b"b", b"c", b"d")]
+    for value in values[:3]:
+        harness.send(value)
+    harness.run(2)
+    assert len(harness.client.sent) == 2
+    # The first was sent with room left behind it, the second without.
+    assert harness.client.polls[0] == 0
+    assert harness.client.polls[1] > 1000
+    woken = harness.client.wakeups
+    harness.send(values[3])
+    assert harness.client.wakeups == woken
+    harness.client.respond()
+    harness.run(2)
+    assert harness.contents() == {0: [values[2]]}
+
+
 def test_request_carries_acks_timeout_names_and_ids() -> None:
     harness = Harness(acks=1)
     harness.send()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 
 from kafkacore.client.requests import ClientRequest
 
@@ -29,6 +30,9 @@ class InFlightRequests:
         self._no_expiry_before_ms = math.inf
         #: Requests that are over when they have been written.
         self.unanswered_count = 0
+        #: Nodes of which something is asked, and of them those that take no more requests.
+        self._asked_count = 0
+        self._full_count = 0
 
     def add(self, request: ClientRequest) -> None:
         queue = self._by_node.get(request.node_id)
@@ -36,6 +40,8 @@ class InFlightRequests:
             queue = self._by_node[request.node_id] = deque()
         queue.append(request)
         self._count += 1
+        self._asked_count += len(queue) == 1
+        self._full_count += len(queue) == self._max_in_flight
         self.unanswered_count += not request.expect_response
         deadline_ms = request.sent_ms + request.request_timeout_ms
         if deadline_ms < self._no_expiry_before_ms:
@@ -48,10 +54,7 @@ class InFlightRequests:
 
     def complete_next(self, node_id: int) -> ClientRequest:
         """Take out the oldest; :class:`IndexError` or :class:`KeyError` if there is none."""
-        request = self._by_node[node_id].popleft()
-        self._count -= 1
-        self.unanswered_count -= not request.expect_response
-        return request
+        return self._taken(self._by_node[node_id], deque.popleft)
 
     def last_sent(self, node_id: int) -> ClientRequest | None:
         queue = self._by_node.get(node_id)
@@ -59,10 +62,26 @@ class InFlightRequests:
 
     def complete_last_sent(self, node_id: int) -> ClientRequest:
         """Take out the youngest; it wants no answer."""
-        request = self._by_node[node_id].pop()
+        return self._taken(self._by_node[node_id], deque.pop)
+
+    def _taken(
+        self, queue: deque[ClientRequest], take: Callable[[deque[ClientRequest]], ClientRequest]
+    ) -> ClientRequest:
+        request = take(queue)
         self._count -= 1
+        self._asked_count -= not queue
+        self._full_count -= len(queue) == self._max_in_flight - 1
         self.unanswered_count -= not request.expect_response
         return request
+
+    def has_room(self, node_id: int) -> bool:
+        """Whether one more may wait for its answer."""
+        return self.count(node_id) < self._max_in_flight
+
+    @property
+    def may_follow_a_send(self) -> bool:
+        """Whether it matters that one has been written whole: it is over then, or another may go."""
+        return self.unanswered_count > 0 or self._full_count < self._asked_count
 
     def can_send_more(self, node_id: int) -> bool:
         """Whether the last request has been written whole and one more may wait for its answer."""
@@ -80,6 +99,8 @@ class InFlightRequests:
         """Take out all of a node, in the order of sending."""
         cleared = list(self._by_node.pop(node_id, ()))
         self._count -= len(cleared)
+        self._asked_count -= bool(cleared)
+        self._full_count -= len(cleared) >= self._max_in_flight
         self.unanswered_count -= sum(not request.expect_response for request in cleared)
         return cleared
 

@@ -308,6 +308,10 @@ class NetworkClient:
         if self.metrics is not None:
             self.metrics.request_sent(request.node_id, request.send.size_in_bytes, now_ms)
 
+    def has_room(self, node_id: int) -> bool:
+        """Whether less than ``max_in_flight_requests_per_connection`` wait for the node's answers."""
+        return self.in_flight.has_room(node_id)
+
     def in_flight_request_count(self, node_id: int | None = None) -> int:
         """Requests sent and not answered, to one node or to all."""
         return self.in_flight.count(node_id)
@@ -344,7 +348,8 @@ class NetworkClient:
         if self._aborted:
             return self._complete_aborted()
         metadata_ms = self.updater.maybe_update(now_ms)
-        self.selector.poll(min(timeout_ms, metadata_ms, self._next_deadline_ms(now_ms)))
+        timeout_ms = min(timeout_ms, metadata_ms, self._next_deadline_ms(now_ms))
+        self.selector.poll(timeout_ms, self.in_flight.may_follow_a_send)
         self._handle_results()
         self._handled = self.selector.completed_receives
         # A callback of the last poll, or an update, may have ended requests too.

@@ -46,8 +46,7 @@ cdef class Selector:
     Attributes
     ----------
     connected:
-        Ids of the connections that the last :meth:`poll` has seen established; not those that ended in it
-        too.
+        Ids of the connections that the last :meth:`poll` has seen established, and not ended.
     completed_sends, completed_receives:
         Frames written whole and read whole, in order by channel.
     disconnected:
@@ -198,13 +197,15 @@ cdef class Selector:
         channel.set_send(send)
         self.unwritten.append(channel)
 
-    def poll(self, double timeout_ms):
+    def poll(self, double timeout_ms, bint tell_sends=True):
         """Do all the I/O there is to do, and wait for some if there is none.
 
         Parameters
         ----------
         timeout_ms:
             The longest wait. A :meth:`wakeup` or a signal may end it early.
+        tell_sends:
+            Do not wait after a frame has been written whole: somebody wants to know.
 
         Raises
         ------
@@ -221,9 +222,9 @@ cdef class Selector:
         self.write_unwritten()
         if self.failed or self.immediately_connected:
             timeout_ms = 0
-        # What has been written is told at once.
-        timeout_ms = self.listeners.wait_ms(timeout_ms)
-        count = self.poller.wait_events(timeout_ms, len(self.completed_sends) > 0, self.channels)
+        count = self.poller.wait_events(
+            self.listeners.wait_ms(timeout_ms), tell_sends and len(self.completed_sends) > 0, self.channels
+        )
         self.is_interrupted = False
         now_ms = self.clock.monotonic_ms()
         self.waited_ms = self.poller.waited_ms

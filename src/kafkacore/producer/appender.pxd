@@ -4,6 +4,7 @@ from kafkacore.producer.batch cimport ProducerBatch, SerializedRecord
 from kafkacore.producer.batch_memory cimport BatchMemory
 from kafkacore.producer.future cimport FutureRecordMetadata
 from kafkacore.producer.partition_queue cimport PartitionQueue
+from kafkacore.producer.sender_alarm cimport SenderAlarm
 from kafkacore.producer.topic_state cimport TopicState
 
 
@@ -24,9 +25,7 @@ cdef class RecordAppender:
     cdef object _wall_ms
     cdef bint _is_machine_clock
     cdef object _random
-    cdef object _wakeup
-    cdef bint _wakeup_pending
-    cdef double _sender_sleeps_until_ms
+    cdef readonly SenderAlarm alarm
     cdef Py_ssize_t _batch_size
     cdef Py_ssize_t _max_request_size
     cdef Py_ssize_t _buffer_memory
@@ -58,4 +57,3 @@ cdef class RecordAppender:
                                   const SerializedRecord* record, Py_ssize_t size,
                                   double max_block_ms) except -1
     cdef int _abandon(self, ProducerBatch batch) except -1
-    cdef int _wake_sender(self) except -1

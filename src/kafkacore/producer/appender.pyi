@@ -8,6 +8,7 @@ from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.batch_memory import BatchMemory
 from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.producer.partition_queue import PartitionQueue
+from kafkacore.producer.sender_alarm import SenderAlarm
 from kafkacore.producer.topic_state import TopicState
 
 _Bytes = bytes | bytearray | memoryview
@@ -17,6 +18,7 @@ class RecordAppender:
     active: dict[PartitionQueue, None]
     incomplete: dict[ProducerBatch, None]
     closed: bool
+    alarm: SenderAlarm
     memory: BatchMemory
     transactions: Any
     def __init__(
@@ -47,8 +49,6 @@ class RecordAppender:
     @property
     def is_forked(self) -> bool: ...
     def wake_sender(self) -> None: ...
-    def sender_looks(self) -> None: ...
-    def sender_sleeps(self, until_ms: float) -> None: ...
     def topic_state(self, topic: str) -> TopicState | None: ...
     def _set_topic(self, topic: str, queues: list[PartitionQueue], available: tuple[int, ...]) -> None: ...
     def forget_topic(self, topic: str) -> None: ...

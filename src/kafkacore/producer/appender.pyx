@@ -9,7 +9,6 @@ import os
 
 from cpython.buffer cimport Py_buffer, PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
-from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memset
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
@@ -20,6 +19,7 @@ from kafkacore.producer.batch_memory cimport BatchMemory
 from kafkacore.producer.future cimport FutureRecordMetadata, new_future
 from kafkacore.producer.murmur2 cimport murmur2_of
 from kafkacore.producer.partition_queue cimport PartitionQueue
+from kafkacore.producer.sender_alarm cimport SenderAlarm
 from kafkacore.producer.topic_state cimport TopicState
 from kafkacore.wire.gil cimport make_way
 
@@ -73,7 +73,7 @@ cdef class RecordAppender:
         # What is asked of it for each record is then asked without a Python call.
         self._is_machine_clock = type(clock) is Clock
         self._random = clock.random
-        self._wakeup = wakeup
+        self.alarm = SenderAlarm(wakeup)
         self.memory = memory
         self._batch_size = batch_size
         self._linger_ms = linger_ms
@@ -82,7 +82,6 @@ cdef class RecordAppender:
         self._max_block_ms = max_block_ms
         self._is_adaptive = is_adaptive
         self._ignores_keys = ignores_keys
-        self._sender_sleeps_until_ms = INFINITY
         self._fork_generation = fork_generation
 
     # ---- Per record --------------------------------------------------------------------------------------
@@ -222,8 +221,7 @@ cdef class RecordAppender:
             if queue.try_append(future, record):
                 return queue
         if len(queue._batches):
-            # What was open is full, and so to be sent at once.
-            self._wake_sender()
+            self.alarm.batch_is_full(queue)
             if sticky and state._sticky_bytes > 0:
                 # On to another partition (KIP-480), unless this one has just been chosen: with what waits
                 # there already.
@@ -317,9 +315,9 @@ cdef class RecordAppender:
     cdef int _has_begun(self, PartitionQueue queue, ProducerBatch batch) except -1:
         """A new batch stands in the queue."""
         self.active[queue] = None
-        if batch.is_full or batch.created_ms + self._linger_ms < self._sender_sleeps_until_ms:
-            self._wake_sender()
-        return 0
+        if batch.is_full:
+            return self.alarm.batch_is_full(queue)
+        return self.alarm.batch_is_due(queue, batch.created_ms + self._linger_ms)
 
     cdef int _abandon(self, ProducerBatch batch) except -1:
         # It holds no record, but a flush may have seen it and wait for it.
@@ -332,35 +330,9 @@ cdef class RecordAppender:
         """Give the batch's memory back: its last request has ended. Once, however often it is called."""
         self.memory.give_back(batch)
 
-    # ---- Waking the sender -------------------------------------------------------------------------------
-
-    cdef int _wake_sender(self) except -1:
-        # Once is enough until the sender has looked: a wake-up is a system call.
-        if not self._wakeup_pending:
-            self._wakeup_pending = True
-            try:
-                self._wakeup()
-            except BaseException:
-                # A Ctrl-C may have come before the system call: without it, what was appended would lie.
-                self._wakeup_pending = False
-                self._wakeup()
-                raise
-        return 0
-
     def wake_sender(self):
         """Have the sender look at once."""
-        self._wake_sender()
-
-    def sender_looks(self):
-        """The sender is about to look at what there is: whatever comes from now on has to wake it."""
-        self._sender_sleeps_until_ms = INFINITY
-        self._wakeup_pending = False
-
-    def sender_sleeps(self, double until_ms):
-        """The sender has seen everything and wakes by itself at ``until_ms``: a batch that is due later
-        need not wake it.
-        """
-        self._sender_sleeps_until_ms = until_ms
+        self.alarm.wake()
 
     # ---- Topics ------------------------------------------------------------------------------------------
 

@@ -100,18 +100,20 @@ class Sender:
             metrics=self.metrics,
         )
         self._cluster: Cluster | None = None
+        #: Of those with something to be sent: they take no more before they have answered.
+        self._busy_nodes: list[int] = []
 
     # ---- One turn ----------------------------------------------------------------------------------------
 
     def run_once(self, now_ms: float) -> None:
         """Send what is ready, fail what has expired, and wait in ``poll`` for the next thing to happen."""
-        self._accumulator.sender_looks()
+        self._accumulator.alarm.sender_looks()
         control_ms = math.inf
         if self._control is not None:
             self._settle(self._control.manager, now_ms)
             control_ms = self._control.turn(now_ms)
         timeout_ms = min(self._send_producer_data(now_ms), control_ms)
-        self._accumulator.sender_sleeps(now_ms + timeout_ms)
+        self._accumulator.alarm.sender_sleeps(now_ms + timeout_ms, self._busy_nodes)
         self._client.poll(timeout_ms, now_ms)
 
     @property
@@ -156,9 +158,11 @@ class Sender:
         outcomes = self._outcomes
         if not self._accumulator.active:
             # A turn that only looks for answers: every other one, where requests follow each other closely.
+            self._busy_nodes = []
             outcomes.expire(now_ms)
             return max(outcomes.next_expiry_ms() - now_ms, 0.0)
         ready = self._accumulator.ready(cluster, now_ms)
+        wanted = list(ready.nodes)
         if ready.unknown_leader_topics:
             self._ask_for_leaders(ready.unknown_leader_topics)
         not_ready_ms = math.inf
@@ -178,8 +182,9 @@ class Sender:
         outcomes.expire(now_ms)
         for node_id, batches in drained.items():
             self._send_produce_request(node_id, batches, cluster, now_ms)
-        if has_drained:
-            # There may be more for them, or room in their connections, at once.
+        self._busy_nodes = [node_id for node_id in wanted if not self._client.has_room(node_id)]
+        if has_drained and len(self._busy_nodes) < len(wanted):
+            # There may be more for one that takes it.
             return 0.0
         return max(min(ready.next_check_delay_ms, not_ready_ms, outcomes.next_expiry_ms() - now_ms), 0.0)
 

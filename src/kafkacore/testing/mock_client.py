@@ -114,7 +114,7 @@ class MockSelector:
             raise IllegalStateError(f"a frame to {send.destination_id} is still being written")
         self._sends[send.destination_id] = send
 
-    def poll(self, timeout_ms: float) -> None:
+    def poll(self, timeout_ms: float, tell_sends: bool = True) -> None:
         assert not self._is_closed, "a closed selector is polled"
         self.connected = []
         self.completed_sends = []
