@@ -96,6 +96,15 @@ def test_initialization_that_timed_out_is_taken_up_by_the_same_call() -> None:
     harness.manager.begin_transaction()
 
 
+def test_a_broker_that_coordinates_groups_only_is_named_in_the_same_sentence() -> None:
+    harness = TransactionHarness()
+    result = harness.manager.init_transactions()
+    harness.expect(FindCoordinatorRequest)
+    harness.answer(42)
+    with pytest.raises(UnsupportedVersionError, match=r"no transactions.*Apache Kafka has them"):
+        result.wait(0)
+
+
 # ---- Whole transactions ------------------------------------------------------------------------------------
 
 

@@ -55,6 +55,10 @@ NO_TRANSACTIONS = (
 )
 
 
+#: What INVALID_TXN_STATE means for who wants to end a transaction that has begun.
+ENDED_ALREADY = "the broker has aborted the transaction already, mostly since it took transaction_timeout_ms"
+
+
 class Priority(IntEnum):
     """The lower goes first; nothing passes the end of a transaction but what has to be done before it."""
 
@@ -208,6 +212,9 @@ class FindCoordinator(TransactionalRequest):
         elif error.retriable:
             # Not to be looked up: it is what looks up.
             self.retry()
+        elif self.kind == TRANSACTION and isinstance(error, errors.InvalidRequestError):
+            # A broker that has coordinators, but none of this kind.
+            self.fatal(errors.UnsupportedVersionError(f"{NO_TRANSACTIONS} ({error})"))
         else:
             self.handle_error(error)
 
@@ -428,7 +435,8 @@ class EndTxn(TransactionalRequest):
         self.is_commit = is_commit
 
     def handle(self, message: EndTxnResponse) -> None:
-        error = error_of(message.error_code, self)
+        has_ended = message.error_code == errors.InvalidTxnStateError.errno
+        error = error_of(message.error_code, self, ENDED_ALREADY if has_ended else None)
         if error is None:
             self.manager.ended(self, message.producer_id, message.producer_epoch)
         elif isinstance(error, errors.TransactionAbortableError) and not self.is_commit:
