@@ -5,7 +5,7 @@
 
 Layers, lowest first; a module imports only lower ones (``tests/test_layers.py``)::
 
-    0 errors, structs, clock   1 wire   2 protocol, record   3 network   4 client
+    0 errors, structs, clock   1 wire, metrics   2 protocol, record   3 network   4 client
     5 producer, consumer, admin, broker   6 spark, bench   7 cli, testing
 """
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kafkacore.consumer import ConsumerRecord as ConsumerRecord
     from kafkacore.consumer import KafkaConsumer as KafkaConsumer
     from kafkacore.producer import KafkaProducer as KafkaProducer
+    from kafkacore.producer import ProducerInterceptor as ProducerInterceptor
+    from kafkacore.producer import ProducerRecord as ProducerRecord
     from kafkacore.serializer import DefaultSerializer as DefaultSerializer
     from kafkacore.serializer import Deserializer as Deserializer
     from kafkacore.serializer import JsonSerializer as JsonSerializer
@@ -43,6 +45,8 @@ _HOME = {
     "OffsetAndMetadata": "kafkacore.structs",
     "OffsetAndTimestamp": "kafkacore.structs",
     "OffsetSpec": "kafkacore.structs",
+    "ProducerInterceptor": "kafkacore.producer",
+    "ProducerRecord": "kafkacore.producer",
     "Serializer": "kafkacore.serializer",
     "TopicPartition": "kafkacore.structs",
     "TopicPartitionReplica": "kafkacore.structs",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import selectors
+import socket
+import warnings
 from typing import Any
 
 import kafka
 import pytest
 
+from kafkacore.client import config as config_module
 from kafkacore.client.config import CLIENT_SETTINGS, Setting, at_least, redacted, resolve
 from kafkacore.errors import KafkaConfigurationError
 
@@ -55,6 +59,21 @@ def test_a_facades_own_settings_are_known_and_may_change_a_default() -> None:
         ("client_dns_lookup", "default"),
         ("security_protocol", "SSL"),
         ("sasl_mechanism", "PLAIN"),
+        ("metric_reporters", "Reporter"),
+        ("metric_reporters", [5]),
+        ("metrics_enabled", 1),
+        ("metrics_num_samples", 0),
+        ("metrics_num_samples", 2.0),
+        ("metrics_sample_window_ms", 0),
+        ("metrics_sample_window_ms", math.inf),
+        ("socket_options", 5),
+        ("socket_options", [(6, 1)]),
+        ("socket_options", [(6, 1, "on")]),
+        ("socket_options", [(12345, 1, 1)]),
+        ("api_version", "newest"),
+        ("api_version", 2.8),
+        ("api_version", (0, 10, 2)),
+        ("api_version", "0.9"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_by_name(name: str, value: Any) -> None:
@@ -72,3 +91,75 @@ def test_secrets_are_in_no_message_and_no_dump() -> None:
     assert "canary-7" not in str(raised.value)
     assert raised.value.__cause__ is None
     assert "canary-7" not in str(redacted({"sasl_plain_password": "canary-7", "client_id": "c"}))
+
+
+# ---- What has no meaning, or another name ------------------------------------------------------------------
+
+
+@pytest.fixture
+def _nothing_said_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config_module, "_warned", set())
+
+
+@pytest.mark.usefixtures("_nothing_said_yet")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sock_chunk_bytes", 4096),
+        ("sock_chunk_buffer_count", 1000),
+        ("bootstrap_topics_filter", set()),
+        ("legacy_iterator", False),
+        ("api_version", (2, 8)),
+        ("api_version", "2.8.1"),
+        ("selector", selectors.SelectSelector),
+        ("kafka_client", object),
+    ],
+)
+def test_setting_that_means_nothing_here_is_taken_with_one_warning(name: str, value: Any) -> None:
+    with pytest.warns(DeprecationWarning, match=f"{name}: ") as caught:
+        config = resolve({}, {name: value})
+    assert len(caught) == 1
+    # Were it said again, it would be an error here.
+    assert resolve({}, {name: value}) == config
+    # At the caller's line, where the default filters show it.
+    assert caught[0].filename == __file__
+    assert (name in config) == (name in CLIENT_SETTINGS)
+
+
+@pytest.mark.usefixtures("_nothing_said_yet")
+def test_time_out_of_the_version_check_is_that_of_the_bootstrap() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert resolve({}, {"api_version_auto_timeout_ms": 2000})["bootstrap_timeout_ms"] == 2000
+        both = {"api_version_auto_timeout_ms": 2000, "bootstrap_timeout_ms": 5000}
+        assert resolve({}, both)["bootstrap_timeout_ms"] == 5000
+    with pytest.raises(KafkaConfigurationError, match="bootstrap_timeout_ms"):
+        resolve({}, {"api_version_auto_timeout_ms": "soon"})
+
+
+@pytest.mark.usefixtures("_nothing_said_yet")
+@pytest.mark.parametrize(
+    ("selector", "backend"),
+    [
+        (None, None),
+        (selectors.DefaultSelector, None),
+        (selectors.EpollSelector, "epoll"),
+        (selectors.PollSelector, "poll"),
+    ],
+)
+def test_selector_says_how_to_wait(selector: Any, backend: str | None) -> None:
+    expected = "epoll" if selector is selectors.DefaultSelector is selectors.EpollSelector else backend
+    assert resolve({}, {"selector": selector})["selector"] == expected
+
+
+@pytest.mark.parametrize("version", [None, "auto"])
+def test_version_that_is_to_be_found_out_is_none(version: Any) -> None:
+    assert resolve({}, {"api_version": version})["api_version"] is None
+
+
+def test_socket_options_are_kept_as_they_are() -> None:
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0), [6, 1, 0]]
+    assert resolve({}, {"socket_options": options})["socket_options"] == (
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0),
+        (6, 1, 0),
+    )

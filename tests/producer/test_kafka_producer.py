@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import gc
 import inspect
 import logging
 import os
+import selectors
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -334,7 +337,14 @@ def test_call_that_cannot_be_is_refused_and_the_producer_stays_usable(
         ({"max_block_ms": float("inf")}, "max_block_ms"),
         ({"buffer_memory": 0}, "buffer_memory"),
         ({"key_serializer": 5}, "key_serializer"),
-        ({"partitioner": print}, "partitioner"),
+        ({"partitioner": 5}, "partitioner"),
+        ({"partitioner": ByLength}, "partitioner"),
+        ({"buffer_memry": 5}, "buffer_memory"),
+        ({"max_in_flight": 1}, "max_in_flight_requests_per_connection"),
+        ({"sock_chunk_byte": 1}, "no setting 'sock_chunk_byte'"),
+        ({"security_protocol": "SSL"}, "security_protocol='SSL': kafkacore does not support this yet"),
+        ({"sasl_mechanism": "PLAIN"}, "sasl_mechanism"),
+        ({"socks5_proxy": "socks5://p"}, "socks5_proxy"),
         ({"compression_level": "high"}, "compression_level"),
         ({"compression_type": "gzip", "compression_level": 42}, "between 1 and 9 for gzip"),
         ({"compression_type": "zstd", "compression_level": 23}, "between -131072 and 22 for zstd"),
@@ -365,12 +375,73 @@ def test_every_setting_of_kafka_python_is_known() -> None:
     assert set(kafka.KafkaProducer.DEFAULT_CONFIG) <= set(KafkaProducer.DEFAULT_CONFIG)
 
 
-def test_every_argument_of_kafka_pythons_methods_is_known() -> None:
+#: All of kafka-python 2.0.2's producer: names of then, each with its default of then.
+OF_KAFKA_PYTHON_2: dict[str, Any] = {
+    "client_id": None, "key_serializer": None, "value_serializer": None, "acks": 1,
+    "bootstrap_topics_filter": set(), "compression_type": None, "retries": 0, "batch_size": 16384,
+    "linger_ms": 0, "buffer_memory": 33554432, "connections_max_idle_ms": 540000, "max_block_ms": 60000,
+    "max_request_size": 1048576, "metadata_max_age_ms": 300000, "retry_backoff_ms": 100,
+    "request_timeout_ms": 30000, "receive_buffer_bytes": None, "send_buffer_bytes": None,
+    "socket_options": [(6, 1, 1)], "sock_chunk_bytes": 4096, "sock_chunk_buffer_count": 1000,
+    "reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000,
+    "max_in_flight_requests_per_connection": 5, "security_protocol": "PLAINTEXT", "ssl_context": None,
+    "ssl_check_hostname": True, "ssl_cafile": None, "ssl_certfile": None, "ssl_keyfile": None,
+    "ssl_crlfile": None, "ssl_password": None, "ssl_ciphers": None, "api_version": None,
+    "api_version_auto_timeout_ms": 2000, "metric_reporters": [], "metrics_num_samples": 2,
+    "metrics_sample_window_ms": 30000, "selector": selectors.DefaultSelector, "sasl_mechanism": None,
+    "sasl_plain_username": None, "sasl_plain_password": None, "sasl_kerberos_service_name": "kafka",
+    "sasl_kerberos_domain_name": None, "sasl_oauth_token_provider": None,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*kafka-python had it before 3.0:DeprecationWarning")
+def test_every_setting_of_kafka_python_2_is_taken(our_broker: EmbeddedBroker) -> None:
+    asked: list[tuple[bytes | None, list[int], list[int]]] = []
+
+    def last(key: bytes | None, every: list[int], available: list[int]) -> int:
+        asked.append((key, every, available))
+        return available[-1]
+
+    config = OF_KAFKA_PYTHON_2 | {"partitioner": last}
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
+        assert producer.send("kp-2", b"v", key=b"k").get(LIMIT_S).partition == 0
+        assert producer.config["bootstrap_timeout_ms"] == 2000
+    assert asked == [(b"k", [0], [0])]
+
+
+def test_socket_options_are_set_on_the_connection(our_broker: EmbeddedBroker) -> None:
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)]
+    before = set(os.listdir("/proc/self/fd"))
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, socket_options=options) as producer:
+        producer.send("kp-options", b"v").get(LIMIT_S)
+        found = []
+        for fd in set(os.listdir("/proc/self/fd")) - before:
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(fd))) as sock:
+                if sock.family == socket.AF_INET and sock.getpeername()[1] == our_broker.port:
+                    found.append([sock.getsockopt(level, name) for level, name, _ in options])
+        assert found
+        assert all(values == [0, 0] for values in found)
+
+
+def test_every_method_of_kafka_pythons_producer_is_there_with_its_arguments() -> None:
     assert inspect.getdoc(KafkaProducer.send).startswith("Publish a record")  # type: ignore[union-attr]
-    for name in ("send", "flush", "close", "partitions_for", "metrics", "bootstrap_connected"):
-        theirs = inspect.signature(getattr(kafka.KafkaProducer, name)).parameters
+    methods = {
+        name: method
+        for name, method in inspect.getmembers(kafka.KafkaProducer, callable)
+        if not name.startswith("_")
+    }
+    assert len(methods) >= 12
+    for name, method in methods.items():
+        theirs = inspect.signature(method).parameters
         ours = inspect.signature(getattr(KafkaProducer, name)).parameters
-        assert list(theirs) == list(ours)
+        assert list(theirs) == list(ours), name
+        assert [each.default for each in theirs.values()] == [each.default for each in ours.values()], name
+
+
+@pytest.mark.parametrize("version", [(0, 8), (0, 9, 1), (0, 10), (0, 10, 2), (0, 11), (2, 8), (4, 3)])
+def test_newest_format_for_a_broker_is_kafka_pythons(version: tuple[int, ...]) -> None:
+    theirs = kafka.KafkaProducer.max_usable_produce_magic(version)
+    assert KafkaProducer.max_usable_produce_magic(version) == theirs
 
 
 def test_nobody_at_the_bootstrap_address_is_an_error_in_time() -> None:

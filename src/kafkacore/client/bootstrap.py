@@ -90,6 +90,8 @@ def _selector(config: Mapping[str, Any], clock: Clock) -> Selector:
         clock,
         max_receive_size=config["receive_message_max_bytes"],
         connections_max_idle_ms=None if idle_ms == math.inf else idle_ms,
+        backend=config["selector"],
+        socket_options=config["socket_options"],
     )
 
 

@@ -13,6 +13,10 @@ from __future__ import annotations
 
 import difflib
 import math
+import selectors
+import socket
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -115,6 +119,29 @@ def no_effect(name: str, value: Any) -> Any:
     return value
 
 
+def means_nothing(name: str, value: Any) -> Any:
+    """Accepted as well, and said so: whoever sets it expects something."""
+    if value is not None:
+        warn_once(name, "it has no effect here; leave it out")
+    return value
+
+
+_warned: set[str] = set()
+
+
+def warn_once(name: str, what: str) -> None:
+    """A ``DeprecationWarning`` of a setting, once in a process, at the line that is not ours."""
+    if name in _warned:
+        return
+    _warned.add(name)
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("kafkacore."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(f"{name}: {what}", DeprecationWarning, stacklevel=level)
+
+
 def not_yet(default: Any) -> Setting:
     """A setting whose name is known, but of which only the default works."""
 
@@ -126,6 +153,59 @@ def not_yet(default: Any) -> Setting:
         return value
 
     return Setting(default, check)
+
+
+def socket_options(name: str, value: Any) -> tuple[tuple[int, int, int | bytes], ...]:
+    """Arguments of ``setsockopt``, tried on a socket."""
+    if not isinstance(value, list | tuple):
+        raise refuse(name, value, "a list of (level, option, value)")
+    options = tuple(map(tuple, value))
+    with socket.socket() as sock:
+        for option in options:
+            try:
+                sock.setsockopt(*option)
+            except (TypeError, OSError) as error:
+                raise KafkaConfigurationError(
+                    f"{name} has {option!r}, which no socket takes: {error}"
+                ) from None
+    return options
+
+
+def api_version(name: str, value: Any) -> tuple[int, ...] | None:
+    """A broker's version: below what this client can speak it is refused, else there is nothing to pin."""
+    if value is None or value == "auto":
+        return None
+    try:
+        version = tuple(int(part) for part in (value.split(".") if isinstance(value, str) else value))
+    except (TypeError, ValueError):
+        raise refuse(name, value, "None, or a broker's version, as (2, 8)") from None
+    if version < OLDEST_BROKER:
+        raise KafkaConfigurationError(
+            f"{name}={value!r}: brokers before {'.'.join(map(str, OLDEST_BROKER))} do not know the record "
+            "batches that kafkacore writes and reads"
+        )
+    warn_once(name, "the version of each request is agreed on with each broker; leave it out")
+    return version
+
+
+def selector(name: str, value: Any) -> str | None:
+    """Which of Python's selectors, for the one here: by the system call that it stands for."""
+    for selector_class, backend in SELECTORS.items():
+        if value is selector_class:
+            return backend
+    if value is not None and value is not selectors.DefaultSelector:
+        warn_once(name, f"{value!r} has no effect: the compiled one here waits by epoll or poll")
+    return None
+
+
+#: Selectors of the standard library that say how to wait.
+SELECTORS: dict[Any, str] = {
+    getattr(selectors, name): backend
+    for name, backend in (("EpollSelector", "epoll"), ("PollSelector", "poll"))
+    if hasattr(selectors, name)
+}
+#: The first that has record batches of format 2.
+OLDEST_BROKER = (0, 11)
 
 
 _LOOKUPS = one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
@@ -153,15 +233,15 @@ CLIENT_SETTINGS: dict[str, Setting] = {
     "receive_message_max_bytes":                Setting(100_000_000, at_least(1)),
     "receive_buffer_bytes":                     Setting(-1, buffer_size),
     "send_buffer_bytes":                        Setting(-1, buffer_size),
-    "api_version":                              Setting(None, no_effect),
+    "api_version":                              Setting(None, api_version),
     "metric_reporters":                         Setting([], reporters),
     "metrics_enabled":                          Setting(True, boolean),
     "metrics_num_samples":                      Setting(2, whole(1)),
     "metrics_sample_window_ms":                 Setting(30_000, finite(1)),
     "metric_group_prefix":                      Setting("", no_effect),
-    "selector":                                 Setting(None, no_effect),
-    "kafka_client":                             Setting(None, no_effect),
-    "socket_options":                           Setting([(6, 1, 1)], no_effect),
+    "selector":                                 Setting(None, selector),
+    "kafka_client":                             Setting(None, means_nothing),
+    "socket_options":                           Setting([(6, 1, 1)], socket_options),
     "security_protocol":                        not_yet("PLAINTEXT"),
     "ssl_context":                              not_yet(None),
     "ssl_check_hostname":                       Setting(True, no_effect),
@@ -182,6 +262,14 @@ CLIENT_SETTINGS: dict[str, Setting] = {
     "socks5_proxy":                             not_yet(None),
 }
 # fmt: on
+#: Names that kafka-python had before 3.0, and which says the same today; ``None`` for none.
+RETIRED_SETTINGS: dict[str, str | None] = {
+    "api_version_auto_timeout_ms": "bootstrap_timeout_ms",
+    "bootstrap_topics_filter": None,
+    "legacy_iterator": None,
+    "sock_chunk_buffer_count": None,
+    "sock_chunk_bytes": None,
+}
 #: Never shown, in whatever message or dump.
 SECRET_SETTINGS = frozenset(
     {"ssl_password", "sasl_plain_password", "sasl_oauth_token_provider", "ssl_keyfile"}
@@ -208,6 +296,7 @@ def resolve(own: Mapping[str, Setting | Any], given: Mapping[str, Any]) -> dict[
     table = CLIENT_SETTINGS | {
         name: entry if isinstance(entry, Setting) else Setting(entry) for name, entry in own.items()
     }
+    given = _without_retired(table, given)
     unknown = [name for name in given if name not in table]
     if unknown:
         raise KafkaConfigurationError(_unknown(unknown, table))
@@ -216,6 +305,17 @@ def resolve(own: Mapping[str, Setting | Any], given: Mapping[str, Any]) -> dict[
         check = table[name].check
         config[name] = value if check is None else _checked(name, value, check)
     return config
+
+
+def _without_retired(table: Mapping[str, Setting], given: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in given.items() if name in table or name not in RETIRED_SETTINGS}
+    for name in given.keys() - kept.keys():
+        today = RETIRED_SETTINGS[name]
+        if today is None:
+            warn_once(name, "kafka-python had it before 3.0; it has no effect any more, leave it out")
+        else:
+            kept.setdefault(today, given[name])
+    return kept
 
 
 def _checked(name: str, value: Any, check: Check) -> Any:
@@ -230,7 +330,7 @@ def _checked(name: str, value: Any, check: Check) -> Any:
 def _unknown(names: list[str], table: Mapping[str, Setting]) -> str:
     sentences = []
     for name in names:
-        near = difflib.get_close_matches(name, table, n=1)
+        near = difflib.get_close_matches(name, table, n=1) or [known for known in table if name in known]
         sentences.append(f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     return ". ".join(sentences)
 

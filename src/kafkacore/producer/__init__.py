@@ -7,7 +7,15 @@ FutureRecordMetadata ← ProduceResult ← ProducerBatch.complete ← Sender ←
 
 from kafkacore.producer.batch_future import BatchFuture
 from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer.interceptors import ProducerInterceptor, ProducerRecord
 from kafkacore.producer.kafka import KafkaProducer
 from kafkacore.producer.record_metadata import RecordMetadata
 
-__all__ = ["BatchFuture", "FutureRecordMetadata", "KafkaProducer", "RecordMetadata"]
+__all__ = [
+    "BatchFuture",
+    "FutureRecordMetadata",
+    "KafkaProducer",
+    "ProducerInterceptor",
+    "ProducerRecord",
+    "RecordMetadata",
+]

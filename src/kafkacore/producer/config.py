@@ -22,6 +22,7 @@ from kafkacore.client.config import (
 )
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.idempotence import MAX_IN_FLIGHT
+from kafkacore.producer.partitioner import FunctionPartitioner
 from kafkacore.record.compression import LEVELS, Compression, check_level
 
 log = logging.getLogger("kafkacore.producer")
@@ -76,11 +77,24 @@ def _serializer(name: str, value: Any) -> Any:
 
 
 def _partitioner(name: str, value: Any) -> Any:
-    if value is not None and not callable(getattr(value, "partition", None)):
+    if value is None or (callable(getattr(value, "partition", None)) and not isinstance(value, type)):
+        return value
+    if isinstance(value, type) or not callable(value):
         raise refuse(
-            name, value, "an object with a method partition, such as a kafkacore.partitioner.Partitioner"
+            name,
+            value,
+            "an object with a method partition, such as a kafkacore.partitioner.Partitioner, or a function "
+            "of the key's bytes, all partitions and those available",
         )
-    return value
+    return FunctionPartitioner(value)
+
+
+def _interceptors(name: str, value: Any) -> tuple[Any, ...]:
+    wanted = ("on_send", "on_acknowledgement", "close")
+    several = tuple(value) if isinstance(value, list | tuple) else (None,)
+    if any(isinstance(one, type) or not callable(getattr(one, do, None)) for one in several for do in wanted):
+        raise refuse(name, value, f"a list of objects with the methods {', '.join(wanted)}")
+    return several
 
 
 def _finite(name: str, value: Any) -> Any:
@@ -143,6 +157,7 @@ PRODUCER_SETTINGS: dict[str, Setting] = {
     "client_id":                Setting(None, text_or_none),
     "key_serializer":           Setting(None, _serializer),
     "value_serializer":         Setting(None, _serializer),
+    "interceptors":             Setting((), _interceptors),  # KIP-42
     "acks":                     Setting(-1, _acks),
     "enable_idempotence":       Setting(True, boolean),  # KIP-679
     "transactional_id":         Setting(None, _transactional_id),

@@ -193,6 +193,11 @@ cdef class FutureRecordMetadata:
         return result.error
 
     @property
+    def topic_partition(self):
+        """Where the record goes."""
+        return self._result.topic_partition
+
+    @property
     def is_done(self):
         """Whether the outcome is known."""
         return self._current().done

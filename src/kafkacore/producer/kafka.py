@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -22,22 +22,16 @@ from kafkacore.errors import (
     KafkaTimeoutError,
     NoBrokersAvailable,
 )
-from kafkacore.producer.batch_future import BatchFuture
-from kafkacore.producer.column_appender import partition_range
+from kafkacore.producer.batch_producer import BatchProducer, Headers
 from kafkacore.producer.config import producer_defaults, resolve_producer
 from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
+from kafkacore.producer.interceptors import ProducerInterceptors, ProducerRecord
 from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.parts import make_parts
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.sender_thread import SenderThread
-from kafkacore.producer.transactional import TransactionalProducer
-from kafkacore.record.source import RecordSource
 from kafkacore.structs import TopicPartition
 
-#: Of one record.
-Headers = list[tuple[str, bytes | None]]
-#: Columns that ``poll_arrow()`` gives and that are no producer's to say.
-SET_BY_BROKERS = ("offset", "timestamp_type")
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 #: How long a close waits for a thread that has been told to drop everything.
 FORCED_CLOSE_TIMEOUT_S = 5.0
@@ -47,7 +41,7 @@ INTERRUPTED_CLOSE_TIMEOUT_S = 5.0
 _client_numbers = itertools.count(1)
 
 
-class KafkaProducer(TransactionalProducer):
+class KafkaProducer(BatchProducer):
     """Publishes records to a Kafka cluster. Thread safe; one per process is usually right.
 
     ``send()`` appends a record to a batch and returns; a thread of the producer's own sends batches,
@@ -112,11 +106,14 @@ class KafkaProducer(TransactionalProducer):
         # The built-in ones choose in compiled code.
         is_built_in = type(partitioner) in (type(None), DefaultPartitioner, StickyPartitioner)
         self._partitioner = None if is_built_in else partitioner
+        interceptors = config["interceptors"]
+        self._interceptors = ProducerInterceptors(interceptors) if interceptors else None
         parts = make_parts(config, self._clock)
         self._client, self._metadata, self._accumulator, self._thread, self._metrics = parts[:5]
         self._transactions = parts.transactions
         self._append = self._accumulator.append
-        self._bind(self._accumulator, not self._serializes and self._partitioner is None)
+        is_seen = self._serializes or self._partitioner is not None or self._interceptors is not None
+        self._bind(self._accumulator, not is_seen)
         self._thread.start()
         self._await_bootstrap()
 
@@ -145,7 +142,28 @@ class KafkaProducer(TransactionalProducer):
         partition: int | None,
         timestamp_ms: int | None,
     ) -> FutureRecordMetadata:
-        """The way of a record that serializers or a partitioner of the user's have to see."""
+        """The way of a record that an interceptor, a serializer or a partitioner of the user's has to see."""
+        interceptors = self._interceptors
+        if interceptors is None:
+            return self._send_serialized(topic, value, key, headers, partition, timestamp_ms)
+        record = interceptors.on_send(ProducerRecord(topic, value, key, headers, partition, timestamp_ms))
+        try:
+            future = self._send_serialized(*record)
+        except Exception as error:
+            interceptors.refused(record, error)
+            raise
+        interceptors.follow(future)
+        return future
+
+    def _send_serialized(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Headers | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> FutureRecordMetadata:
         if self._serializes:
             headers = [] if headers is None else headers
             serialized_key, serialized_value = self._serialize(topic, headers, key, value)
@@ -183,171 +201,6 @@ class KafkaProducer(TransactionalProducer):
         if future is None:
             raise ValueError(
                 f"topic {topic} has no partition {partition}, but {cluster.partitions_for_topic(topic)}"
-            )
-        return future
-
-    def send_batch(
-        self,
-        topic: str,
-        values: Iterable[Any],
-        keys: Iterable[Any] | None = None,
-        headers: Iterable[Headers | None] | None = None,
-        timestamps: Iterable[int | None] | None = None,
-        partition: int | None = None,
-    ) -> BatchFuture:
-        """Publish many records in one call, encoded without the GIL. Rows of a partition keep their order.
-
-        Parameters
-        ----------
-        topic, partition:
-            Where to. ``None`` for the partition chooses for each row as :meth:`send` does.
-        values, keys:
-            Of each row bytes-like, ``None``, or what the serializers take; or Arrow binary or string data
-            (whatever has ``__arrow_c_array__`` or ``__arrow_c_stream__``), as it is. A row needs one of them.
-        headers:
-            Of each row pairs of a ``str`` and bytes, or ``None``.
-        timestamps:
-            Of each row milliseconds since the epoch, or ``None``, which is the time of this call.
-
-        Returns
-        -------
-        BatchFuture
-            ``get(timeout=seconds)`` waits for all and gives their offsets; ``[row]`` is a row's own future.
-            It holds what was passed until it is dropped; until ``send_batch`` returns that must not change.
-
-        Raises
-        ------
-        MessageSizeTooLargeError, TypeError, ValueError
-            A row is too large, or an argument cannot be; columns differ in length. No row has been sent.
-        KafkaTimeoutError
-            As of :meth:`send`. Where rows had their place before memory ran out, ``error.future`` is the
-            BatchFuture of all, in which the others have failed.
-        IllegalStateError
-            The producer is closed, or belongs to the parent of this forked process.
-        """
-        partitions = None
-        if not self._is_plain:
-            values, keys, headers, partitions = self._prepare_rows(topic, values, keys, headers, partition)
-        source = RecordSource(values, keys, headers, timestamps, partitions)
-        return self._send_source(topic, source, partition)
-
-    def send_arrow(
-        self,
-        topic: str,
-        table: Any,
-        *,
-        value: str = "value",
-        key: str = "key",
-        headers: str = "headers",
-        timestamp: str = "timestamp",
-        partition: str | int = "partition",
-    ) -> BatchFuture:
-        """Publish the rows of a table, encoded from its columns without the GIL.
-
-        Parameters
-        ----------
-        table:
-            A table, record batch or data frame with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (pyarrow,
-            polars, duckdb, pandas, and what :meth:`KafkaConsumer.poll_arrow` gives).
-        value, key:
-            Names of the columns, binary or string.
-        headers:
-            ``list<struct<key: string, value: binary>>`` or ``map<string, binary>``.
-        timestamp:
-            ``int64`` milliseconds or ``timestamp``; null is the time of this call.
-        partition:
-            ``int32`` or ``int64``; null chooses as :meth:`send` does. A number here is the partition of
-            all rows.
-
-        Returns
-        -------
-        BatchFuture
-            As of :meth:`send_batch`.
-
-        Raises
-        ------
-        ValueError
-            There is no column of values, or a column of another name: rename it, or leave it out. Columns
-            ``offset`` and ``timestamp_type``, which a broker sets, are passed over. And as
-            :meth:`send_batch`, whose errors all apply.
-        TypeError
-            No Arrow data, or a column of another type; or this producer has serializers, which columns of
-            bytes have no use for.
-        """
-        if self._serializes:
-            raise TypeError(
-                "send_arrow() sends columns as they are, and this producer has a key_serializer or "
-                "value_serializer: use a producer without, or send_batch()"
-            )
-        is_name = isinstance(partition, str)
-        source = RecordSource.from_arrow(
-            table,
-            value=value,
-            key=key,
-            headers=headers,
-            timestamp=timestamp,
-            partition=str(partition) if is_name else "partition",
-            ignored=SET_BY_BROKERS,
-        )
-        if is_name:
-            self._check_partitioner_is_not_needed(source)
-        return self._send_source(topic, source, None if isinstance(partition, str) else partition)
-
-    def _check_partitioner_is_not_needed(self, source: RecordSource) -> None:
-        if self._partitioner is not None and partition_range(source)[0] < 0:
-            raise TypeError(
-                "this producer's partitioner has to see each row, which send_arrow() does not show it: give "
-                "the rows a column of partitions, or use send_batch()"
-            )
-
-    def _prepare_rows(
-        self,
-        topic: str,
-        values: Iterable[Any],
-        keys: Iterable[Any] | None,
-        headers: Iterable[Headers | None] | None,
-        partition: int | None,
-    ) -> tuple[list[Any], list[Any], list[Headers], list[int] | None]:
-        """Columns as the user's serializers and partitioner make them, who are asked row by row."""
-        if any(
-            hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__")
-            for column in (values, keys)
-        ):
-            raise TypeError(
-                "Arrow data are sent as they are, and this producer has a serializer or a partitioner that "
-                "has to see each row: pass lists, or use a producer without"
-            )
-        values = list(values)
-        count = len(values)
-        keys = [None] * count if keys is None else list(keys)
-        all_headers = [[] for _ in values] if headers is None else [list(each or ()) for each in headers]
-        partitions: list[int] | None = [] if self._partitioner is not None and partition is None else None
-        rows = zip(values, keys, all_headers, strict=True)
-        made = []
-        for value, key, of_row in rows:
-            serialized = self._serialize(topic, of_row, key, value)
-            made.append(serialized)
-            if partitions is not None:
-                partitions.append(self._choose_partition(topic, key, serialized[0], value, serialized[1]))
-        return [value for _, value in made], [key for key, _ in made], all_headers, partitions
-
-    def _send_source(self, topic: str, source: RecordSource, partition: int | None) -> BatchFuture:
-        future = self._accumulator.append_source(topic, source, partition)
-        if future is not None:
-            return future
-        deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
-        highest = partition_range(source)[1] if partition is None else partition
-        try:
-            cluster = self._await_topic(topic, None if highest < 0 else highest, deadline_ms)
-        except BrokerResponseError as error:
-            self._fail_transaction(error)
-            return self._accumulator.failed_source(topic, source, produce_error(error, False))
-        left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0.0)
-        future = self._accumulator.append_source(topic, source, partition, left_ms)
-        if future is None:
-            raise ValueError(
-                f"topic {topic} has no partition {highest}, but {cluster.partitions_for_topic(topic)}; "
-                "no row was sent"
             )
         return future
 
@@ -482,6 +335,8 @@ class KafkaProducer(TransactionalProducer):
         if not was_closing:
             if self._metrics is not None:
                 self._metrics.close()
+            if self._interceptors is not None:
+                self._interceptors.close()
             for serializer in (self.config["key_serializer"], self.config["value_serializer"]):
                 close_serializer = getattr(serializer, "close", None)
                 if callable(close_serializer):
@@ -501,6 +356,11 @@ class KafkaProducer(TransactionalProducer):
     def bootstrap_connected(self) -> bool:
         """Whether a broker has answered."""
         return bool(self._metadata.fetch().nodes)
+
+    @classmethod
+    def max_usable_produce_magic(cls, api_version: tuple[int, ...]) -> int:
+        """The newest format of records that a broker of ``api_version`` takes; this producer writes 2."""
+        return 2 if api_version >= (0, 11) else 1 if api_version >= (0, 10, 0) else 0
 
     def metrics(self, raw: bool = False) -> Any:
         """What the producer has done in the last while, and how it stands.

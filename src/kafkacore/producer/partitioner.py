@@ -7,6 +7,7 @@ Anything else is asked per record. Does not know: batches, brokers' load.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from threading import RLock
 from typing import Any, Protocol
 
@@ -84,6 +85,28 @@ class DefaultPartitioner(Partitioner):
 
 class StickyPartitioner(DefaultPartitioner):
     """The same under the name that kafka-python gives it."""
+
+
+class FunctionPartitioner(Partitioner):
+    """A function as kafka-python took them before 3.0: the key's bytes, all partitions and those that have a
+    leader in, a partition out.
+    """
+
+    def __init__(self, function: Callable[[Any, list[int], list[int]], int]) -> None:
+        self._function = function
+
+    def partition(
+        self,
+        topic: str,
+        key: Any,
+        serialized_key: bytes | bytearray | memoryview | None,
+        value: Any,
+        serialized_value: bytes | bytearray | memoryview | None,
+        cluster: PartitionerCluster,
+    ) -> int:
+        every = sorted(cluster.partitions_for_topic(topic) or ())
+        available = sorted(cluster.available_partitions_for_topic(topic) or ())
+        return self._function(serialized_key, every, available)
 
 
 class ClusterForPartitioner:
