@@ -70,7 +70,8 @@ class HandClient:
         self.asked: list[ClientRequest] = []
         #: Nodes to which no connection can be made.
         self.failed: set[int] = set()
-        self._ended: list[ClientResponse] = []
+        #: Responses that the next poll brings.
+        self.ended: list[ClientResponse] = []
 
     # ---- What the Sender calls ---------------------------------------------------------------------------
 
@@ -112,7 +113,7 @@ class HandClient:
 
     def poll(self, timeout_ms: float, now_ms: float) -> list[ClientResponse]:
         self.polls.append(timeout_ms)
-        ended, self._ended = self._ended, []
+        ended, self.ended = self.ended, []
         for response in ended:
             response.on_complete()
         return ended
@@ -127,12 +128,12 @@ class HandClient:
 
     def answer(self, **how: Any) -> None:
         """End the oldest request that carries no records: ``message=…``, ``disconnected=True`` and so on."""
-        self._ended.append(ClientResponse(self.asked.pop(0), self.clock.monotonic_ms(), **how))
+        self.ended.append(ClientResponse(self.asked.pop(0), self.clock.monotonic_ms(), **how))
 
     def end(self, request: ClientRequest, **how: Any) -> None:
         """End a produce request."""
         self.in_flight.remove(request)
-        self._ended.append(ClientResponse(request, self.clock.monotonic_ms(), **how))
+        self.ended.append(ClientResponse(request, self.clock.monotonic_ms(), **how))
 
     def respond(
         self,

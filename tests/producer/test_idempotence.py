@@ -393,6 +393,17 @@ def test_invalid_producer_epoch_fails_the_batch_and_the_next_begins_a_new_epoch(
     assert sent(harness) == [(b"a", 0, 0), (b"b", 1, 0)]
 
 
+def test_broker_that_does_not_know_the_request_fails_everything() -> None:
+    harness = idempotent_harness()
+    (future,) = send_each(harness, b"a")
+    harness.client.refuse_version()
+    harness.run()
+    assert outcome(future) is errors.UnsupportedVersionError
+    harness.run()
+    with pytest.raises(errors.UnsupportedVersionError):
+        harness.send()
+
+
 @pytest.mark.parametrize(
     ("code", "error_class"),
     [(FENCED, errors.ProducerFencedError), (CLUSTER_FORBIDDEN, errors.ClusterAuthorizationFailedError)],
@@ -463,6 +474,52 @@ def test_expired_batch_with_no_later_one_begins_a_new_epoch() -> None:
     assert outcomes(futures) == [KafkaTimeoutError]
     send_each(harness, b"b")
     assert sent(harness) == [(b"a", 0, 0), (b"b", 1, 0)]
+
+
+def test_batch_held_back_by_those_that_expire_does_not_wait_for_anything_else() -> None:
+    harness = idempotent_harness(delivery_timeout_ms=1000.0)
+    send_each(harness, b"a", b"b", b"c", b"d", b"e")
+    harness.clock.advance(500)
+    send_each(harness, b"f")
+    assert len(harness.client.sent) == 5
+    harness.client.max_in_flight = 6
+    harness.after(500)
+    assert harness.client.polls[-1] == 0
+    harness.run()
+    assert sent(harness)[5:] == [(b"f", 1, 0)]
+
+
+def test_batches_of_an_old_identity_end_as_they_began() -> None:
+    harness = idempotent_harness(producer_epoch=2**15 - 1)
+    send_each(harness, b"x", partition=2)
+    send_each(harness, b"a")
+    harness.client.respond(OUT_OF_ORDER, at=1)
+    harness.run(2)
+    harness.client.answer(message=given_id(8))
+    harness.run()
+    harness.client.respond(NOT_ENOUGH_REPLICAS)
+    harness.run()
+    harness.send(b"y", partition=2)
+    harness.after(1300)
+    assert harness.sequences(2) | harness.sequences(3) == {0: (8, 0, 0), 2: (7, 2**15 - 1, 0)}
+    harness.run()
+    assert len(harness.client.sent) == 4
+    harness.client.respond(DUPLICATE, at=1)
+    harness.run(2)
+    assert harness.sequences() == {2: (8, 0, 0)}
+
+
+def test_partition_without_error_repeats_with_its_numbers_while_another_begins_an_epoch() -> None:
+    harness = idempotent_harness()
+    send_each(harness, b"x", partition=2)
+    send_each(harness, b"a")
+    harness.client.respond(NOT_ENOUGH_REPLICAS)
+    harness.run()
+    harness.client.respond(OUT_OF_ORDER)
+    harness.run(2)
+    harness.after(1300)
+    harness.run()
+    assert harness.sequences(2) | harness.sequences(3) == {0: (7, 1, 0), 2: (7, 0, 0)}
 
 
 def test_late_answer_of_an_expired_batch_tells_that_the_broker_has_it() -> None:

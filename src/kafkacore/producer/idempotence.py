@@ -52,6 +52,8 @@ class IdempotenceManager:
         -1 until a broker has given one.
     error:
         Why nothing can be sent any more; every later ``send()`` raises it. ``None`` while all is well.
+    wants_turn:
+        There is something for :meth:`begin_turn` to settle, now.
     abortable_error:
         Why what waits now cannot be sent; the sender takes it and fails that. Later records may do better.
     """
@@ -76,6 +78,7 @@ class IdempotenceManager:
         self._unresolved: dict[TopicPartition, int] = {}
         #: Partitions that need a new epoch.
         self._to_bump: dict[TopicPartition, None] = {}
+        self.wants_turn = False
         self._queued: ControlRequest | None = None
         self._wants_id = True
 
@@ -182,6 +185,7 @@ class IdempotenceManager:
         given_up = self._unresolved.get(batch.topic_partition, NO_SEQUENCE)
         if given_up == NO_SEQUENCE or sequences.is_later(following, given_up):
             self._unresolved[batch.topic_partition] = following
+        self.wants_turn = True
         log.debug("whether the log has %s is open until a later batch is answered", batch)
 
     def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
@@ -195,6 +199,7 @@ class IdempotenceManager:
         if self.error is None:
             log.error("the producer cannot go on: %s", error)
             self.error = error
+            self.wants_turn = True
 
     def begin_close(self, now_ms: float) -> None:
         """The user asks for nothing more; :attr:`has_work` says whether a close has to wait."""
@@ -225,6 +230,7 @@ class IdempotenceManager:
             self._resolve()
         if self._to_bump and self.producer_id >= 0:
             self._bump_epoch()
+        self.wants_turn = False
 
     def _resolve(self) -> None:
         for topic_partition, following in list(self._unresolved.items()):
@@ -241,6 +247,7 @@ class IdempotenceManager:
 
     def _request_bump(self, topic_partition: TopicPartition) -> None:
         self._to_bump[topic_partition] = None
+        self.wants_turn = True
 
     def _bump_epoch(self) -> None:
         """Go on with the next epoch, which brokers let begin at number 0 (KIP-360)."""
