@@ -290,14 +290,26 @@ def test_an_authentication_that_failed_is_fatal(prepare: Callable[[int], Prepare
 # ---- Of partitions -----------------------------------------------------------------------------------------
 
 
-def test_the_first_partition_of_a_transaction_waits_only_20_ms_for_the_one_before() -> None:
-    harness, _ = add_partitions(1)
-    harness.expect(AddPartitionsToTxnRequest)
-    harness.answer(CONCURRENT)
-    harness.after(19)
-    assert harness.client.asked == []
-    harness.after(1)
-    harness.expect(AddPartitionsToTxnRequest)
+@pytest.mark.parametrize(
+    ("prepare", "kind"),
+    [
+        (add_partitions, AddPartitionsToTxnRequest),
+        (add_offsets, AddOffsetsToTxnRequest),
+        (initialization, InitProducerIdRequest),
+        (commit, EndTxnRequest),
+    ],
+)
+def test_the_end_of_the_transaction_before_is_asked_for_soon_and_then_every_20_ms(
+    prepare: Callable[[int], Prepared], kind: type
+) -> None:
+    harness, _ = prepare(1)
+    for waited_ms in (1, 2, 4, 8, 16, 20, 20):
+        harness.expect(kind)
+        harness.answer(CONCURRENT)
+        harness.after(waited_ms - 0.5)
+        assert harness.client.asked == []
+        harness.after(0.5)
+    harness.expect(kind)
 
 
 @pytest.mark.parametrize("code", [LOADING, UNKNOWN_PARTITION])

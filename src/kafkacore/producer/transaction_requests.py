@@ -44,7 +44,9 @@ INIT_PRODUCER_ID_MAX_VERSION = 5
 #: The last versions that mean a transaction of version 1 (KIP-890); newer ones add to it what is not in it.
 END_TXN_MAX_VERSION_V1 = 4
 TXN_OFFSET_COMMIT_MAX_VERSION_V1 = 4
-#: The transaction before is mostly still being completed, which takes few milliseconds.
+#: The transaction before is mostly still being completed, which takes few milliseconds: asked again after 1,
+#: 2, 4 ... milliseconds, up to what Apache Kafka's producer always waits.
+FIRST_CONCURRENT_BACKOFF_MS = 1.0
 CONCURRENT_BACKOFF_MS = 20.0
 
 MOVED = (errors.CoordinatorNotAvailableError, errors.NotCoordinatorError)
@@ -127,8 +129,16 @@ class TransactionalRequest(ControlRequest):
 
     # ---- What may become of it -----------------------------------------------------------------------------
 
-    def retry(self) -> None:
+    def retry(self, error: KafkaError) -> None:
+        self.backoff_ms = None
+        if isinstance(error, errors.ConcurrentTransactionsError) and self.waits_for_the_one_before:
+            self.backoff_ms = min(FIRST_CONCURRENT_BACKOFF_MS * 2**self.attempts, CONCURRENT_BACKOFF_MS)
         self.manager.retry(self)
+
+    @property
+    def waits_for_the_one_before(self) -> bool:
+        """Whether another transaction can only be the one before, of the same producer."""
+        return True
 
     def retry_elsewhere(self) -> None:
         """Try again once it is known where the coordinator is now."""
@@ -148,7 +158,7 @@ class TransactionalRequest(ControlRequest):
         if isinstance(error, MOVED):
             self.retry_elsewhere()
         elif error.retriable:
-            self.retry()
+            self.retry(error)
         elif isinstance(error, FENCED):
             # Brokers before 2.8 say INVALID_PRODUCER_EPOCH here and mean the same.
             self.fatal(self.manager.fenced_error())
@@ -211,7 +221,7 @@ class FindCoordinator(TransactionalRequest):
             self.result.done()
         elif error.retriable:
             # Not to be looked up: it is what looks up.
-            self.retry()
+            self.retry(error)
         elif self.kind == TRANSACTION and isinstance(error, errors.InvalidRequestError):
             # A broker that has coordinators, but none of this kind.
             self.fatal(errors.UnsupportedVersionError(f"{NO_TRANSACTIONS} ({error})"))
@@ -280,7 +290,6 @@ class AddPartitionsToTxn(TransactionalRequest):
         )
 
     def handle(self, message: AddPartitionsToTxnResponse) -> None:
-        self.backoff_ms = None
         refused: dict[TopicPartition, KafkaError] = {}
         for partition, code in self._codes(message):
             error = error_of(code, self, f"partition {partition}")
@@ -289,8 +298,6 @@ class AddPartitionsToTxn(TransactionalRequest):
             if isinstance(error, errors.TopicAuthorizationFailedError) or not self._ends_it(error):
                 refused[partition] = error
                 continue
-            if isinstance(error, errors.ConcurrentTransactionsError) and not self.manager.has_partitions:
-                self.backoff_ms = CONCURRENT_BACKOFF_MS
             self.handle_error(error)
             return
         self.manager.partitions_answered(self.partitions, added=not refused)
@@ -300,6 +307,10 @@ class AddPartitionsToTxn(TransactionalRequest):
         # One that says why before one that was only not attempted for it.
         first = min(refused.values(), key=lambda error: isinstance(error, errors.OperationNotAttemptedError))
         self.abortable(first)
+
+    @property
+    def waits_for_the_one_before(self) -> bool:
+        return not self.manager.has_partitions
 
     def _ends_it(self, error: KafkaError) -> bool:
         """Whether the error says something of the transaction and not only of its partition."""
@@ -383,6 +394,7 @@ class TxnOffsetCommit(TransactionalRequest):
 
     def handle(self, message: TxnOffsetCommitResponse) -> None:
         has_moved = False
+        again: KafkaError | None = None
         for topic in message.topics:
             for partition in topic.partitions:
                 place = TopicPartition(topic.name, partition.partition_index)
@@ -391,7 +403,9 @@ class TxnOffsetCommit(TransactionalRequest):
                     self.uncommitted.discard(place)
                 elif isinstance(error, (*MOVED, errors.RequestTimedOutError)):
                     has_moved = True
-                elif not error.retriable:
+                elif error.retriable:
+                    again = error
+                else:
                     self._refused(error)
                     return
         if not self.uncommitted:
@@ -399,7 +413,7 @@ class TxnOffsetCommit(TransactionalRequest):
         elif has_moved:
             self.retry_elsewhere()
         else:
-            self.retry()
+            self.retry(again or errors.UnknownError("the answer leaves partitions out"))
 
     def _refused(self, error: KafkaError) -> None:
         if isinstance(error, errors.UnknownMemberIdError | errors.IllegalGenerationError):
