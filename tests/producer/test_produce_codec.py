@@ -42,11 +42,17 @@ def sealed_batches(*sizes: int) -> list[ProducerBatch]:
 # ---- Requests --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("transactional_id", [None, "payments"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_request_is_written_as_the_generated_message_writes_it(version: int) -> None:
+def test_request_is_written_as_the_generated_message_writes_it(
+    version: int, transactional_id: str | None
+) -> None:
     small, large = sealed_batches(3, 700)
-    request = BatchesRequest(-1, 30_000, [("t", ID, [small, large]), ("other", UUID(int=8), [large])])
-    twin = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=request.topic_data)
+    topics = [("t", ID, [small, large]), ("other", UUID(int=8), [large])]
+    request = BatchesRequest(-1, 30_000, topics, transactional_id)
+    twin = ProduceRequest(
+        transactional_id=transactional_id, acks=-1, timeout_ms=30_000, topic_data=request.topic_data
+    )
     assert encoded(request, version) == encoded(twin, version)
     assert [part.index for part in twin.topic_data[0].partition_data] == [0, 1]
 

@@ -1,4 +1,4 @@
-"""ProducerBatch on its own: the sentences of Kafka's ProducerBatchTest that need no idempotence."""
+"""ProducerBatch on its own: the sentences of Kafka's ProducerBatchTest, and its numbers."""
 
 from __future__ import annotations
 
@@ -130,3 +130,54 @@ def test_a_leader_that_becomes_known_is_not_a_new_one() -> None:
     batch.attempts = 1
     assert not batch.has_leader_changed(-1)
     assert not batch.has_leader_changed(5)
+
+
+# ---- Numbers -----------------------------------------------------------------------------------------------
+
+
+def filled(codec: Compression = Compression.NONE, records: int = 3) -> ProducerBatch:
+    batch = make(codec=codec)
+    for number in range(records):
+        batch.append(1000 + number, b"k", b"%d" % number * 20)
+    return batch
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+@pytest.mark.parametrize("is_transactional", [False, True])
+def test_bytes_numbered_anew_are_those_of_a_batch_numbered_so_from_the_start(
+    codec: Compression, is_transactional: bool
+) -> None:
+    batch, twin = filled(codec), filled(codec)
+    batch.set_producer_state(7, 3, 40, is_transactional)
+    first = batch.seal()
+    before = bytes(first)
+    batch.set_producer_state(2**62, 2**15 - 1, 2**31 - 1, is_transactional)
+    assert batch.sequence_has_been_reset
+    # Until it is taken to be sent again a request may hold them.
+    assert bytes(first) == before
+    again = batch.seal()
+    assert not batch.sequence_has_been_reset
+    twin.set_producer_state(2**62, 2**15 - 1, 2**31 - 1, is_transactional)
+    assert not twin.sequence_has_been_reset
+    assert bytes(again) == bytes(first) == bytes(twin.seal()) != before
+    found = sealed(batch)
+    assert found.is_transactional == is_transactional
+    assert (found.producer_id, found.producer_epoch, found.base_sequence) == (2**62, 2**15 - 1, 2**31 - 1)
+
+
+def test_batch_without_numbers_is_sealed_without() -> None:
+    batch = filled()
+    assert (batch.has_sequence, batch.last_sequence) == (False, -1)
+    found = sealed(batch)
+    assert (found.producer_id, found.producer_epoch, found.base_sequence) == (-1, -1, -1)
+
+
+def test_numbers_of_a_batch_go_on_from_zero_after_the_last() -> None:
+    batch = filled(records=5)
+    batch.set_producer_state(7, 0, 2**31 - 2)
+    assert batch.last_sequence == 2
+    batch.seal()
+    halves = batch.split(builder)
+    assert [(half.base_sequence, half.last_sequence) for half in halves] == [(2**31 - 2, 0), (1, 2)]
+    assert [(half.producer_id, half.producer_epoch) for half in halves] == [(7, 0), (7, 0)]
+    assert not any(half.sequence_has_been_reset for half in halves)
