@@ -5,10 +5,10 @@ DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
 SOURCES  := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*_impl.c' -o -name '*.h')
 
-.PHONY: help demo test lint bench sanitize build clean
+.PHONY: help demo test reliability lint bench sanitize build clean
 
 help:  ## Show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## Real flight records through our broker and Spark to Parquet, on a fresh machine too
 	$(BIN)/kafkacore demo --dir $(DEMO_DIR) $(DEMO_ARGS)
@@ -16,6 +16,15 @@ demo: $(VENV)/.demo  ## Real flight records through our broker and Spark to Parq
 test: $(VENV)/.dev  ## Set everything up, then pass the tests
 	@$(BIN)/python tests/integration/jars.py
 	$(BIN)/python -m pytest $(TEST_ARGS)
+
+# Those of the tests that have a larger dose than fits a run of all.
+RELIABILITY := killed_producer exactly_once two_brokers slow_link read_committed
+
+reliability: $(VENV)/.dev  ## Kills, bad links and exactly-once copies in full doses, 20 minutes: docs/RELIABILITY.md
+	@$(BIN)/python tests/integration/jars.py
+	KAFKACORE_DOSE=release KAFKACORE_RELIABILITY_RESULTS=$(CURDIR)/.cache/reliability.txt \
+		$(BIN)/python -m pytest $(RELIABILITY:%=tests/integration/test_%.py) $(TEST_ARGS)
+	@cat .cache/reliability.txt
 
 lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of Python, generated code up to date
 	$(BIN)/ruff check .

@@ -56,6 +56,10 @@ def free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
+def new_cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
 class ApacheKafka:
     """A single-node Apache Kafka (broker and controller in one process).
 
@@ -69,6 +73,8 @@ class ApacheKafka:
     features:
         Name → level, to be finalized when the folder is new, such as ``transaction.version``; the newest if
         not given.
+    joins:
+        Be a second broker, of the cluster whose controller that one is.
     to_measure:
         Run it as a server is run, for benchmarks: a test's broker is ready sooner, and slower after that.
 
@@ -85,8 +91,11 @@ class ApacheKafka:
         properties: Mapping[str, str] | None = None,
         *,
         features: Mapping[str, int] | None = None,
+        joins: ApacheKafka | None = None,
         to_measure: bool = False,
     ) -> None:
+        self._cluster_id: str = joins._cluster_id if joins else new_cluster_id()
+        self._joins = joins
         self._jvm = (
             (*LIKE_A_SERVER, "-Xms1g", "-Xmx1g") if to_measure else (*SHORT_LIVED, "-Xms128m", "-Xmx512m")
         )
@@ -119,13 +128,12 @@ class ApacheKafka:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._config.write_text("".join(f"{key}={value}\n" for key, value in self._properties().items()))
         if not (self.segments_dir / "meta.properties").exists():
-            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            # A leading '-' would be taken for an option.
             features = [f"--feature={name}={level}" for name, level in self._features.items()]
             run_java(
                 "kafka.tools.StorageTool",
                 "format",
-                f"--cluster-id={cluster_id}",
+                # A leading '-' would be taken for an option.
+                f"--cluster-id={self._cluster_id}",
                 "-c",
                 str(self._config),
                 *features,
@@ -143,6 +151,19 @@ class ApacheKafka:
         self._await_ready(start_at)
 
     def _properties(self) -> dict[str, str]:
+        return self._common_properties() | self._role() | self._extra
+
+    def _role(self) -> dict[str, str]:
+        if self._joins is None:
+            return {}
+        return {
+            "process.roles": "broker",
+            "node.id": "2",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._joins._controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+        }
+
+    def _common_properties(self) -> dict[str, str]:
         listeners = f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}"
         return {
             "process.roles": "broker,controller",
@@ -169,7 +190,7 @@ class ApacheKafka:
             # Records of up to 1 MB, and what their batch adds.
             "message.max.bytes": "4194304",
             "replica.fetch.max.bytes": "4194304",
-        } | self._extra
+        }
 
     def _await_ready(self, log_start: int) -> None:
         process = self._process

@@ -1,0 +1,158 @@
+"""Our producer before a cluster of two: what befalls one broker is noticed in time and is none of the other's
+business, and what was acknowledged stays while leaders move.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pytest
+from integration.apache_kafka import RESTARTS_SOON, ApacheKafka
+from integration.java_peer import JavaPeer
+from model.dose import dose, new_seed, note
+from model.history import LogRecord
+from model.killed_producer import PARTITIONS, KilledProducer
+from model.paused_process import paused
+
+from kafkacore import KafkaProducer
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.testing import Ending, FaultProxy
+
+TIMEOUT_MS = 1_500
+PRODUCE = 0
+LIMIT_S = 30.0
+#: The leader comes back to the broker that has been away at once.
+LEADERS_RETURN = {
+    "leader.imbalance.check.interval.seconds": "1",
+    "leader.imbalance.per.broker.percentage": "0",
+}
+
+
+@dataclass
+class Cluster:
+    """Two brokers, of which the first is the controller too, each behind a proxy of its own."""
+
+    nodes: list[ApacheKafka]
+    proxies: list[FaultProxy]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(proxy.bootstrap_servers for proxy in self.proxies)
+
+    def create_topic(self, name: str, assignments: dict[int, list[int]]) -> None:
+        with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(name, replica_assignments=assignments)])
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with ExitStack() as held:
+        nodes: list[ApacheKafka] = []
+        proxies: list[FaultProxy] = []
+        for number in (1, 2):
+            proxy = held.enter_context(FaultProxy())
+            folder = tmp_path_factory.mktemp("apache-kafka") / "data"
+            advertised = {"advertised.listeners": f"PLAINTEXT://{proxy.bootstrap_servers}"}
+            properties = RESTARTS_SOON | LEADERS_RETURN | advertised
+            node = ApacheKafka(folder, properties, joins=nodes[0] if number == 2 else None)
+            nodes.append(held.enter_context(node))
+            proxy.target = node.bootstrap_servers
+            proxies.append(proxy)
+        yield Cluster(nodes, proxies)
+
+
+def test_half_open_connection_is_noticed_in_time_and_the_other_broker_is_served(
+    cluster: Cluster,
+) -> None:
+    cluster.create_topic("half-open", {0: [1], 1: [2]})
+    with KafkaProducer(
+        bootstrap_servers=cluster.bootstrap_servers,
+        request_timeout_ms=TIMEOUT_MS,
+        reconnect_backoff_max_ms=100,
+        retry_backoff_max_ms=100,
+    ) as producer:
+        for partition in (0, 1, 0, 1):
+            producer.send("half-open", b"before", partition=partition).get(LIMIT_S)
+        # Swallowed from within the next request on, and no end of the connection is seen.
+        cluster.proxies[1].cut_request(PRODUCE, 20, ending=Ending.SILENCE)
+        begun_ms = SYSTEM_CLOCK.monotonic_ms()
+        swallowed = producer.send("half-open", b"swallowed", partition=1)
+        slowest_ms, served = 0.0, 0
+        while SYSTEM_CLOCK.monotonic_ms() - begun_ms < TIMEOUT_MS / 2:
+            sent_ms = SYSTEM_CLOCK.monotonic_ms()
+            producer.send("half-open", b"beside", partition=0).get(LIMIT_S)
+            slowest_ms = max(slowest_ms, SYSTEM_CLOCK.monotonic_ms() - sent_ms)
+            served += 1
+        assert not swallowed.is_done
+        swallowed.get(LIMIT_S)
+        recovered_ms = SYSTEM_CLOCK.monotonic_ms() - begun_ms
+    note(
+        f"half-open connection, request_timeout_ms={TIMEOUT_MS}",
+        acknowledged_after_ms=f"{recovered_ms:.0f}",
+        beside=served,
+        slowest_beside_ms=f"{slowest_ms:.0f}",
+    )
+    assert TIMEOUT_MS <= recovered_ms < TIMEOUT_MS + 1_000
+    assert served > 20
+    assert slowest_ms < TIMEOUT_MS / 2
+
+
+@dataclass
+class FailingLeader:
+    """The second broker, paused, killed or both; the first one takes over what it leads."""
+
+    cluster: Cluster
+    chance: random.Random
+    done: list[str] = field(default_factory=list)
+    _killed: bool = False
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.cluster.bootstrap_servers
+
+    def kill(self) -> None:
+        node = self.cluster.nodes[1]
+        what = self.chance.choice(["killed", "paused", "paused and killed"])
+        self.done.append(what)
+        if what != "killed":
+            # About as long as the controller takes to miss it: at times it leads on, at times it is replaced.
+            with paused(node.pid):
+                SYSTEM_CLOCK.sleep_ms(self.chance.uniform(300, 3_000))
+        self._killed = what != "paused"
+        if self._killed:
+            node.kill()
+
+    def start(self) -> None:
+        if self._killed:
+            # Time for the first broker to lead.
+            SYSTEM_CLOCK.sleep_ms(self.chance.uniform(0, 1_500))
+            self.cluster.nodes[1].start()
+
+
+@pytest.mark.timeout(dose(150, 1_200))
+def test_leaders_that_move_lose_double_and_reorder_nothing(cluster: Cluster, java_peer: JavaPeer) -> None:
+    seed = new_seed()
+    chance = random.Random(seed)
+    cluster.create_topic("moved", {partition: [2, 1] for partition in range(PARTITIONS)})
+    leader = FailingLeader(cluster, chance)
+    run = KilledProducer(leader, "moved", {"request_timeout_ms": 2_000})
+    run.run(chance, dose(12, 60), dose(40.0, 900.0))
+    received = java_peer.consume(cluster.nodes[0].bootstrap_servers, "moved", None)
+    log = [LogRecord(each.partition, each.offset, each.value or b"") for each in received]
+    note(
+        "leader killed, paused or both, of two brokers",
+        seed,
+        faults=len(leader.done),
+        acknowledged=run.acknowledged,
+        in_the_log=len(log),
+        failed=len(run.failures),
+        slowest_ms=f"{max(run.recoveries_ms):.0f}",
+    )
+    run.check_each_was_answered_once()
+    assert run.failures == []
+    assert "\n".join(map(str, run.history.check(log))) == ""
+    assert len(leader.done) >= 3
