@@ -24,6 +24,22 @@ def test_wall_reading_is_whole_milliseconds_since_the_epoch() -> None:
     assert before_ns // 1_000_000 <= reading_ms <= time.time_ns() // 1_000_000
 
 
+def test_wait_without_end_ends_when_what_it_waits_for_is_there() -> None:
+    condition = threading.Condition(threading.RLock())
+    seen: list[int] = []
+
+    def happen() -> None:
+        with condition:
+            seen.append(1)
+            condition.notify()
+
+    thread = threading.Thread(target=happen)
+    with condition:
+        thread.start()
+        assert Clock().wait_for(condition, lambda: bool(seen), float("inf"))
+    thread.join()
+
+
 @pytest.mark.parametrize("duration_ms", [0.0, -5.0])
 def test_sleep_of_no_time_does_not_reach_the_system(
     monkeypatch: pytest.MonkeyPatch, duration_ms: float

@@ -7,6 +7,7 @@ never on the wall's.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
@@ -36,9 +37,12 @@ class Clock:
     def wait_for(self, condition: Condition, predicate: Callable[[], bool], timeout_ms: float | None) -> bool:
         """Wait on a held ``condition`` until ``predicate()``, at most ``timeout_ms``; what it last gave.
 
+        ``None`` and infinity wait as long as it takes.
+
         The condition is one of an ``RLock``, which is held again whatever a handler of a signal raises.
         """
-        seconds = None if timeout_ms is None else max(timeout_ms, 0.0) / 1000.0
+        endless = timeout_ms is None or timeout_ms == math.inf
+        seconds = None if endless else max(timeout_ms or 0.0, 0.0) / 1000.0
         try:
             return condition.wait_for(predicate, seconds)
         except BaseException:

@@ -109,8 +109,6 @@ def _nothing_said_yet(monkeypatch: pytest.MonkeyPatch) -> None:
         ("sock_chunk_buffer_count", 1000),
         ("bootstrap_topics_filter", set()),
         ("legacy_iterator", False),
-        ("api_version", (2, 8)),
-        ("api_version", "2.8.1"),
         ("selector", selectors.SelectSelector),
         ("kafka_client", object),
     ],
@@ -152,9 +150,12 @@ def test_selector_says_how_to_wait(selector: Any, backend: str | None) -> None:
     assert resolve({}, {"selector": selector})["selector"] == expected
 
 
-@pytest.mark.parametrize("version", [None, "auto"])
-def test_version_that_is_to_be_found_out_is_none(version: Any) -> None:
-    assert resolve({}, {"api_version": version})["api_version"] is None
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [(None, None), ("auto", None), ((2, 8), (2, 8)), ("2.8.1", (2, 8, 1)), ([0, 11], (0, 11))],
+)
+def test_version_of_the_brokers_is_a_tuple_or_to_be_found_out(version: Any, expected: Any) -> None:
+    assert resolve({}, {"api_version": version})["api_version"] == expected
 
 
 def test_socket_options_are_kept_as_they_are() -> None:

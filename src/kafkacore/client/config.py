@@ -172,7 +172,9 @@ def socket_options(name: str, value: Any) -> tuple[tuple[int, int, int | bytes],
 
 
 def api_version(name: str, value: Any) -> tuple[int, ...] | None:
-    """A broker's version: below what this client can speak it is refused, else there is nothing to pin."""
+    """A broker's version: what has none of our record batches is refused. Else it says that nobody need wait
+    for a broker to find it out; what is spoken with each broker is agreed on with it.
+    """
     if value is None or value == "auto":
         return None
     try:
@@ -184,7 +186,6 @@ def api_version(name: str, value: Any) -> tuple[int, ...] | None:
             f"{name}={value!r}: brokers before {'.'.join(map(str, OLDEST_BROKER))} do not know the record "
             "batches that kafkacore writes and reads"
         )
-    warn_once(name, "the version of each request is agreed on with each broker; leave it out")
     return version
 
 

@@ -202,6 +202,11 @@ class ClusterConnectionStates:
         """Whether a connection is on its way and not ready."""
         return node_id in self._preparing
 
+    def endpoint(self, node_id: int) -> str:
+        """Where the node listens, as ``host:port``."""
+        node = self._nodes.get(node_id)
+        return f"node {node_id}" if node is None else f"{node.host}:{node.port}"
+
     def node_ids(self) -> list[int]:
         return list(self._nodes)
 

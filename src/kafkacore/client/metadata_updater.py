@@ -120,11 +120,6 @@ class MetadataUpdater:
 
     def handle_server_disconnect(self, node_id: int, error: KafkaError | None) -> None:
         """The connection may have ended because the node is not there any more."""
-        cluster = self._metadata.fetch()
-        if cluster.is_bootstrap:
-            node = cluster.node_by_id(node_id)
-            if node is not None:
-                logger.warning("bootstrap server %s:%d is disconnected", node.host, node.port)
         if error is not None:
             self._metadata.fatal_error(error)
         self._metadata.request_update()

@@ -18,6 +18,7 @@ from kafkacore.client.addresses import Resolver, is_same_endpoint, resolve_host
 from kafkacore.client.api_versions import ApiVersions, api_versions_request
 from kafkacore.client.client_metrics import ClientMetrics
 from kafkacore.client.connection_states import ClusterConnectionStates
+from kafkacore.client.connection_troubles import ConnectionTroubles
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.client.in_flight_requests import InFlightRequests
 from kafkacore.client.metadata import Metadata
@@ -99,6 +100,8 @@ class NetworkClient:
             rebootstrap_trigger_ms=rebootstrap_trigger_ms,
         )
         self._correlation_ids = CorrelationIds()
+        #: Brokers that cannot be had.
+        self.troubles = ConnectionTroubles()
         #: Told of requests, answers and connections; ``None`` if nobody counts.
         self.metrics: ClientMetrics | None = None
         self._waited_ms = 0.0
@@ -149,7 +152,7 @@ class NetworkClient:
             logger.debug("connecting to node %d at %s:%d", node.node_id, address, node.port)
             self.selector.connect(self.connection_id(node.node_id), (address, node.port), *self._buffer_bytes)
         except OSError as error:
-            logger.warning("cannot connect to %s:%d: %s", node.host, node.port, error)
+            self.troubles.failed(self.states.endpoint(node.node_id), error.strerror or str(error))
             self.states.disconnected(node.node_id, now_ms)
             self.forget_connection(node.node_id)
             self.updater.handle_server_disconnect(node.node_id, None)

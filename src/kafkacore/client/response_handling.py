@@ -12,6 +12,7 @@ from collections.abc import MutableSequence
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.client.api_versions import NodeApiVersions, should_client_throttle
+from kafkacore.client.connection_troubles import reason_of
 from kafkacore.client.requests import ClientRequest, ClientResponse
 from kafkacore.errors import (
     CorrelationIdError,
@@ -84,7 +85,10 @@ def _completed_receives(
             message = _decode(request, receive.payload)
         except (KafkaProtocolError, UnsupportedVersionError) as error:
             # What comes after cannot be told apart any more.
-            logger.warning("closing the connection to node %d: %s", node_id, error)
+            if client.states.is_preparing(node_id):
+                client.troubles.failed(client.states.endpoint(node_id), str(error))
+            else:
+                logger.warning("closing the connection to node %d: %s", node_id, error)
             client.selector.close(receive.source_id)
             end_connection(client, node_id, now_ms, responses)
             continue
@@ -137,13 +141,15 @@ def _api_versions(
     if not response.error_code:
         client.api_versions.update(node_id, NodeApiVersions(response))
         client.states.ready(node_id)
+        client.troubles.succeeded(client.states.endpoint(node_id))
     elif response.error_code == UnsupportedVersionError.errno and request.version > 0:
         ranges = {entry.api_key: entry.max_version for entry in response.api_keys}
         named = ranges.get(ApiKey.API_VERSIONS, 0)
         # Not the version again that it has just refused, whatever it says.
         client.wanted_api_versions[node_id] = named if 0 <= named < request.version else 0
     else:
-        logger.warning("node %d refuses ApiVersions: %s", node_id, for_code(response.error_code).message)
+        reason = f"it refuses to say what it speaks ({for_code(response.error_code).message})"
+        client.troubles.failed(client.states.endpoint(node_id), reason)
         client.selector.close(client.connection_id(node_id))
         end_connection(client, node_id, now_ms, responses)
 
@@ -180,7 +186,10 @@ def _disconnections(client: NetworkClient, now_ms: float, responses: MutableSequ
     for connection_id, state in client.selector.disconnected.items():
         node_id = client.node_id(connection_id)
         if node_id is not None:
-            logger.info("node %d disconnected (%s): %s", node_id, state.phase.value, state.reason)
+            if client.states.is_preparing(node_id):
+                client.troubles.failed(client.states.endpoint(node_id), reason_of(state))
+            else:
+                logger.info("node %d disconnected (%s): %s", node_id, state.phase.value, state.reason)
             end_connection(client, node_id, now_ms, responses, error=_authentication_error(state))
 
 
@@ -204,7 +213,7 @@ def _timed_out_connections(
     client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
 ) -> None:
     for node_id in client.states.nodes_with_setup_timeout(now_ms):
-        logger.info("node %d was not ready in time; closing the connection", node_id)
+        client.troubles.failed(client.states.endpoint(node_id), "it does not answer")
         client.selector.close(client.connection_id(node_id))
         end_connection(client, node_id, now_ms, responses)
 

@@ -238,7 +238,9 @@ cdef class FrameReader:
 
     cdef int refuse(self) except -1:
         limit = f"; the limit is {self.max_size}" if self.frame_size >= 0 else ""
-        raise InvalidReceiveError(f"{self.source_id}: a frame of {self.frame_size} bytes{limit}")
+        error = InvalidReceiveError(f"{self.source_id}: a frame of {self.frame_size} bytes{limit}")
+        error.frame_size = self.frame_size
+        raise error
 
     cdef int begin(self) except -1:
         """The header is whole: take the size out of it, and refuse it before anything is allocated for it."""

@@ -115,7 +115,9 @@ class KafkaProducer(BatchProducer):
         is_seen = self._serializes or self._partitioner is not None or self._interceptors is not None
         self._bind(self._accumulator, not is_seen)
         self._thread.start()
-        self._await_bootstrap()
+        # As in kafka-python, who says what the brokers are need not wait until one is there.
+        if config["api_version"] is None:
+            self._await_bootstrap()
 
     def _await_bootstrap(self) -> None:
         timeout_ms = self.config["bootstrap_timeout_ms"]
@@ -125,7 +127,7 @@ class KafkaProducer(BatchProducer):
             if not self._metadata.wait_for_update(version, timeout_ms):
                 raise NoBrokersAvailable(
                     f"none of bootstrap_servers={self.config['bootstrap_servers']!r} answered within "
-                    f"{timeout_ms} ms: is the broker running, and reachable from here?"
+                    f"{timeout_ms} ms: is the broker running, and reachable from here?{self._troubles()}"
                 )
         except BaseException:
             self.close(timeout=0)
@@ -254,6 +256,7 @@ class KafkaProducer(BatchProducer):
         if left_ms <= 0 or not self._metadata.wait_for_update(version, left_ms):
             raise KafkaTimeoutError(
                 f"{what} is not in the cluster's metadata after max_block_ms={self._max_block_ms:g}"
+                f"{self._troubles()}"
             )
         self._check_usable()
 
@@ -355,7 +358,8 @@ class KafkaProducer(BatchProducer):
 
     def bootstrap_connected(self) -> bool:
         """Whether a broker has answered."""
-        return bool(self._metadata.fetch().nodes)
+        cluster = self._metadata.fetch()
+        return bool(cluster.nodes) and not cluster.is_bootstrap
 
     @classmethod
     def max_usable_produce_magic(cls, api_version: tuple[int, ...]) -> int:
@@ -386,6 +390,10 @@ class KafkaProducer(BatchProducer):
         if self._metrics is None:
             return None
         return self._metrics.metrics if raw else self._metrics.snapshot()
+
+    def _troubles(self) -> str:
+        summary = self._client.troubles.summary()
+        return f" ({summary})" if summary else ""
 
     def _check_usable(self) -> None:
         self._accumulator.check_usable()

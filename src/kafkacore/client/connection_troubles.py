@@ -1,0 +1,77 @@
+"""Why a broker cannot be had, said once: failed connections in, a line for the log and for an error out.
+
+Does not know: sockets, back-off.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafkacore.errors import InvalidReceiveError
+from kafkacore.network import ChannelState
+
+logger = logging.getLogger(__name__)
+
+#: Different reasons of one server that are said; more are a server that says something else each time.
+MAX_REASONS = 8
+#: How a frame's size reads if the first four bytes of something else are taken for it.
+_FIRST_BYTES = {
+    b"HTTP": "it speaks HTTP: this is not a Kafka broker's port",
+    b"SSH-": "it speaks SSH: this is not a Kafka broker's port",
+}
+#: Alert, handshake; then the major version of all SSL and TLS there is.
+_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
+
+
+class ConnectionTroubles:
+    """Of one client, by ``host:port``. Written by the thread that polls, read by any."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, list[str]] = {}
+
+    def failed(self, endpoint: str, reason: str) -> None:
+        """No connection came about, or it ended before anything useful was said on it.
+
+        A warning the first time, for each reason, until there has been a connection.
+        """
+        reasons = self._reasons.setdefault(endpoint, [])
+        is_said = reason in reasons or len(reasons) == MAX_REASONS
+        logger.log(
+            logging.DEBUG if is_said else logging.WARNING,
+            "no connection to %s: %s%s",
+            endpoint,
+            reason,
+            "" if is_said else "; trying again, in silence",
+        )
+        if reason in reasons:
+            reasons.remove(reason)
+        elif is_said:
+            return
+        reasons.append(reason)
+
+    def succeeded(self, endpoint: str) -> None:
+        """It answers."""
+        if self._reasons.pop(endpoint, None) is not None:
+            logger.warning("%s can be reached now", endpoint)
+
+    def summary(self) -> str:
+        """Each server that cannot be had, with its last reason; empty if there is none."""
+        return "; ".join(f"{endpoint}: {reasons[-1]}" for endpoint, reasons in list(self._reasons.items()))
+
+
+def reason_of(state: ChannelState) -> str:
+    """Why a connection ended before the broker had said what it speaks."""
+    error = state.error
+    if isinstance(error, InvalidReceiveError):
+        return _foreign(error)
+    if error is None:
+        return f"{state.reason}, before it said what it speaks; does the port want TLS?"
+    return state.reason
+
+
+def _foreign(error: InvalidReceiveError) -> str:
+    first = (error.frame_size & 0xFFFFFFFF).to_bytes(4)
+    if first[:2] in _TLS_RECORDS:
+        return "it speaks TLS, and this client's security_protocol is PLAINTEXT: use a plaintext port"
+    unknown = f"it does not speak Kafka's protocol: a frame of {error.frame_size} bytes to begin with"
+    return _FIRST_BYTES.get(first, unknown)
