@@ -10,7 +10,7 @@ import pytest
 from model.producer_harness import TP0, TP1, outcome
 from model.transaction_harness import ID, PRODUCER_ID, TransactionHarness
 
-from kafkacore.errors import IllegalStateError, KafkaTimeoutError, UnsupportedVersionError
+from kafkacore.errors import IllegalStateError, UnsupportedVersionError
 from kafkacore.producer.transaction_state import State
 from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkacore.protocol.generated.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -76,24 +76,6 @@ def test_a_second_initialization_is_refused() -> None:
     harness.initialize()
     with pytest.raises(IllegalStateError, match="called already"):
         harness.manager.init_transactions()
-
-
-def test_initialization_that_timed_out_is_taken_up_by_the_same_call() -> None:
-    harness = TransactionHarness()
-    first = harness.manager.init_transactions()
-    with pytest.raises(KafkaTimeoutError, match=r"init_transactions\(\)"):
-        first.wait(50)
-    with pytest.raises(
-        IllegalStateError, match=r"for init_transactions\(\) has not returned: call that again"
-    ):
-        harness.manager.begin_transaction()
-    assert harness.manager.init_transactions() is first
-    assert [message.NAME for message in harness.serve()] == [
-        "FindCoordinatorRequest",
-        "InitProducerIdRequest",
-    ]
-    harness.manager.init_transactions().wait(0)
-    harness.manager.begin_transaction()
 
 
 def test_a_broker_that_coordinates_groups_only_is_named_in_the_same_sentence() -> None:
@@ -290,48 +272,6 @@ def test_a_commit_adds_partitions_that_nobody_has_been_told_of() -> None:
     harness.expect(EndTxnRequest)
     harness.answer()
     result.wait(0)
-
-
-@VERSIONS
-@pytest.mark.parametrize("operation", ["begin_commit", "begin_abort"])
-def test_an_end_that_timed_out_is_taken_up_by_the_same_call_and_only_by_it(
-    version: int, operation: str
-) -> None:
-    harness = TransactionHarness(version)
-    harness.begin()
-    harness.send()
-    harness.serve()
-    harness.acknowledge()
-    first = getattr(harness.manager, operation)()
-    harness.expect(EndTxnRequest)
-    with pytest.raises(KafkaTimeoutError):
-        first.wait(100)
-    other = "begin_abort" if operation == "begin_commit" else "begin_commit"
-    for refused in (other, "begin_transaction", "init_transactions"):
-        with pytest.raises(IllegalStateError, match="has not returned: call that again"):
-            getattr(harness.manager, refused)()
-    with pytest.raises(IllegalStateError, match=r"send\(\) cannot be called now"):
-        harness.send()
-    assert getattr(harness.manager, operation)() is first
-    harness.answer()
-    getattr(harness.manager, operation)().wait(0)
-    harness.begin()
-    assert len(harness.client.asked) == 0
-
-
-def test_an_end_that_ended_behind_the_callers_back_is_still_the_same_call() -> None:
-    harness = TransactionHarness()
-    harness.begin()
-    harness.send()
-    harness.acknowledge()
-    with pytest.raises(KafkaTimeoutError):
-        harness.manager.begin_commit().wait(1)
-    harness.serve()
-    assert harness.state is State.READY
-    with pytest.raises(IllegalStateError, match=r"commit_transaction\(\) has not returned"):
-        harness.manager.begin_transaction()
-    harness.manager.begin_commit().wait(0)
-    harness.manager.begin_transaction()
 
 
 @pytest.mark.parametrize(

@@ -60,12 +60,6 @@ class IdempotenceManager:
 
     is_transactional = False
     transactional_id: str | None = None
-    #: Newest version of a produce request; ``None`` for any.
-    produce_max_version: int | None = None
-    #: Everything is ready to be sent at once.
-    is_completing = False
-    #: Something is to be asked that a close has to wait for.
-    has_work = False
 
     def __init__(self) -> None:
         self.producer_id = NO_PRODUCER_ID
@@ -81,6 +75,21 @@ class IdempotenceManager:
         self.wants_turn = False
         self._queued: ControlRequest | None = None
         self._wants_id = True
+
+    @property
+    def produce_max_version(self) -> int | None:
+        """Newest version of a produce request; ``None`` for any."""
+        return None
+
+    @property
+    def is_completing(self) -> bool:
+        """Whether everything is ready to be sent at once."""
+        return False
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something is to be asked that a close has to wait for."""
+        return False
 
     # ---- What may go out -----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import math
 from collections.abc import Callable, Mapping
 from threading import RLock
 from typing import Protocol
@@ -43,7 +44,7 @@ from kafkacore.producer.transaction_requests import (
     TransactionalRequest,
     TxnOffsetCommit,
 )
-from kafkacore.producer.transaction_result import TransactionalRequestResult
+from kafkacore.producer.transaction_result import PendingCall, TransactionalRequestResult
 from kafkacore.producer.transaction_state import State, TransactionState
 from kafkacore.protocol import ApiKey
 from kafkacore.structs import ConsumerGroupMetadata, Node, OffsetAndMetadata, TopicPartition
@@ -127,7 +128,7 @@ class TransactionManager(IdempotenceManager):
         self._batches: Batches | None = None
         self._state = TransactionState(transactional_id)
         #: The user's call that has not been seen to return.
-        self._pending: TransactionalRequestResult | None = None
+        self._pending: PendingCall | None = None
         self._requests: list[tuple[int, int, TransactionalRequest]] = []
         self._numbers = itertools.count()
         self._coordinators: dict[tuple[str, str | None], Node] = {}
@@ -139,8 +140,8 @@ class TransactionManager(IdempotenceManager):
         self._new_partitions: dict[TopicPartition, None] = {}
         self._pending_partitions: set[TopicPartition] = set()
         self._partitions: set[TopicPartition] = set()
-        self._close_deadline_ms: float | None = None
-        self._version_changed()
+        self._is_late_to_close = False
+        self._close_deadline_ms = math.inf
 
     def attach(self, batches: Batches) -> None:
         """Have ``batches`` ask what may come in; a transaction ends after those whose outcome is open."""
@@ -149,10 +150,12 @@ class TransactionManager(IdempotenceManager):
 
     # ---- Calls of the user's -------------------------------------------------------------------------------
 
+    # A call that waits only notes what is wanted, in one step: the network thread does it. So Ctrl-C cannot
+    # leave half of it done.
+
     def init_transactions(self) -> TransactionalRequestResult:
         """Get an identity, and have what the last producer of this id left open ended."""
-        with self.lock:
-            return self._take_up("init_transactions()", self._begin_initialization)
+        return self._take_up("init_transactions()", State.UNINITIALIZED, self._begin_initialization)
 
     def begin_transaction(self) -> None:
         with self.lock:
@@ -177,12 +180,10 @@ class TransactionManager(IdempotenceManager):
             return result
 
     def begin_commit(self) -> TransactionalRequestResult:
-        with self.lock:
-            return self._take_up("commit_transaction()", self._begin_commit)
+        return self._take_up("commit_transaction()", State.IN_TRANSACTION, self._begin_commit)
 
     def begin_abort(self) -> TransactionalRequestResult:
-        with self.lock:
-            return self._take_up("abort_transaction()", self._begin_abort)
+        return self._take_up("abort_transaction()", State.ABORTABLE_ERROR, self._begin_abort)
 
     def add_partition(self, topic_partition: TopicPartition) -> None:
         """A batch for the partition is about to wait to be sent.
@@ -220,63 +221,85 @@ class TransactionManager(IdempotenceManager):
 
     def _refuse_pending(self, operation: str) -> None:
         pending = self._pending
-        if pending is not None and not pending.is_acknowledged:
+        if pending is not None and not pending.result.is_acknowledged:
             raise IllegalStateError(
-                f"{operation} cannot be called now, for {pending.operation} has not returned: call that "
-                "again, it takes up what it began"
+                f"{operation} cannot be called now, for {pending.result.operation} has not returned: call "
+                "that again, it takes up what it began"
             )
 
     def _take_up(
-        self, operation: str, begin: Callable[[str], TransactionalRequestResult]
+        self, operation: str, source: State, begin: Callable[[TransactionalRequestResult], None]
     ) -> TransactionalRequestResult:
-        """What an earlier call of the same has begun and nobody has seen the end of; else begin."""
+        """What an earlier call of the same has begun and nobody has seen the end of; else begin.
+
+        Parameters
+        ----------
+        source:
+            From which state it can be; in an abortable error also from within the transaction.
+        """
+        with self.lock:
+            pending = self._pending
+            if pending is None or pending.result.is_acknowledged:
+                self._check(operation, source)
+                self._pending = pending = PendingCall(self.new_result(operation), begin)
+                # From now on records are asked whether they may come in, and are not.
+                self._close_open_batches()
+            elif pending.result.operation != operation:
+                self._refuse_pending(operation)
+            return pending.result
+
+    def _check(self, operation: str, source: State) -> None:
+        current = self._state.current
+        if current is source or (source is State.ABORTABLE_ERROR and current is State.IN_TRANSACTION):
+            return
+        self._state.raise_error()
+        self._state.refuse(operation)
+
+    def _begin_pending(self) -> None:
         pending = self._pending
-        if pending is None or pending.is_acknowledged:
-            # Nothing is pending while it begins: an error then is the caller's, who sees it at once.
-            self._pending = None
-            self._pending = pending = begin(operation)
-        elif pending.operation != operation:
-            self._refuse_pending(operation)
-        return pending
+        if pending is not None and not pending.has_begun:
+            pending.has_begun = True
+            pending.begin(pending.result)
 
-    def _begin_initialization(self, operation: str) -> TransactionalRequestResult:
-        self._state.raise_error()
-        if self._state.current is not State.UNINITIALIZED:
-            self._state.refuse(operation)
+    def _begin_initialization(self, result: TransactionalRequestResult) -> None:
+        if self._changed_meanwhile(State.INITIALIZING, result):
+            return
         self._become(State.INITIALIZING)
-        result = self.new_result(operation)
         self._enqueue(InitProducerId(self, result, is_epoch_bump=False))
-        return result
 
-    def _begin_commit(self, operation: str) -> TransactionalRequestResult:
-        self._state.raise_error()
-        self._state.check(operation, State.COMMITTING_TRANSACTION)
+    def _begin_commit(self, result: TransactionalRequestResult) -> None:
+        if self._changed_meanwhile(State.COMMITTING_TRANSACTION, result):
+            return
         self._become(State.COMMITTING_TRANSACTION)
-        return self._begin_end(operation, is_commit=True)
+        self._begin_end(result, is_commit=True)
 
-    def _begin_abort(self, operation: str) -> TransactionalRequestResult:
-        if self._state.current is State.FATAL_ERROR:
-            self._state.raise_error()
-        self._state.check(operation, State.ABORTING_TRANSACTION)
+    def _begin_abort(self, result: TransactionalRequestResult) -> None:
+        if self._changed_meanwhile(State.ABORTING_TRANSACTION, result):
+            return
         self._become(State.ABORTING_TRANSACTION)
         self._new_partitions.clear()
-        return self._begin_end(operation, is_commit=False)
+        self._begin_end(result, is_commit=False)
 
-    def _begin_end(self, operation: str, *, is_commit: bool) -> TransactionalRequestResult:
+    def _changed_meanwhile(self, target: State, result: TransactionalRequestResult) -> bool:
+        """Whether an error, or a close, came before what was allowed when it was called."""
+        if self._state.may_become(target):
+            return False
+        result.fail(self._state.error or KafkaError("the producer was closed"))
+        return True
+
+    def _begin_end(self, result: TransactionalRequestResult, *, is_commit: bool) -> None:
         self._add_new_partitions()
-        result = self.new_result(operation)
         # In the version that the transaction has had so far.
         self._enqueue(EndTxn(self, result, is_commit=is_commit))
         self._update_version(is_first=False)
-        return result
 
     # ---- Of the sender -------------------------------------------------------------------------------------
 
     def begin_turn(self, now_ms: float, has_batches: bool) -> None:
         with self.lock:
+            self._begin_pending()
             super().begin_turn(now_ms, has_batches)
-            if self._close_deadline_ms is not None and now_ms >= self._close_deadline_ms:
-                self.has_work = False
+            self._is_late_to_close = now_ms >= self._close_deadline_ms
             state = self._state
             if state.current in (State.ABORTABLE_ERROR, State.ABORTING_TRANSACTION) and has_batches:
                 self.abortable_error = self._aborted_error()
@@ -445,7 +468,7 @@ class TransactionManager(IdempotenceManager):
         for _, _, request in requests:
             request.result.fail(error)
         if self._pending is not None:
-            self._pending.fail(error)
+            self._pending.result.fail(error)
 
     # ---- Answers -------------------------------------------------------------------------------------------
 
@@ -520,10 +543,10 @@ class TransactionManager(IdempotenceManager):
         """Abort what is open; what is being ended goes on. :attr:`has_work` for ``max_block_ms`` at most."""
         with self.lock:
             self._close_deadline_ms = now_ms + self._max_block_ms
+            self._begin_pending()
             if self._state.may_become(State.ABORTING_TRANSACTION):
                 log.info("%r is closed in a transaction, which is aborted", self.transactional_id)
-                self._pending = self._begin_abort("close()")
-            self._follow_state()
+                self._begin_abort(self.new_result("close()"))
 
     def close(self) -> None:
         """Nobody asks for anything any more: whoever waits, waits in vain."""
@@ -539,15 +562,25 @@ class TransactionManager(IdempotenceManager):
         was_open = self._state.current is State.IN_TRANSACTION
         self._state.become(target, error)
         log.debug("transactional_id=%r is %s", self.transactional_id, target.value)
-        if was_open and self._batches is not None:
-            # From now on records are asked whether they may come in.
+        if was_open:
+            self._close_open_batches()
+
+    def _close_open_batches(self) -> None:
+        if self._batches is not None:
             for queue in list(self._batches.active):
                 queue.close_open()
-        self._follow_state()
 
-    def _follow_state(self) -> None:
-        self.is_completing = self._state.is_completing
-        self.has_work = self._state.is_ongoing
+    @property
+    def is_completing(self) -> bool:
+        return self._state.is_completing
+
+    @property
+    def has_work(self) -> bool:
+        return self._state.is_ongoing and not self._is_late_to_close
+
+    @property
+    def produce_max_version(self) -> int | None:
+        return None if self.is_version_2 else PRODUCE_MAX_VERSION_V1
 
     def _update_version(self, *, is_first: bool) -> None:
         """Take over what version of transactions the cluster has agreed on.
@@ -561,7 +594,3 @@ class TransactionManager(IdempotenceManager):
         self.is_version_2 = self._api_versions.finalized_features.get(FEATURE, 0) >= VERSION_2
         if self.is_version_2 and not before and not is_first:
             self._epoch_bump_required = True
-        self._version_changed()
-
-    def _version_changed(self) -> None:
-        self.produce_max_version = None if self.is_version_2 else PRODUCE_MAX_VERSION_V1

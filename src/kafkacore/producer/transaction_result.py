@@ -5,6 +5,8 @@ Source: Apache Kafka's ``TransactionalRequestResult``. Does not know: what is do
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Condition, RLock
 
 from kafkacore.clock import Clock
@@ -71,6 +73,15 @@ class TransactionalRequestResult:
         self.is_acknowledged = True
         if self.error is not None:
             raise same_class(self.error, _text(self.error)) from self.error
+
+
+@dataclass(slots=True)
+class PendingCall:
+    """What a user's call asked for, until he has seen its end."""
+
+    result: TransactionalRequestResult
+    begin: Callable[[TransactionalRequestResult], None]
+    has_begun: bool = False
 
 
 def _text(error: KafkaError) -> str:
