@@ -227,7 +227,7 @@ def idempotent_harness(
     for topic_partition in (TP0, TP1, TP2) if next_sequence is not None else ():
         sequences = manager._sequences[topic_partition] = PartitionSequences()
         sequences.start_at_beginning(producer_id, producer_epoch)
-        sequences.known_by_id = producer_id
+        sequences.known_by_id, sequences.known_at_ms = producer_id, harness.clock.monotonic_ms()
         sequences.next = next_sequence or 0
         sequences.last_acknowledged = (sequences.next - 1) & MAX_SEQUENCE
     return harness

@@ -92,6 +92,26 @@ def test_second_batch_waits_until_the_broker_is_known_to_know_the_producer() -> 
     assert sent(harness)[1:] == [(b"a", 0, 0), (b"b", 0, 1), (b"d", 0, 3)]
 
 
+def test_second_batch_waits_after_a_silence_in_which_a_broker_may_forget_the_producer() -> None:
+    harness = idempotent_harness()
+    send_each(harness, b"a")
+    harness.client.respond()
+    harness.run()
+    harness.after(3_599_000)
+    send_each(harness, b"b", b"c")
+    assert sent(harness)[1:] == [(b"b", 0, 1), (b"c", 0, 2)]
+    for _ in range(2):
+        harness.client.respond()
+        harness.run()
+    harness.after(3_600_000)
+    send_each(harness, b"d", b"e")
+    assert sent(harness)[3:] == [(b"d", 0, 3)]
+    harness.client.respond()
+    harness.run(2)
+    send_each(harness, b"f")
+    assert sent(harness)[4:] == [(b"e", 0, 4), (b"f", 0, 5)]
+
+
 def test_numbers_go_on_from_zero_after_the_last() -> None:
     harness = idempotent_harness(next_sequence=MAX_SEQUENCE)
     assert harness.idempotence is not None

@@ -34,6 +34,8 @@ NO_EPOCH = -1
 LAST_EPOCH = 2**15 - 1
 #: Batches of a producer that a broker remembers for each partition; no more may be open at a time.
 MAX_IN_FLIGHT = 5
+#: Brokers forget a producer that is silent, by default after a day (``producer.id.expiration.ms``).
+KNOWN_FOR_MS = 3_600_000.0
 #: What no retry and no other batch can cure.
 FATAL = (
     ClusterAuthorizationFailedError,
@@ -75,6 +77,7 @@ class IdempotenceManager:
         self.wants_turn = False
         self._queued: ControlRequest | None = None
         self._wants_id = True
+        self._now_ms = 0.0
 
     @property
     def produce_max_version(self) -> int | None:
@@ -122,6 +125,7 @@ class IdempotenceManager:
         # what has numbers of the old one.
         return (
             sequences.known_by_id == self.producer_id
+            and self._now_ms - sequences.known_at_ms < KNOWN_FOR_MS
             and len(in_flight) < MAX_IN_FLIGHT
             and sequences.is_of(self.producer_id, self.producer_epoch)
         )
@@ -151,7 +155,7 @@ class IdempotenceManager:
         """
         sequences = self._sequences.get(batch.topic_partition)
         if sequences is not None:
-            sequences.acknowledge(batch, base_offset)
+            sequences.acknowledge(batch, base_offset, self._now_ms)
 
     def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
         """Whether a batch that the broker refused goes again, if it has attempts and time left.
@@ -233,6 +237,7 @@ class IdempotenceManager:
         has_batches:
             Whether something waits to be sent.
         """
+        self._now_ms = now_ms
         if has_batches and self.abortable_error is None:
             self._wants_id = True
         if self._unresolved:

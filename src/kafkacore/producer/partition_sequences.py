@@ -31,6 +31,8 @@ class PartitionSequences:
     known_by_id:
         Producer id under which the broker has taken something, whatever the epoch: from then on it insists on
         the order of the numbers. -1 before.
+    known_at_ms:
+        Since when the broker has heard nothing new of it, by the producer's clock.
     last_offset:
         Its offset, -1 if it is not known.
     in_flight:
@@ -39,12 +41,13 @@ class PartitionSequences:
     """
 
     __slots__ = (
-        "in_flight", "known_by_id", "last_acknowledged", "last_offset", "next", "producer_epoch",
-        "producer_id",
+        "in_flight", "known_at_ms", "known_by_id", "last_acknowledged", "last_offset", "next",
+        "producer_epoch", "producer_id",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.known_by_id = -1
+        self.known_at_ms = 0.0
         self.last_offset = -1
         self.forget()
 
@@ -92,12 +95,12 @@ class PartitionSequences:
             at = self.in_flight.index(batch)
             self.in_flight[at : at + 1] = halves
 
-    def acknowledge(self, batch: ProducerBatch, base_offset: int) -> None:
+    def acknowledge(self, batch: ProducerBatch, base_offset: int, now_ms: float) -> None:
         """The broker has the batch. Nothing moves back where answers come in another order."""
         self.remove(batch)
         if not batch.has_sequence or not self.is_of(batch.producer_id, batch.producer_epoch):
             return
-        self.known_by_id = batch.producer_id
+        self.known_by_id, self.known_at_ms = batch.producer_id, now_ms
         last = batch.last_sequence
         if self.last_acknowledged == NO_SEQUENCE or self.is_later(last, self.last_acknowledged):
             self.last_acknowledged = last
