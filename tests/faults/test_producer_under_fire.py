@@ -40,21 +40,27 @@ def log_of(servers: str, topic: str) -> dict[tuple[int, int], bytes]:
     return log
 
 
+#: What keeps the order: one request at a time, or sequence numbers.
+ONE_IN_FLIGHT = {"max_in_flight_requests_per_connection": 1, "enable_idempotence": False}
+FIVE_IN_FLIGHT = {"max_in_flight_requests_per_connection": 5, "enable_idempotence": True}
+
+
+@pytest.mark.parametrize("order", [ONE_IN_FLIGHT, FIVE_IN_FLIGHT], ids=["one in flight", "idempotent"])
 @pytest.mark.parametrize(
     ("linger_ms", "buffer_memory"), [(0, 32 << 20), (60_000, 20_000)], ids=["free", "short of memory"]
 )
 def test_fifty_threads_keep_their_order_and_lose_nothing(
-    broker: EmbeddedBroker, linger_ms: int, buffer_memory: int
+    broker: EmbeddedBroker, linger_ms: int, buffer_memory: int, order: dict[str, Any]
 ) -> None:
-    topic, per_thread = f"fifty-{linger_ms}", 100
+    topic, per_thread = f"fifty-{linger_ms}-{order['enable_idempotence']}", 100
     futures: list[list[FutureRecordMetadata]] = [[] for _ in range(50)]
     with KafkaProducer(
         bootstrap_servers=broker.bootstrap_servers,
         linger_ms=linger_ms,
         batch_size=1000,
         buffer_memory=buffer_memory,
-        max_in_flight_requests_per_connection=1,
         max_block_ms=LIMIT_S * 1000,
+        **order,
     ) as producer:
 
         def write(thread: int) -> None:
@@ -217,7 +223,7 @@ def test_flush_and_close_are_bounded_while_the_broker_is_paused(broker: Embedded
     assert future.exception.possibly_persisted
 
 
-def test_forty_lives_of_clients_leave_no_descriptor_and_no_thread(broker: EmbeddedBroker) -> None:
+def test_hundred_lives_of_clients_leave_no_descriptor_and_no_thread(broker: EmbeddedBroker) -> None:
     def live() -> None:
         with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
             producer.send("lives", b"v", partition=0).get(LIMIT_S)
@@ -231,6 +237,6 @@ def test_forty_lives_of_clients_leave_no_descriptor_and_no_thread(broker: Embedd
 
     live()
     before = held()
-    for _ in range(40):
+    for _ in range(100):
         live()
     assert held() == before

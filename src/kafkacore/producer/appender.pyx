@@ -178,7 +178,7 @@ cdef class RecordAppender:
             PyBuffer_Release(&value_view)
 
     cdef TopicState _look_up(self, topic):
-        cdef TopicState state = self._topics.get(topic)
+        cdef TopicState state = self._topics.get(topic) if isinstance(topic, str) else None
         if state is not None:
             self._last_topic = topic
             self._last_state = state
@@ -336,9 +336,9 @@ cdef class RecordAppender:
 
     # ---- Topics ------------------------------------------------------------------------------------------
 
-    def topic_state(self, str topic not None):
+    def topic_state(self, topic):
         """The :class:`TopicState` of a topic; ``None`` if it is not known."""
-        return self._topics.get(topic)
+        return self._look_up(topic)
 
     def _set_topic(self, str topic not None, list queues not None, tuple available not None):
         cdef TopicState before = self._topics.get(topic)

@@ -23,7 +23,7 @@ cdef Py_ssize_t open_bytes(object data, const uint8_t** at, Py_buffer* view, str
         return view.len
     raise TypeError(
         f"{what} must be bytes, bytearray, a contiguous memoryview or None once serialised, "
-        f"not {type(data).__name__}; configure a {what}_serializer, or encode it"
+        f"not {type(data).__name__}; encode it, or have a {what}_serializer do so"
     )
 
 
@@ -36,9 +36,10 @@ cdef bytes encode_headers(object headers, Py_ssize_t* size):
         raise TypeError(f"headers must be a list of (str, bytes) tuples, not {type(headers).__name__}")
     for item in headers:
         if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], str):
-            raise TypeError(f"a header is a tuple (str, bytes); {item!r} is not")
+            what = [type(part).__name__ for part in item] if isinstance(item, tuple) else type(item).__name__
+            raise TypeError(f"a header is a tuple (str, bytes), not {what}")
         if item[1] is not None and not isinstance(item[1], bytes):
-            raise TypeError(f"a header's value is bytes or None; {item!r} is not")
+            raise TypeError(f"a header's value is bytes or None, not {type(item[1]).__name__}")
         key = (<str>item[0]).encode()
         append_field(encoded, key)
         append_field(encoded, item[1])

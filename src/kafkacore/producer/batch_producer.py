@@ -256,8 +256,8 @@ class BatchProducer(TransactionalProducer):
         future = self._accumulator.append_source(topic, source, partition, left_ms)
         if future is None:
             raise ValueError(
-                f"topic {topic} has no partition {highest}, but {cluster.partitions_for_topic(topic)}; "
-                "no row was sent"
+                f"topic {topic} has no partition {highest}, "
+                f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0; no row was sent"
             )
         return future
 

@@ -202,7 +202,8 @@ class KafkaProducer(BatchProducer):
         future = self._append(topic, value, key, headers, partition, timestamp_ms, left_ms)
         if future is None:
             raise ValueError(
-                f"topic {topic} has no partition {partition}, but {cluster.partitions_for_topic(topic)}"
+                f"topic {topic} has no partition {partition}, "
+                f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0"
             )
         return future
 

@@ -1,0 +1,170 @@
+"""Calls that cannot be: the documented error, in one sentence, and a producer that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafkacore import KafkaProducer
+from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
+from kafkacore.partitioner import Partitioner
+from kafkacore.serializer import JsonSerializer
+from kafkacore.testing import EmbeddedBroker
+
+LIMIT_S = 20.0
+TOPIC = "bad-calls"
+#: Of a sentence, with a topic's name in it.
+LONGEST = 400
+LARGE = b"v" * 1_100_000
+
+
+class Chooses(Partitioner):
+    """What is not the good value goes where no record can."""
+
+    def __init__(self, chosen: Any) -> None:
+        self.chosen = chosen
+
+    def partition(
+        self, topic: str, key: Any, serialized_key: Any, value: Any, serialized_value: Any, cluster: Any
+    ) -> int:
+        if value == b"good":
+            return 0
+        if isinstance(self.chosen, Exception):
+            raise self.chosen
+        return self.chosen  # type: ignore[no-any-return]
+
+
+def serializing_to(data: object) -> Callable[[Any], Any]:
+    return lambda value: value if value in (b"good", None) else data
+
+
+def failing(value: Any) -> Any:
+    if value not in (b"good", None):
+        raise RuntimeError("this cannot be serialised")
+    return value
+
+
+BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"topic": None}, TypeError, "topic must be a str, not NoneType"),
+    ({"topic": 5}, TypeError, "topic must be a str, not int"),
+    ({"topic": b"bytes"}, TypeError, "topic must be a str, not bytes"),
+    ({"topic": ["list"]}, TypeError, "topic must be a str, not list"),
+    ({"topic": ""}, ValueError, "topic '' is not a name"),
+    ({"topic": "."}, ValueError, "is not a name"),
+    ({"topic": ".."}, ValueError, "is not a name"),
+    ({"topic": "no/name"}, ValueError, "is not a name"),
+    ({"topic": "line\n"}, ValueError, "is not a name"),
+    ({"topic": "nul\0"}, ValueError, "is not a name"),
+    ({"topic": "тема"}, ValueError, "is not a name"),
+    ({"topic": "n" * 250}, ValueError, "1 to 249"),
+    ({"value": None}, ValueError, "a record needs a key or a value"),
+    ({"value": "text"}, TypeError, "value must be bytes.*not str.*value_serializer"),
+    ({"value": 5}, TypeError, "value must be bytes.*not int"),
+    ({"value": [1]}, TypeError, "value must be bytes.*not list"),
+    ({"value": memoryview(b"abcd")[::2]}, TypeError, "contiguous"),
+    ({"key": "text"}, TypeError, "key must be bytes.*not str.*key_serializer"),
+    ({"key": object()}, TypeError, "key must be bytes.*not object"),
+    ({"headers": "text"}, TypeError, "headers must be a list"),
+    ({"headers": {"a": b"b"}}, TypeError, "headers must be a list.*not dict"),
+    ({"headers": [None]}, TypeError, "a header is a tuple.*not NoneType"),
+    ({"headers": [["a", b"b"]]}, TypeError, "a header is a tuple.*not list"),
+    ({"headers": [("a", b"b", LARGE)]}, TypeError, "'str', 'bytes', 'bytes'"),
+    ({"headers": [(b"a", b"b")]}, TypeError, "'bytes', 'bytes'"),
+    ({"headers": [("a", "b" * 1_000_000)]}, TypeError, "a header's value is bytes or None, not str"),
+    ({"partition": -1}, ValueError, "partition must be 0 or more, not -1"),
+    ({"partition": 1}, ValueError, "has no partition 1, but 1, counted from 0"),
+    ({"partition": 2**70}, ValueError, "has no partition 1180591620717411303424"),
+    ({"partition": "0"}, TypeError, "partition must be an int or None, not str"),
+    ({"partition": 0.0}, TypeError, "partition must be an int or None, not float"),
+    ({"timestamp_ms": -1}, ValueError, "timestamp_ms must be milliseconds since 1970, not -1"),
+    ({"timestamp_ms": 2**63}, ValueError, "timestamp_ms must be milliseconds"),
+    ({"timestamp_ms": 1.5}, TypeError, "timestamp_ms must be an int or None, not float"),
+    ({"timestamp_ms": "now"}, TypeError, "timestamp_ms must be an int or None, not str"),
+    ({"value": LARGE}, MessageSizeTooLargeError, r"1100082 bytes.*max_request_size \(1048576\)"),
+    ({"key": LARGE}, MessageSizeTooLargeError, "max_request_size"),
+    ({"headers": [("h", LARGE)]}, MessageSizeTooLargeError, "max_request_size"),
+]
+
+BAD_SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"value_serializer": serializing_to("text")}, TypeError, "value must be bytes.*not str"),
+    ({"value_serializer": serializing_to(5)}, TypeError, "value must be bytes.*not int"),
+    ({"key_serializer": serializing_to("text")}, TypeError, "key must be bytes.*not str"),
+    ({"value_serializer": failing}, RuntimeError, "this cannot be serialised"),
+    ({"key_serializer": failing}, RuntimeError, "this cannot be serialised"),
+    ({"partitioner": Chooses(None)}, ValueError, "the partitioner chose None"),
+    ({"partitioner": Chooses("0")}, ValueError, "the partitioner chose '0'"),
+    ({"partitioner": Chooses(-1)}, ValueError, "partition must be 0 or more, not -1"),
+    ({"partitioner": Chooses(7)}, ValueError, "has no partition 7"),
+    ({"partitioner": Chooses(RuntimeError("no idea"))}, RuntimeError, "no idea"),
+    ({"buffer_memory": 20_000}, MessageSizeTooLargeError, r"buffer_memory \(20000\)"),
+]
+
+
+def assert_refused(
+    producer: KafkaProducer, arguments: dict[str, Any], expected: type[Exception], named: str
+) -> None:
+    good = {"topic": TOPIC, "value": b"good", "key": None, "partition": None}
+    before = producer.send(TOPIC, b"good").get(LIMIT_S).offset
+    with pytest.raises(expected, match=named) as raised:
+        producer.send(**(good | arguments))
+    said = str(raised.value)
+    assert len(said) < LONGEST
+    assert "\n" not in said
+    assert producer.send(TOPIC, b"good").get(LIMIT_S).offset == before + 1
+    free = producer.metrics()["producer-metrics"]
+    assert free["buffer-available-bytes"] == free["buffer-total-bytes"]
+
+
+@pytest.fixture(scope="module", params=["plain", "seen by a partitioner"])
+def producer(request: pytest.FixtureRequest, our_broker: EmbeddedBroker) -> Any:
+    """The short way of a record, and the one that it takes where something of the user's has to see it."""
+    partitioner = None if request.param == "plain" else Chooses(0)
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=partitioner) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("arguments", "expected", "named"), BAD_ARGUMENTS)
+def test_argument_that_cannot_be_is_refused_and_the_producer_stays_usable(
+    producer: KafkaProducer, arguments: dict[str, Any], expected: type[Exception], named: str
+) -> None:
+    assert_refused(producer, arguments, expected, named)
+
+
+@pytest.mark.parametrize(("config", "expected", "named"), BAD_SETTINGS)
+def test_what_a_setting_makes_of_a_record_is_checked_and_the_producer_stays_usable(
+    our_broker: EmbeddedBroker, config: dict[str, Any], expected: type[Exception], named: str
+) -> None:
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
+        assert_refused(producer, {"value": b"bad" * 10_000, "key": b"bad"}, expected, named)
+
+
+def test_error_of_a_serializer_is_raised_as_it_is(our_broker: EmbeddedBroker) -> None:
+    servers = our_broker.bootstrap_servers
+    with KafkaProducer(bootstrap_servers=servers, value_serializer=JsonSerializer()) as producer:
+        with pytest.raises(TypeError, match="not JSON serializable"):
+            producer.send("bad-json", object())
+        assert producer.send("bad-json", [1]).get(LIMIT_S).offset == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda producer: producer.send(TOPIC, b"v"),
+        lambda producer: producer.send("bad-calls-not-known", b"v"),
+        lambda producer: producer.send_batch(TOPIC, [b"v"]),
+        lambda producer: producer.partitions_for(TOPIC),
+    ],
+    ids=["send", "send to a new topic", "send_batch", "partitions_for"],
+)
+def test_closed_producer_refuses_every_call(
+    our_broker: EmbeddedBroker, call: Callable[[KafkaProducer], object]
+) -> None:
+    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
+    producer.send(TOPIC, b"good").get(LIMIT_S)
+    producer.close()
+    with pytest.raises(IllegalStateError, match="KafkaProducer is closed"):
+        call(producer)
+    producer.flush(LIMIT_S)
+    producer.close()

@@ -1,0 +1,269 @@
+"""The ends of a producer that nobody plans: fork, Ctrl-C, an interpreter that ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from model.paused_process import paused
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import IllegalStateError
+from kafkacore.testing import EmbeddedBroker
+
+LIMIT_S = 20.0
+
+
+@contextmanager
+def running(script: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A fresh interpreter with pipes, killed if it does not end."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "default", "-c", textwrap.dedent(script), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def values_of(servers: str, topic: str) -> list[bytes]:
+    with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+        place = TopicPartition(topic, 0)
+        consumer.assign([place])
+        end = consumer.end_offsets([place])[place]
+        values: list[bytes] = []
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+        while consumer.position(place) < end:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+            for records in consumer.poll(200).values():
+                values += [record.value for record in records]
+        return values
+
+
+# ---- Fork --------------------------------------------------------------------------------------------------
+
+CALLS: dict[str, Callable[[KafkaProducer], object]] = {
+    "send": lambda producer: producer.send("life-fork", b"child", partition=0),
+    "send to a new topic": lambda producer: producer.send("life-fork-new", b"child"),
+    "send_batch": lambda producer: producer.send_batch("life-fork", [b"child"]),
+    "flush": lambda producer: producer.flush(),
+    "partitions_for": lambda producer: producer.partitions_for("life-fork"),
+}
+
+
+def use_in_child(producer: KafkaProducer, said: Any) -> None:
+    for name, call in CALLS.items():
+        try:
+            call(producer)
+            said.put((name, "nothing"))
+        except IllegalStateError as error:
+            said.put((name, str(error)))
+    # Looking at it and closing it does no harm.
+    producer.metrics()
+    producer.close()
+    said.put(("close", "done"))
+
+
+def test_every_use_in_a_forked_process_is_refused_by_a_sentence(our_broker: EmbeddedBroker) -> None:
+    context = multiprocessing.get_context("fork")
+    said = context.SimpleQueue()
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+        producer.send("life-fork", b"first", partition=0).get(LIMIT_S)
+        child = context.Process(target=use_in_child, args=(producer, said))
+        with warnings.catch_warnings():
+            # Python 3.12 warns of forks with threads, which is what this is about.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child.start()
+        heard = dict(said.get() for _ in range(len(CALLS) + 1))
+        child.join(LIMIT_S)
+        assert child.exitcode == 0
+        assert producer.send("life-fork", b"last", partition=0).get(LIMIT_S).offset == 1
+    assert heard.pop("close") == "done"
+    assert heard.keys() == CALLS.keys()
+    for sentence in heard.values():
+        assert "before fork()" in sentence
+        assert "make a new one in the child" in sentence
+    assert values_of(our_broker.bootstrap_servers, "life-fork") == [b"first", b"last"]
+
+
+def test_forked_process_may_make_a_producer_of_its_own(our_broker: EmbeddedBroker) -> None:
+    def live(servers: str) -> None:
+        with KafkaProducer(bootstrap_servers=servers) as own:
+            own.send("life-own", b"child").get(LIMIT_S)
+
+    context = multiprocessing.get_context("fork")
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+        producer.send("life-own", b"parent").get(LIMIT_S)
+        child = context.Process(target=live, args=(our_broker.bootstrap_servers,))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child.start()
+        child.join(LIMIT_S)
+        assert child.exitcode == 0
+        producer.send("life-own", b"parent").get(LIMIT_S)
+    assert values_of(our_broker.bootstrap_servers, "life-own") == [b"parent", b"child", b"parent"]
+
+
+FORKED = """
+    import os, sys
+    from kafkacore import KafkaProducer
+    producer = KafkaProducer(bootstrap_servers=sys.argv[1], linger_ms=60_000)
+    producer.send("life-" + sys.argv[2], b"first", partition=0)
+    producer.flush()
+    producer.send("life-" + sys.argv[2], b"waits", partition=0)
+    child = os.fork()
+    if child == 0:
+        if sys.argv[2] == "collect":
+            del producer
+        sys.exit(7)
+    status = os.waitpid(child, 0)[1]
+    print(os.waitstatus_to_exitcode(status), flush=True)
+    producer.send("life-" + sys.argv[2], b"last", partition=0)
+    producer.close()
+"""
+
+
+@pytest.mark.parametrize("end", ["exit", "collect"])
+def test_end_of_a_forked_process_sends_nothing_and_says_nothing(our_broker: EmbeddedBroker, end: str) -> None:
+    with running(FORKED, our_broker.bootstrap_servers, end) as process:
+        out, err = process.communicate(timeout=LIMIT_S)
+    assert (process.returncode, out, err) == (0, "7\n", "")
+    read = values_of(our_broker.bootstrap_servers, f"life-{end}")
+    assert read == [b"first", b"waits", b"last"]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    """One that may stand still for a while."""
+    with EmbeddedBroker() as made:
+        yield made
+
+
+# ---- Ctrl-C ------------------------------------------------------------------------------------------------
+
+INTERRUPTED = """
+    import sys, time
+    from kafkacore import KafkaProducer
+    from kafkacore.producer import sender_thread
+    sender_thread.EXIT_TIMEOUT_S = 0.3
+    producer = KafkaProducer(bootstrap_servers=sys.argv[1], buffer_memory=40_000)
+    producer.send("life-interrupted", b"value").get(10)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    future = producer.send("life-interrupted", b"value")
+    try:
+        print("waiting", flush=True)
+        {call}
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    {after}
+"""
+WAITS = {
+    "get": "future.get()",
+    "flush": "producer.flush()",
+    "close": "producer.close()",
+    "send for memory": "[producer.send('life-interrupted', b'v' * 9000) for _ in range(9)]",
+    "send to a new topic": "producer.send('life-not-known', b'v')",
+}
+
+
+@pytest.mark.parametrize("after", ["pass", "producer.close(0.1)"], ids=["left open", "closed then"])
+@pytest.mark.parametrize("call", WAITS)
+def test_ctrl_c_ends_every_wait_at_once_and_the_program_in_bounded_time(
+    broker: EmbeddedBroker, call: str, after: str
+) -> None:
+    script = INTERRUPTED.format(call=WAITS[call], after=after)
+    with running(script, broker.bootstrap_servers) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        with paused(broker.pid):
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "waiting\n"
+            # Some milliseconds may pass until it does wait: then the handler raises on the way there.
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "interrupted\n"
+            _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0
+    assert "Traceback" not in err
+    is_left_open = after == "pass" and call != "close"
+    assert err.count("ResourceWarning") == int(is_left_open)
+
+
+# ---- Threads -----------------------------------------------------------------------------------------------
+
+
+def test_close_by_many_threads_at_once_is_one_close(our_broker: EmbeddedBroker) -> None:
+    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
+    future = producer.send("life-closed", b"v")
+    threads = [threading.Thread(target=producer.close) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT_S)
+        assert not thread.is_alive()
+    assert future.succeeded()
+
+
+def test_thread_that_waits_for_memory_is_woken_by_the_close(our_broker: EmbeddedBroker) -> None:
+    config: dict[str, Any] = {"buffer_memory": 20_000, "linger_ms": 60_000, "batch_size": 20_000}
+    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config)
+    producer.partitions_for("life-memory")
+    # Nothing is sent any more, so that no memory comes back.
+    stopped = threading.Event()
+    producer._thread.sender.run_once = lambda now_ms: stopped.wait(LIMIT_S)  # type: ignore[union-attr, method-assign]
+    raised: list[Exception] = []
+
+    def fill() -> None:
+        try:
+            while True:
+                producer.send("life-memory", b"v" * 9000, partition=0)
+        except IllegalStateError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+    while not producer._accumulator.pool.queued:
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+    closing = threading.Thread(target=producer.close, args=(0,))
+    closing.start()
+    stopped.set()
+    thread.join(LIMIT_S)
+    closing.join(LIMIT_S)
+    assert len(raised) == 1
+
+
+def test_process_that_ends_by_a_signal_leaves_the_broker_well(our_broker: EmbeddedBroker) -> None:
+    script = """
+        import sys
+        from kafkacore import KafkaProducer
+        producer = KafkaProducer(bootstrap_servers=sys.argv[1])
+        producer.send("life-killed", b"v").get(10)
+        print("ready", flush=True)
+        sys.stdin.readline()
+    """
+    with running(script, our_broker.bootstrap_servers) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait(LIMIT_S) == -signal.SIGKILL
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+        assert producer.send("life-killed", b"v").get(LIMIT_S).offset == 1
