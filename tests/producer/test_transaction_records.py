@@ -461,3 +461,33 @@ class Tripwire:
         if not self._left:
             self._harness.manager.fail_transaction(errors.InvalidTopicError("t?"))
         self._harness.manager.add_partition(topic_partition)  # type: ignore[arg-type]
+
+
+@VERSIONS
+def test_a_record_that_comes_too_late_for_its_transaction_does_not_hold_up_the_end(version: int) -> None:
+    harness = written(version)
+    ender = Ender(harness)
+    harness.accumulator.transactions = ender
+    with pytest.raises(IllegalStateError, match="commit_transaction"):
+        harness.send(b"late")
+    # The sender had seen a batch to wait for, and was to sleep until somebody tells it of another.
+    assert harness.client.wakeups > ender.wakeups
+    harness.expect(EndTxnRequest)
+
+
+class Ender:
+    """Has the transaction committed, and the sender seen that, just when a batch is made but not admitted."""
+
+    wakeups = -1
+
+    def __init__(self, harness: TransactionHarness) -> None:
+        self._harness = harness
+        self._calls = 0
+
+    def add_partition(self, topic_partition: object) -> None:
+        self._calls += 1
+        if self._calls == 2:
+            self._harness.manager.begin_commit()
+            self._harness.expect_nothing()
+            self.wakeups = self._harness.client.wakeups
+        self._harness.manager.add_partition(topic_partition)  # type: ignore[arg-type]

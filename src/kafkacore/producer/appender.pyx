@@ -324,7 +324,9 @@ cdef class RecordAppender:
         if not batch.result.done:
             batch.complete()
         self.incomplete.pop(batch, None)
-        return self.memory.give_back(batch)
+        self.memory.give_back(batch)
+        # It may have been the last one that the end of a transaction, or a close, was waiting for.
+        return self.alarm.wake()
 
     def release(self, ProducerBatch batch not None):
         """Give the batch's memory back: its last request has ended. Once, however often it is called."""
