@@ -113,6 +113,41 @@ def test_producers_are_known_after_a_restart(end: str, segment_bytes: int) -> No
     assert send(log, 10).first_offset == 10
 
 
+@pytest.mark.parametrize("end", ["close", "kill"])
+@pytest.mark.parametrize("segment_bytes", [120, 300, 100_000])
+def test_last_five_batches_are_known_as_duplicates_after_a_restart(end: str, segment_bytes: int) -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk, flush="os", segment_bytes=segment_bytes)
+    log = make_log(manager)
+    for sequence in range(0, 30, 3):
+        send(log, sequence, 3)
+    for number in range(8):
+        log.append(batch([b"value"], producer=(8, 0, number)), now_ms=NOW_MS)
+    if end == "close":
+        manager.close()
+    else:
+        disk = disk.kill_process()
+    log = the_log(open_manager(disk, flush="os", segment_bytes=segment_bytes))
+    for sequence in range(15, 30, 3):
+        assert send(log, sequence, 3) == (sequence, sequence + 2, -1, 0, True)
+    assert log.append(batch([b"value"], producer=(8, 0, 3)), now_ms=NOW_MS).first_offset == 33
+    for sequence in (12, 16):
+        with pytest.raises(OutOfOrderSequenceNumberError):
+            send(log, sequence, 3)
+    assert send(log, 30).first_offset == 38
+
+
+def test_large_batches_before_a_snapshot_are_looked_for_farther_back() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk, flush="os")
+    log = make_log(manager)
+    for sequence in range(6):
+        log.append(batch([b"v" * 900_000], producer=(7, 0, sequence)), now_ms=NOW_MS)
+    manager.close()
+    log = the_log(open_manager(disk, flush="os"))
+    assert log.append(batch([b"v" * 900_000], producer=(7, 0, 1)), now_ms=NOW_MS).duplicate
+
+
 def damaged(data: bytes) -> list[bytes]:
     flipped = [bytes([*data[:at], data[at] ^ 1, *data[at + 1 :]]) for at in range(len(data))]
     return [data[:size] for size in range(len(data))] + flipped

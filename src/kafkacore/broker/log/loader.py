@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 #: Endings of files that a crash can leave and that no log is made of.
 _LEFTOVERS = (DELETED_SUFFIX, ".cleaned", ".tmp")
 
+#: Bytes before a snapshot in which producers' batches are looked for; more while not all have been found.
+TAIL_SIZES = (1 << 20, 4 << 20, 16 << 20)
+
 
 class LoadedLog(NamedTuple):
     segments: list[LogSegment]
@@ -205,11 +208,36 @@ def _end_of(loader: _Loader, recovery_point: int, is_clean: bool) -> tuple[int, 
     return loader.recover(recovery_point), False
 
 
+def _remember(loader: _Loader, producers: ProducerStateManager) -> None:
+    """What a snapshot does not keep, from the log before it. Of that only headers are read."""
+    end = producers.map_end_offset
+    before = [segment for segment in loader.segments if segment.base_offset < end]
+    for size in TAIL_SIZES:
+        left = size
+        places: list[tuple[LogSegment, int]] = []
+        for segment in reversed(before):
+            position = segment.position_before(end, left)
+            places.insert(0, (segment, position))
+            left -= segment.size - position
+            if left <= 0:
+                break
+        lists = (segment.headers(position) for segment, position in places)
+        try:
+            if producers.remember(header for each in lists for headers in each for header in headers):
+                break
+        except CorruptRecordError as error:
+            # Readers get to hear of it when they come to the place.
+            logger.error("%s: not all batches of producers are known: %s", loader.name, error)
+            break
+
+
 def _load_producers(loader: _Loader, log_start_offset: int, log_end_offset: int) -> ProducerStateManager:
     producers = ProducerStateManager(loader.disk, loader.folder, loader.name)
     bases = [segment.base_offset for segment in loader.segments]
     producers.load(log_start_offset, log_end_offset, bases)
     start = producers.map_end_offset
+    if len(producers):
+        _remember(loader, producers)
     for index, segment in enumerate(loader.segments):
         is_before = index + 1 < len(bases) and bases[index + 1] <= start
         if is_before or start >= log_end_offset:

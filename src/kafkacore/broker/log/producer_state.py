@@ -154,15 +154,43 @@ class ProducerStateManager:
             self._producers[header.producer_id] = entry
         entry.last_timestamp = timestamp
         if header.base_sequence >= 0:
-            entry.batches.append(
-                BatchMetadata(header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp)
-            )
+            entry.batches.append(_metadata(header, base_offset, timestamp))
 
     def replay(self, headers: Iterable[BatchHeader]) -> None:
         """Take in batches as they lie in the log, those that are in already left out."""
         for header in headers:
             if header.base_offset >= self.map_end_offset:
                 self.update(header, header.base_offset, header.max_timestamp)
+
+    def remember(self, headers: Iterable[BatchHeader]) -> bool:
+        """Take in the batches before the last one of each producer, which is all that a snapshot keeps: any
+        of the last five may be sent again.
+
+        Parameters
+        ----------
+        headers:
+            The end of the log up to :attr:`map_end_offset`, in order; more may follow, which is passed over.
+
+        Returns
+        -------
+        Whether that is all of the last five of each producer that wrote there.
+        """
+        found: dict[int, deque[BatchMetadata]] = {}
+        for header in headers:
+            entry = self._producers.get(header.producer_id)
+            if header.base_offset >= self.map_end_offset:
+                break
+            if entry is None or header.producer_epoch != entry.producer_epoch or header.base_sequence < 0:
+                continue
+            batches = found.setdefault(header.producer_id, deque(maxlen=BATCHES_TO_RETAIN))
+            batches.append(_metadata(header, header.base_offset, header.max_timestamp))
+        is_complete = True
+        for producer_id, batches in found.items():
+            entry = self._producers[producer_id]
+            if entry.batches and batches[-1].last_offset == entry.batches[-1].last_offset:
+                entry.batches = batches
+                is_complete &= len(batches) == BATCHES_TO_RETAIN or batches[0].first_sequence == 0
+        return is_complete
 
     def remove_expired(self, now_ms: int) -> None:
         """Forget producers that have been silent for a day."""
@@ -225,6 +253,11 @@ class ProducerStateManager:
     def _snapshot_offsets(self) -> list[int]:
         names = [Path(name) for name in self._disk.listdir(self._folder)]
         return sorted(int(n.stem) for n in names if n.suffix == SNAPSHOT_SUFFIX and n.stem.isdecimal())
+
+
+def _metadata(header: BatchHeader, base_offset: int, timestamp: int) -> BatchMetadata:
+    last_offset = base_offset + header.last_offset - header.base_offset
+    return BatchMetadata(header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp)
 
 
 def snapshot_bytes(entries: Iterable[ProducerStateEntry]) -> bytes:

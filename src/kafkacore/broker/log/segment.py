@@ -301,6 +301,12 @@ class LogSegment:
             if damage is not None:
                 raise CorruptRecordError(damage, offset=expected)
 
+    def position_before(self, offset: int, size: int) -> int:
+        """Position of a batch about ``size`` bytes before ``offset``; 0 if there is less."""
+        wanted = self._indexed_position(offset) - size
+        index = self.offset_index.file.last_below(lambda entry: entry[1] <= wanted)
+        return 0 if index < 0 else self.offset_index.file.get(index)[1]
+
     def next_offset(self) -> int:
         """The offset behind the last batch.
 
