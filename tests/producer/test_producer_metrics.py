@@ -212,13 +212,19 @@ def test_reporters_hear_of_the_metrics_and_break_nothing(
     our_broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     Broken.made = []
-    config = {"metric_reporters": [Broken], "client_id": "pm", "metrics_num_samples": 3}
+    config = {
+        "metric_reporters": [Broken],
+        "client_id": "pm",
+        "metrics_num_samples": 3,
+        "metric_group_prefix": "my",
+    }
     with (
         caplog.at_level(logging.ERROR),
         KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer,
     ):
         producer.send("pm-reporters", b"v").get(LIMIT_S)
         (reporter,) = Broken.made
-        of_topic = reporter.snapshot()["mine.producer-topic-metrics.pm-reporters.client-id=pm"]
+        of_topic = reporter.snapshot()["mine.my-topic-metrics.pm-reporters.client-id=pm"]
         assert of_topic["record-send-total"] == 1
+        assert producer.metrics()["my-metrics"]["request-total"] > 0
     assert "full" in caplog.text

@@ -239,7 +239,7 @@ CLIENT_SETTINGS: dict[str, Setting] = {
     "metrics_enabled":                          Setting(True, boolean),
     "metrics_num_samples":                      Setting(2, whole(1)),
     "metrics_sample_window_ms":                 Setting(30_000, finite(1)),
-    "metric_group_prefix":                      Setting("", no_effect),
+    "metric_group_prefix":                      Setting("", text_or_none),
     "selector":                                 Setting(None, selector),
     "kafka_client":                             Setting(None, means_nothing),
     "socket_options":                           Setting([(6, 1, 1)], socket_options),

@@ -51,8 +51,9 @@ class KafkaProducer(BatchProducer):
     Parameters
     ----------
     **configs
-        kafka-python's settings, and ``buffer_memory``, ``compression_level``, ``retry_backoff_max_ms``.
-        Times are milliseconds, sizes bytes. The most used, with their defaults:
+        kafka-python's settings, also those that it had before 3.0, and ``compression_level``,
+        ``retry_backoff_max_ms``, ``interceptors``. Times are milliseconds, sizes bytes. The most used, with
+        their defaults:
 
         ``bootstrap_servers`` ("localhost:9092"); ``acks`` ("all"; 1, 0); ``compression_type`` (None;
         "gzip", "snappy", "lz4", "zstd"); ``linger_ms`` (0), how long a batch waits for more; ``batch_size``
@@ -75,6 +76,11 @@ class KafkaProducer(BatchProducer):
         ``transactional_id`` (None): a name that this producer keeps over restarts, and that no other one
         uses; with it records are sent in transactions. ``transaction_timeout_ms`` (60000): after which the
         broker aborts one by itself.
+
+        ``interceptors``: objects like :class:`ProducerInterceptor`, which see each record before it is
+        serialized and when it has its outcome. ``metric_reporters``: classes like
+        :class:`kafkacore.metrics.MetricsReporter`; ``metrics_enabled`` (True). ``bootstrap_timeout_ms``
+        (30000): how long the constructor waits for a broker; with ``api_version`` it does not.
 
     Raises
     ------

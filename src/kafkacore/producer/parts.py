@@ -61,11 +61,12 @@ def make_parts(config: Mapping[str, Any], clock: Clock) -> Parts:
     metrics = _metrics(config, clock)
     sender_metrics = None
     if metrics is not None:
+        prefix = config["metric_group_prefix"] or "producer"
         client.metrics = ClientMetrics(
-            metrics, "producer", client.connection_count, client.in_flight_request_count
+            metrics, prefix, client.connection_count, client.in_flight_request_count
         )
         sender_metrics = ProducerMetrics(
-            metrics, clock, accumulator.pool, accumulator.incomplete, metadata.age_ms
+            metrics, clock, accumulator.pool, accumulator.incomplete, metadata.age_ms, prefix
         )
     sender = Sender(
         client,

@@ -14,8 +14,6 @@ from kafkacore.metrics import Metrics, Sensor
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.buffer_pool import BufferPool
 
-GROUP = "producer-metrics"
-
 
 class SenderMetrics:
     """Called on the network thread; this one counts nothing."""
@@ -60,6 +58,8 @@ class ProducerMetrics(SenderMetrics):
         Batches whose outcome is open.
     metadata_age_ms:
         Monotonic milliseconds in; how old the metadata are then, out.
+    prefix:
+        Of the groups' names.
     """
 
     def __init__(
@@ -69,8 +69,11 @@ class ProducerMetrics(SenderMetrics):
         pool: BufferPool,
         incomplete: Collection[object],
         metadata_age_ms: Callable[[float], float],
+        prefix: str = "producer",
     ) -> None:
         self._metrics = metrics
+        self._prefix = prefix
+        self._group = f"{prefix}-metrics"
         self._clock = clock
         self._pool = pool
         self._waited_ms = 0.0
@@ -107,7 +110,7 @@ class ProducerMetrics(SenderMetrics):
              self._splits.occurrence_rate),
             ("batch-split-total", "Batches too large for their broker.", self._splits.occurrences),
         ):  # fmt: skip
-            self._metrics.add(name, GROUP, description, measure)
+            self._metrics.add(name, self._group, description, measure)
 
     def _register_records(self) -> None:
         records, retries, errors = self._request_records, self._retries, self._errors
@@ -121,7 +124,7 @@ class ProducerMetrics(SenderMetrics):
             ("record-error-total", "Records given up.", errors.sum),
             ("record-acknowledged-total", "Records acknowledged.", self._acknowledged.sum),
         ):
-            self._metrics.add(name, GROUP, description, measure)
+            self._metrics.add(name, self._group, description, measure)
 
     def _register_state(
         self, pool: BufferPool, incomplete: Collection[object], metadata_age_ms: Callable[[float], float]
@@ -139,12 +142,13 @@ class ProducerMetrics(SenderMetrics):
             ("metadata-age", "Seconds since the cluster's metadata came.",
              lambda now_ms: metadata_age_ms(now_ms) / 1000.0),
         ):  # fmt: skip
-            self._metrics.add(name, GROUP, description, measure)
+            self._metrics.add(name, self._group, description, measure)
 
     def _topic(self, topic: str) -> _Topic:
         found = self._topics.get(topic)
         if found is None:
             sensor = self._metrics.sensor
+            group = f"{self._prefix}-topic-metrics.{topic}"
             found = self._topics[topic] = _Topic(
                 sensor(f"topic.{topic}.records-per-batch"),
                 sensor(f"topic.{topic}.bytes", (self._batch_size,)),
@@ -165,7 +169,10 @@ class ProducerMetrics(SenderMetrics):
                 ("record-error-total", "Records given up", found.errors.sum),
             ):  # fmt: skip
                 self._metrics.add(
-                    name, f"producer-topic-metrics.{topic}", f"{description}, of topic {topic}.", measure
+                    name,
+                    f"{self._prefix}-topic-metrics.{topic}",
+                    f"{description}, of topic {topic}.",
+                    measure,
                 )
         return found
 

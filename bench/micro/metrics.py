@@ -1,0 +1,87 @@
+"""What it costs to count: a value noted by a sensor, and a request by a producer's metrics.
+
+    python -m pytest bench/micro/metrics.py --benchmark-enable
+
+The peer is kafka-python, whose names and figures these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import kafka.metrics
+import pytest
+from kafka.metrics.stats import Avg, Max, Rate
+from kafka.producer.sender import SenderMetrics
+
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.metrics import Metrics, Sensor
+from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer.buffer_pool import BufferPool
+from kafkacore.producer.sender_metrics import ProducerMetrics
+from kafkacore.record.builder import RecordBatchBuilder
+from kafkacore.structs import TopicPartition
+
+ROUNDS = 20_000
+
+
+def kafkacore_sensor() -> Callable[[], object]:
+    sensor = Sensor("size")
+    now_ms = SYSTEM_CLOCK.monotonic_ms
+    return lambda: sensor.record(100.0, now_ms())
+
+
+def kafka_python_sensor() -> Callable[[], object]:
+    registry = kafka.metrics.Metrics()
+    sensor = registry.sensor("size")
+    for name, stat in (("avg", Avg()), ("max", Max()), ("rate", Rate())):
+        sensor.add(registry.metric_name(name, "group"), stat)
+    return lambda: sensor.record(100.0)
+
+
+@pytest.mark.benchmark(group="note a value of which average, maximum and rate are taken")
+@pytest.mark.parametrize("make", [kafkacore_sensor, kafka_python_sensor], ids=["kafkacore", "kafka-python"])
+def test_note_a_value(benchmark: Any, make: Callable[[], Callable[[], object]]) -> None:
+    benchmark.pedantic(make(), rounds=5, iterations=ROUNDS)
+
+
+class Records:
+    """Of a batch of kafka-python's, as its metrics look at it."""
+
+    def size_in_bytes(self) -> int:
+        return 16_000
+
+    def compression_rate(self) -> float:
+        return 1.0
+
+
+class Batch:
+    topic_partition = TopicPartition("t", 0)
+    records = Records()
+    record_count = 160
+    max_record_size = 110
+    created, drained = 1.0, 2.0
+
+
+def kafkacore_batch() -> Callable[[], object]:
+    metrics = ProducerMetrics(
+        Metrics(), SYSTEM_CLOCK, BufferPool(1 << 20, SYSTEM_CLOCK), {}, lambda now_ms: 0.0
+    )
+    batch = ProducerBatch(TopicPartition("t", 0), RecordBatchBuilder(16_000), SYSTEM_CLOCK, 0.0)
+    while batch.append(1, b"k", b"v" * 90) is not None:
+        pass
+    batch.seal()
+    now_ms = SYSTEM_CLOCK.monotonic_ms
+    return lambda: metrics.sent([batch], now_ms())
+
+
+def kafka_python_batch() -> Callable[[], object]:
+    metrics = SenderMetrics(kafka.metrics.Metrics(), None, None)
+    return lambda: metrics.update_produce_request_metrics({0: [Batch()]})
+
+
+@pytest.mark.benchmark(group="count a request of one batch")
+@pytest.mark.parametrize("make", [kafkacore_batch, kafka_python_batch], ids=["kafkacore", "kafka-python"])
+def test_count_a_request(benchmark: Any, make: Callable[[], Callable[[], object]]) -> None:
+    benchmark.pedantic(make(), rounds=5, iterations=ROUNDS // 10)
