@@ -168,12 +168,7 @@ class ProducerMetrics(SenderMetrics):
                 ("record-error-rate", "Records given up per second", found.errors.rate),
                 ("record-error-total", "Records given up", found.errors.sum),
             ):  # fmt: skip
-                self._metrics.add(
-                    name,
-                    f"{self._prefix}-topic-metrics.{topic}",
-                    f"{description}, of topic {topic}.",
-                    measure,
-                )
+                self._metrics.add(name, group, f"{description}, of topic {topic}.", measure)
         return found
 
     # ---- Of the sender -------------------------------------------------------------------------------------
