@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -20,7 +21,7 @@ from model.paused_process import paused
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError
-from kafkacore.testing import EmbeddedBroker
+from kafkacore.testing import EmbeddedBroker, FaultProxy
 
 LIMIT_S = 20.0
 
@@ -123,10 +124,13 @@ def test_forked_process_may_make_a_producer_of_its_own(our_broker: EmbeddedBroke
 FORKED = """
     import os, sys
     from kafkacore import KafkaProducer
+    topic = "life-" + sys.argv[2]
     producer = KafkaProducer(bootstrap_servers=sys.argv[1], linger_ms=60_000)
-    producer.send("life-" + sys.argv[2], b"first", partition=0)
+    producer.send(topic, b"first", partition=0)
     producer.flush()
-    producer.send("life-" + sys.argv[2], b"waits", partition=0)
+    producer.send(topic, b"waits", partition=0)
+    print("quiet", flush=True)
+    sys.stdin.readline()
     child = os.fork()
     if child == 0:
         if sys.argv[2] == "collect":
@@ -134,17 +138,28 @@ FORKED = """
         sys.exit(7)
     status = os.waitpid(child, 0)[1]
     print(os.waitstatus_to_exitcode(status), flush=True)
-    producer.send("life-" + sys.argv[2], b"last", partition=0)
+    sys.stdin.readline()
+    producer.send(topic, b"last", partition=0)
     producer.close()
 """
 
 
 @pytest.mark.parametrize("end", ["exit", "collect"])
-def test_end_of_a_forked_process_sends_nothing_and_says_nothing(our_broker: EmbeddedBroker, end: str) -> None:
-    with running(FORKED, our_broker.bootstrap_servers, end) as process:
-        out, err = process.communicate(timeout=LIMIT_S)
-    assert (process.returncode, out, err) == (0, "7\n", "")
-    read = values_of(our_broker.bootstrap_servers, f"life-{end}")
+def test_end_of_a_forked_process_writes_nothing_on_the_parents_sockets(
+    kafka_proxy: FaultProxy, end: str
+) -> None:
+    with running(FORKED, kafka_proxy.bootstrap_servers, end) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "quiet\n"
+        before = kafka_proxy.counters
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "7\n"
+        assert kafka_proxy.counters == before
+        _, err = process.communicate("\n", timeout=LIMIT_S)
+    assert (process.returncode, err) == (0, "")
+    read = values_of(kafka_proxy.bootstrap_servers, f"life-{end}")
     assert read == [b"first", b"waits", b"last"]
 
 
@@ -205,6 +220,57 @@ def test_ctrl_c_ends_every_wait_at_once_and_the_program_in_bounded_time(
     assert "Traceback" not in err
     is_left_open = after == "pass" and call != "close"
     assert err.count("ResourceWarning") == int(is_left_open)
+
+
+class Interrupt(BaseException):
+    """As Ctrl-C, but not one that a person has pressed."""
+
+
+INTERRUPTS = 600
+SENDS: dict[str, Callable[[KafkaProducer], object]] = {
+    "send": lambda producer: producer.send("life-storm", b"v" * 3000).add_callback(lambda metadata: None),
+    "send_batch": lambda producer: producer.send_batch("life-storm", [b"v" * 300] * 50),
+}
+
+
+@pytest.mark.parametrize("send", SENDS)
+def test_storm_of_interrupts_loses_no_memory_and_no_outcome(our_broker: EmbeddedBroker, send: str) -> None:
+    is_armed, raised = False, 0
+
+    def interrupt(*_: object) -> None:
+        nonlocal is_armed, raised
+        if is_armed:
+            is_armed, raised = False, raised + 1
+            raise Interrupt
+
+    futures: list[Any] = []
+    config: dict[str, Any] = {"buffer_memory": 200_000, "batch_size": 50_000, "linger_ms": 1}
+    before = signal.signal(signal.SIGALRM, interrupt)
+    # A callback of the collector's, as Hypothesis has one, would swallow what the handler raises.
+    gc.disable()
+    try:
+        with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
+            producer.partitions_for("life-storm")
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.0007)
+            while raised < INTERRUPTS:
+                try:
+                    is_armed = True
+                    while True:
+                        futures.append(SENDS[send](producer))
+                except Interrupt:
+                    continue
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            producer.flush(LIMIT_S)
+            figures = producer.metrics()["producer-metrics"]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        gc.enable()
+        signal.signal(signal.SIGALRM, before)
+    assert futures
+    assert [future.exception for future in futures] == [None] * len(futures)
+    assert all(future.is_done for future in futures)
+    assert figures["buffer-available-bytes"] == figures["buffer-total-bytes"]
+    assert (figures["batches-incomplete"], figures["waiting-threads"]) == (0, 0)
 
 
 # ---- Threads -----------------------------------------------------------------------------------------------
