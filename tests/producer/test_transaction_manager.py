@@ -417,6 +417,22 @@ def test_an_upgrade_takes_effect_with_a_new_epoch_after_the_transaction_that_is_
     assert harness.sequences() == {0: (PRODUCER_ID, 1, 0)}
 
 
+def test_an_upgrade_between_transactions_waits_for_the_end_of_the_next() -> None:
+    harness = TransactionHarness(version=1)
+    harness.initialize()
+    harness.finalize(2)
+    harness.begin()
+    harness.send()
+    harness.expect(AddPartitionsToTxnRequest)
+    harness.answer()
+    assert harness.client.sent[-1].max_version == 11
+    harness.acknowledge()
+    result = harness.manager.begin_commit()
+    assert [message.NAME for message in harness.serve()] == ["EndTxnRequest", "InitProducerIdRequest"]
+    result.wait(0)
+    assert harness.manager.is_version_2
+
+
 # ---- Connections -------------------------------------------------------------------------------------------
 
 

@@ -163,7 +163,6 @@ class TransactionManager(IdempotenceManager):
             self._state.raise_error()
             self._state.check("begin_transaction()", State.IN_TRANSACTION)
             self._become(State.IN_TRANSACTION)
-            self._update_version(is_first=False)
 
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
