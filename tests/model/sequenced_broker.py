@@ -15,7 +15,7 @@ from kafkacore.client.requests import ClientRequest
 from kafkacore.protocol.generated.produce import ProduceResponse
 from kafkacore.record import read_batches
 
-OK, OUT_OF_ORDER, DUPLICATE, INVALID_EPOCH = 0, 45, 46, 47
+OK, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, INVALID_EPOCH = 0, 10, 45, 46, 47
 NOT_LEADER, NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND, FORBIDDEN = 6, 19, 20, 29
 #: Answered though the batch has been appended.
 AFTER_APPEND = {NOT_ENOUGH_REPLICAS_AFTER_APPEND}
@@ -39,11 +39,14 @@ class SequencedBrokers:
         Whose requests these are.
     forgets_offsets:
         A duplicate is answered as an error without an offset, as of a batch that is not among the last five.
+    max_records:
+        A batch of more is too large.
     """
 
-    def __init__(self, client: HandClient, *, forgets_offsets: bool = False) -> None:
+    def __init__(self, client: HandClient, *, forgets_offsets: bool = False, max_records: int = 1000) -> None:
         self._client = client
         self._forgets_offsets = forgets_offsets
+        self._max_records = max_records
         self.logs: dict[int, list[bytes]] = defaultdict(list)
         self._states: dict[tuple[int, int], ProducerState] = {}
         self._answers: dict[int, ProduceResponse] = {}
@@ -115,6 +118,8 @@ class SequencedBrokers:
     def _append(self, partition: int, records: bytes) -> tuple[int, int]:
         (batch,) = read_batches(records)
         values = [record.value for record in batch]
+        if len(values) > self._max_records:
+            return MESSAGE_TOO_LARGE, -1
         first, last = batch.base_sequence, (batch.base_sequence + len(values) - 1) % MODULUS
         state = self._states.get((partition, batch.producer_id))
         if state is not None and state.epoch == batch.producer_epoch:

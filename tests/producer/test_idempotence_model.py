@@ -51,14 +51,21 @@ class World:
     """A producer, brokers, and a history of what it was told."""
 
     def __init__(
-        self, *, forgets_offsets: bool, first_sequence: int | None = None, producer_epoch: int = 0
+        self,
+        *,
+        forgets_offsets: bool = False,
+        max_records: int = 1000,
+        first_sequence: int | None = None,
+        producer_epoch: int = 0,
     ) -> None:
         self.harness: SenderHarness = idempotent_harness(
             producer_epoch=producer_epoch,
             next_sequence=first_sequence,
             delivery_timeout_ms=DELIVERY_TIMEOUT_MS,
         )
-        self.brokers = SequencedBrokers(self.harness.client, forgets_offsets=forgets_offsets)
+        self.brokers = SequencedBrokers(
+            self.harness.client, forgets_offsets=forgets_offsets, max_records=max_records
+        )
         for partition in PARTITIONS if first_sequence is not None else ():
             self.brokers.know(partition, 7, producer_epoch, first_sequence)
         self.history = History()
@@ -152,10 +159,18 @@ def test_each_record_is_in_the_log_once_in_order_and_its_outcome_is_true(
     run(World(forgets_offsets=forgets_offsets), story)
 
 
+@settings(max_examples=150)
+@given(stories, st.integers(1, 3))
+def test_and_so_it_is_where_batches_are_too_large(
+    story: list[tuple[str, *tuple[int, ...]]], max_records: int
+) -> None:
+    run(World(max_records=max_records), story)
+
+
 @settings(max_examples=100)
 @given(stories)
 def test_and_so_it_is_where_epochs_run_out(story: list[tuple[str, *tuple[int, ...]]]) -> None:
-    run(World(forgets_offsets=False, producer_epoch=2**15 - 1), story)
+    run(World(producer_epoch=2**15 - 1), story)
 
 
 @settings(max_examples=100)
@@ -163,7 +178,7 @@ def test_and_so_it_is_where_epochs_run_out(story: list[tuple[str, *tuple[int, ..
 def test_and_so_it_is_where_numbers_begin_anew(
     story: list[tuple[str, *tuple[int, ...]]], before_the_end: int
 ) -> None:
-    run(World(forgets_offsets=False, first_sequence=MAX_SEQUENCE - before_the_end), story)
+    run(World(first_sequence=MAX_SEQUENCE - before_the_end), story)
 
 
 def test_checker_sees_brokers_that_do_not_look_at_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,6 +188,6 @@ def test_checker_sees_brokers_that_do_not_look_at_numbers(monkeypatch: pytest.Mo
 
     plain = SequencedBrokers._append
     monkeypatch.setattr(SequencedBrokers, "_append", append)
-    world = World(forgets_offsets=False)
+    world = World()
     with pytest.raises(AssertionError, match="p#0 is in the log 2 times"):
         run(world, [("send", 0, 2), ("turn",), ("process", 1, OK), ("cut", 1)])
