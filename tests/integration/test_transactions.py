@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -396,6 +397,29 @@ def test_other_clients_transactions_do_not_mind_ours(
     for whose in (b"ours", b"theirs"):
         mine = [value for value in values if value is not None and value.startswith(whose)]
         assert mine == [b"%s %d" % (whose, number) for number in range(3)]
+
+
+def test_the_example_prints_what_was_committed(kafka: ApacheKafka, java_peer: JavaPeer, topic: str) -> None:
+    java_peer.create_topic(kafka.bootstrap_servers, f"{topic}-invoices", 1)
+    example = Path(__file__).resolve().parents[2] / "examples" / "transactions.py"
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        str(example),
+        kafka.bootstrap_servers,
+        topic,
+        f"{topic}-invoices",
+    ]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    aborted, *printed = done.stdout.splitlines()
+    assert aborted == "aborted: this one goes wrong"
+    assert sorted(printed) == sorted(
+        line
+        for number in (0, 1, 2, 4)
+        for line in (f"{topic} order {number}", f"{topic}-invoices invoice of order {number}")
+    )
 
 
 def test_the_embedded_broker_says_in_a_sentence_that_it_has_no_transactions(
