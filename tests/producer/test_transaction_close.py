@@ -25,6 +25,17 @@ def test_a_close_aborts_what_is_open(version: int) -> None:
     assert not harness.sender.has_work
 
 
+@VERSIONS
+def test_a_close_does_not_sleep_once_a_transaction_without_records_is_aborted(version: int) -> None:
+    harness = TransactionHarness(version)
+    harness.begin()
+    harness.sender.begin_close(harness.clock.monotonic_ms())
+    while harness.sender.has_work:
+        harness.run()
+    # Nobody answers anything that would end a longer wait.
+    assert harness.client.polls[-1] == 0
+
+
 def test_a_close_lets_a_commit_that_has_begun_end() -> None:
     harness = TransactionHarness()
     harness.begin()
@@ -47,8 +58,12 @@ def test_a_close_waits_for_no_coordinator_longer_than_max_block_ms() -> None:
     harness.expect(EndTxnRequest)
     harness.after(999)
     assert harness.sender.has_work
+    assert harness.client.polls[-1] == 1
     harness.after(1)
     assert not harness.sender.has_work
+    assert harness.client.polls[-1] == 0
+    harness.run()
+    assert harness.client.polls[-1] > 0
 
 
 def test_a_close_of_a_failed_transaction_aborts_it() -> None:

@@ -8,6 +8,7 @@ far as it has no transactions. Used on the network thread. Does not know: the qu
 from __future__ import annotations
 
 import logging
+import math
 
 from kafkacore.client import ClientResponse
 from kafkacore.errors import (
@@ -56,6 +57,8 @@ class IdempotenceManager:
         Why nothing can be sent any more; every later ``send()`` raises it. ``None`` while all is well.
     wants_turn:
         There is something for :meth:`begin_turn` to settle, now.
+    turn_due_ms:
+        When there will be, at the latest.
     abortable_error:
         Why what waits now cannot be sent; the sender takes it and fails that. Later records may do better.
     """
@@ -75,6 +78,7 @@ class IdempotenceManager:
         #: Partitions that need a new epoch.
         self._to_bump: dict[TopicPartition, None] = {}
         self.wants_turn = False
+        self.turn_due_ms = math.inf
         self._queued: ControlRequest | None = None
         self._wants_id = True
         self._now_ms = 0.0

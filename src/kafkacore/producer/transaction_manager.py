@@ -141,7 +141,6 @@ class TransactionManager(IdempotenceManager):
         self._pending_partitions: set[TopicPartition] = set()
         self._partitions: set[TopicPartition] = set()
         self._is_late_to_close = False
-        self._close_deadline_ms = math.inf
 
     def attach(self, batches: Batches) -> None:
         """Have ``batches`` ask what may come in; a transaction ends after those whose outcome is open."""
@@ -298,7 +297,8 @@ class TransactionManager(IdempotenceManager):
         with self.lock:
             self._begin_pending()
             super().begin_turn(now_ms, has_batches)
-            self._is_late_to_close = now_ms >= self._close_deadline_ms
+            if now_ms >= self.turn_due_ms:
+                self._is_late_to_close, self.turn_due_ms, self.wants_turn = True, math.inf, True
             state = self._state
             if state.current in (State.ABORTABLE_ERROR, State.ABORTING_TRANSACTION) and has_batches:
                 self.abortable_error = self._aborted_error()
@@ -330,6 +330,8 @@ class TransactionManager(IdempotenceManager):
                 elif end is not None and not self._started:
                     log.debug("a transaction without records and offsets ends here")
                     self._complete_transaction(end)
+                    # No answer will come to wake a close that waits for this.
+                    self.wants_turn = True
                 else:
                     return request
             return None
@@ -541,7 +543,7 @@ class TransactionManager(IdempotenceManager):
     def begin_close(self, now_ms: float) -> None:
         """Abort what is open; what is being ended goes on. :attr:`has_work` for ``max_block_ms`` at most."""
         with self.lock:
-            self._close_deadline_ms = now_ms + self._max_block_ms
+            self.turn_due_ms = now_ms + self._max_block_ms
             self._begin_pending()
             if self._state.may_become(State.ABORTING_TRANSACTION):
                 log.info("%r is closed in a transaction, which is aborted", self.transactional_id)
