@@ -129,7 +129,7 @@ CASES: list[tuple[Callable[[int], Prepared], type, dict[str, list[int]]]] = [
         "abortable": [GROUP_DENIED, UNKNOWN_PRODUCER, ABORTABLE],
     }),
     (commit_offsets, TxnOffsetCommitRequest, {
-        "lookup": [NOT_AVAILABLE, NOT_COORDINATOR, TIMED_OUT], "retry": [LOADING, UNKNOWN_PARTITION],
+        "lookup": [NOT_AVAILABLE, NOT_COORDINATOR, TIMED_OUT], "retry": [LOADING, UNKNOWN_PARTITION, 13],
 
         "fenced": [STALE_EPOCH, FENCED],
         "fatal": [ID_DENIED, UNSUPPORTED_FORMAT, INVALID_STATE, INVALID_MAPPING, UNKNOWN_PRODUCER, OTHER],
@@ -436,3 +436,49 @@ def test_a_coordinator_may_be_looked_up_in_a_failed_transaction() -> None:
     assert harness.state is State.ABORTABLE_ERROR
     harness.answer(LOADING)
     harness.expect(FindCoordinatorRequest, within_ms=200)
+
+
+def test_a_commit_fails_with_a_partition_that_is_just_being_refused() -> None:
+    harness, _ = add_partitions(1)
+    harness.expect(AddPartitionsToTxnRequest)
+    result = harness.manager.begin_commit()
+    harness.answer({TP0: 0, TP1: TOPIC_DENIED})
+    harness.run(2)
+    hears(result, errors.TopicAuthorizationFailedError)
+    assert harness.state is State.ABORTABLE_ERROR
+
+
+@pytest.mark.parametrize("code", [ABORTABLE])
+def test_a_failed_initialization_is_aborted_and_made_again(code: int) -> None:
+    harness, result = initialization(2)
+    harness.expect(InitProducerIdRequest)
+    harness.answer(code)
+    hears(result, for_code(code))
+    result = harness.manager.begin_abort()
+    harness.run(2)
+    result.wait(0)
+    assert harness.state is State.UNINITIALIZED
+    harness.initialize()
+    harness.begin()
+
+
+@pytest.mark.parametrize("prepare", [prepare for prepare, *_ in CASES])
+def test_a_request_that_the_broker_does_not_know_is_fatal(prepare: Callable[[int], Prepared]) -> None:
+    harness, result = prepare(1)
+    harness.expect(object)
+    harness.client.answer(version_mismatch=errors.UnsupportedVersionError("needed is one from 3 to 4"))
+    harness.run(2)
+    assert harness.state is State.FATAL_ERROR
+    hears(result, errors.UnsupportedVersionError)
+    is_about_transactions = prepare in (find_transaction, find_group, initialization)
+    assert isinstance(harness.manager.error, errors.UnsupportedVersionError)
+    assert ("has no transactions" in str(harness.manager.error)) is is_about_transactions
+
+
+def test_epochs_are_known_to_be_had_also_while_the_coordinator_is_away() -> None:
+    harness, _ = add_partitions(1)
+    for node_id in (0, 1, 2, 3):
+        harness.api_versions.remove(node_id)
+    harness.expect(AddPartitionsToTxnRequest)
+    harness.answer(UNKNOWN_PRODUCER)
+    assert harness.state is State.ABORTABLE_ERROR

@@ -491,3 +491,52 @@ class Ender:
             self._harness.expect_nothing()
             self.wakeups = self._harness.client.wakeups
         self._harness.manager.add_partition(topic_partition)  # type: ignore[arg-type]
+
+
+def test_without_epochs_a_refused_record_gives_its_number_to_the_next_transactions() -> None:
+    harness = written(1, init_producer_id_max=2)
+    harness.send(b"refused")
+    harness.run()
+    assert harness.sequences() == {0: (7, 0, 1)}
+    harness.client.respond(TOPIC_DENIED)
+    harness.run(2)
+    assert harness.state is State.ABORTABLE_ERROR
+    result = harness.manager.begin_abort()
+    assert [message.NAME for message in harness.serve()] == ["EndTxnRequest"]
+    result.wait(0)
+    harness.begin()
+    harness.send(b"next")
+    harness.serve()
+    assert harness.sequences() == {0: (7, 0, 1)}
+
+
+def test_without_epochs_a_producer_that_was_forgotten_begins_at_0_after_the_abort() -> None:
+    harness = written(1, init_producer_id_max=2)
+    harness.send(b"refused")
+    harness.run()
+    harness.client.respond(UNKNOWN_PRODUCER, log_start_offset=0)
+    harness.run(2)
+    harness.manager.begin_abort()
+    harness.serve()
+    harness.manager.begin_abort().wait(0)
+    harness.begin()
+    harness.send(b"next")
+    harness.serve()
+    assert harness.sequences() == {0: (7, 0, 0)}
+
+
+@VERSIONS
+def test_a_late_answer_changes_nothing_after_a_fatal_error(version: int) -> None:
+    harness = written(version)
+    future = harness.send()
+    harness.run()
+    harness.manager.fail_fatally(errors.ProducerFencedError("another one"))
+    harness.run()
+    assert possibly_persisted(future)
+    for code in (OUT_OF_ORDER, 0):
+        if harness.client.in_flight:
+            harness.client.respond(code)
+        harness.run(2)
+    assert outcome(future) is errors.ProducerFencedError
+    assert harness.state is State.FATAL_ERROR
+    assert harness.free == BUFFER_MEMORY

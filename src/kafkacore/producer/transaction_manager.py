@@ -23,17 +23,14 @@ from kafkacore.errors import (
     InvalidProducerIdMappingError,
     InvalidTxnStateError,
     KafkaError,
-    OutOfOrderSequenceNumberError,
     ProducerFencedError,
     TransactionAbortableError,
     TransactionAbortedError,
     TransactionalIdAuthorizationFailedError,
-    UnknownProducerIdError,
     UnsupportedVersionError,
 )
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.control_request import ControlRequest
-from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.partition_queue import PartitionQueue
 from kafkacore.producer.transaction_requests import (
     AddOffsetsToTxn,
@@ -46,6 +43,7 @@ from kafkacore.producer.transaction_requests import (
 )
 from kafkacore.producer.transaction_result import PendingCall, TransactionalRequestResult
 from kafkacore.producer.transaction_state import State, TransactionState
+from kafkacore.producer.transactional_sequences import TransactionalSequences
 from kafkacore.protocol import ApiKey
 from kafkacore.structs import ConsumerGroupMetadata, Node, OffsetAndMetadata, TopicPartition
 
@@ -81,7 +79,7 @@ class Batches(Protocol):
     def incomplete(self) -> Mapping[ProducerBatch, None]: ...
 
 
-class TransactionManager(IdempotenceManager):
+class TransactionManager(TransactionalSequences):
     """The transactions of one producer.
 
     Parameters
@@ -330,8 +328,6 @@ class TransactionManager(IdempotenceManager):
                 elif end is not None and not self._started:
                     log.debug("a transaction without records and offsets ends here")
                     self._complete_transaction(end)
-                    # No answer will come to wake a close that waits for this.
-                    self.wants_turn = True
                 else:
                     return request
             return None
@@ -380,27 +376,10 @@ class TransactionManager(IdempotenceManager):
 
     # ---- What becomes of batches ---------------------------------------------------------------------------
 
-    def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
-        """Unlike without transactions, what only a new epoch can cure ends the transaction."""
-        sequences = self._sequences.get(batch.topic_partition)
-        if sequences is not None and isinstance(error, OutOfOrderSequenceNumberError):
-            return batch.topic_partition not in self._unresolved and (
-                batch.sequence_has_been_reset or batch.base_sequence != sequences.expected
-            )
-        if sequences is not None and isinstance(error, UnknownProducerIdError):
-            if log_start_offset < 0 or batch.sequence_has_been_reset:
-                return True
-            if sequences.last_offset < log_start_offset:
-                # Retention took all that the broker knew this producer by: it begins at 0 there.
-                sequences.start_at_beginning(self.producer_id, self.producer_epoch)
-                return True
-            return False
-        return error.retriable
-
     def failed(self, batch: ProducerBatch, error: KafkaError) -> None:
         with self.lock:
             self._fail_by_record(error)
-            self._give_up(batch)
+            self.take_out(batch, error, has_epochs=self._has_epochs)
 
     def _fail_by_record(self, error: KafkaError) -> None:
         if isinstance(error, FATAL_OF_BATCH):
@@ -427,6 +406,11 @@ class TransactionManager(IdempotenceManager):
     # ---- Errors --------------------------------------------------------------------------------------------
 
     @property
+    def _has_epochs(self) -> bool:
+        """Whether the next transaction can have an epoch of its own."""
+        return self._coordinator_bumps or self.is_version_2
+
+    @property
     def _bumps_from_here(self) -> bool:
         """Whether a new epoch after an error is asked for, and not given with each transaction's end."""
         return self._coordinator_bumps and not self.is_version_2
@@ -449,7 +433,7 @@ class TransactionManager(IdempotenceManager):
 
     def fail_abortably_if_possible(self, error: KafkaError) -> None:
         """Abortable if the next transaction has an epoch of its own."""
-        if not self._coordinator_bumps and not self.is_version_2:
+        if not self._has_epochs:
             self.fail_fatally(error)
             return
         if self._bumps_from_here:
@@ -525,7 +509,12 @@ class TransactionManager(IdempotenceManager):
         self._new_partitions.clear()
         self._pending_partitions.clear()
         self._partitions.clear()
-        if self._epoch_bump_required:
+        if self.producer_id < 0:
+            # The initialization failed, of which this is the abort.
+            self._become(State.READY)
+            self._become(State.UNINITIALIZED)
+            end.result.done()
+        elif self._epoch_bump_required:
             # The caller waits on, for the epoch.
             self._epoch_bump_required = False
             self._become(State.INITIALIZING)
@@ -562,6 +551,8 @@ class TransactionManager(IdempotenceManager):
     def _become(self, target: State, error: KafkaError | None = None) -> None:
         was_open = self._state.current is State.IN_TRANSACTION
         self._state.become(target, error)
+        # What follows from it is not to wait for the next thing to happen.
+        self.wants_turn = True
         log.debug("transactional_id=%r is %s", self.transactional_id, target.value)
         if was_open:
             self._close_open_batches()

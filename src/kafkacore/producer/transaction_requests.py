@@ -118,7 +118,7 @@ class TransactionalRequest(ControlRequest):
             if self.coordinator == TRANSACTION:
                 self.manager.coordinator_answered(response.request.node_id)
             if response.version_mismatch is not None:
-                self.fatal(errors.UnsupportedVersionError(f"{NO_TRANSACTIONS} ({response.version_mismatch})"))
+                self.fatal(self.version_error(response.version_mismatch))
             elif response.authentication_error is not None:
                 self.fatal(response.authentication_error)
             else:
@@ -126,6 +126,10 @@ class TransactionalRequest(ControlRequest):
 
     def handle(self, message: Any) -> None:
         raise NotImplementedError
+
+    def version_error(self, mismatch: errors.UnsupportedVersionError) -> KafkaError:
+        """What to say where the broker does not know the request, or not as it is meant."""
+        return mismatch
 
     # ---- What may become of it -----------------------------------------------------------------------------
 
@@ -180,6 +184,11 @@ def error_of(code: int, request: ControlRequest, detail: str | None = None) -> K
     return for_code(code)(f"answer to {request.message.NAME}" + (f": {detail}" if detail else ""))
 
 
+def no_transactions(reason: object) -> errors.UnsupportedVersionError:
+    """What to say of a broker that does not know the first things of transactions."""
+    return errors.UnsupportedVersionError(f"{NO_TRANSACTIONS} ({reason})")
+
+
 class CoordinatorLookup(FindCoordinatorRequest):
     """A FindCoordinatorRequest for one key that can be written in every version."""
 
@@ -206,6 +215,9 @@ class FindCoordinator(TransactionalRequest):
         self.kind = kind
         self.of_key = of_key
 
+    def version_error(self, mismatch: errors.UnsupportedVersionError) -> KafkaError:
+        return no_transactions(mismatch)
+
     def handle(self, message: FindCoordinatorResponse) -> None:
         found: Any = message
         if message.coordinators:
@@ -224,7 +236,7 @@ class FindCoordinator(TransactionalRequest):
             self.retry(error)
         elif self.kind == TRANSACTION and isinstance(error, errors.InvalidRequestError):
             # A broker that has coordinators, but none of this kind.
-            self.fatal(errors.UnsupportedVersionError(f"{NO_TRANSACTIONS} ({error})"))
+            self.fatal(no_transactions(error))
         else:
             self.handle_error(error)
 
@@ -253,6 +265,9 @@ class InitProducerId(TransactionalRequest):
         )
         super().__init__(manager, message, result, max_version=INIT_PRODUCER_ID_MAX_VERSION)
         self.is_epoch_bump = is_epoch_bump
+
+    def version_error(self, mismatch: errors.UnsupportedVersionError) -> KafkaError:
+        return no_transactions(mismatch)
 
     def handle(self, message: InitProducerIdResponse) -> None:
         error = error_of(message.error_code, self)
