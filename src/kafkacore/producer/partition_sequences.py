@@ -83,10 +83,13 @@ class PartitionSequences:
 
     def remove(self, batch: ProducerBatch) -> bool:
         """Forget a batch; whether it was known."""
-        # Compared by identity; almost always the first.
-        if batch not in self.in_flight:
+        in_flight = self.in_flight
+        if in_flight and in_flight[0] is batch:
+            del in_flight[0]
+            return True
+        if batch not in in_flight:
             return False
-        self.in_flight.remove(batch)
+        in_flight.remove(batch)
         return True
 
     def replace(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
@@ -98,14 +101,17 @@ class PartitionSequences:
     def acknowledge(self, batch: ProducerBatch, base_offset: int, now_ms: float) -> None:
         """The broker has the batch. Nothing moves back where answers come in another order."""
         self.remove(batch)
-        if not batch.has_sequence or not self.is_of(batch.producer_id, batch.producer_epoch):
+        producer_id = batch.producer_id
+        if producer_id < 0 or not self.is_of(producer_id, batch.producer_epoch):
             return
-        self.known_by_id, self.known_at_ms = batch.producer_id, now_ms
+        self.known_by_id = producer_id
+        self.known_at_ms = now_ms
         last = batch.last_sequence
         if self.last_acknowledged == NO_SEQUENCE or self.is_later(last, self.last_acknowledged):
             self.last_acknowledged = last
-        if base_offset >= 0:
-            self.last_offset = max(self.last_offset, base_offset + batch.record_count - 1)
+        last_offset = base_offset + batch.record_count - 1
+        if base_offset >= 0 and last_offset > self.last_offset:
+            self.last_offset = last_offset
 
     def start_at_beginning(self, producer_id: int, producer_epoch: int) -> None:
         """Number what is in flight from 0, as a new epoch begins."""
