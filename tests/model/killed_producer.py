@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol
 
+from model.dose import dose
 from model.history import History, SendId
 
 from kafkacore import KafkaProducer
@@ -24,8 +25,9 @@ from kafkacore.producer.future import FutureRecordMetadata
 LIMIT_S = 60.0
 THREADS = 4
 PARTITIONS = 4
-#: A thread rests so long between two records: what is to be met is a kill, not a full disk.
-PAUSE_S = 0.002
+#: A thread rests so long between two records: what is to be met is a kill, not a full disk. What comes
+#: together in minutes has to go through the JSON of the Java peer.
+PAUSE_S = dose(0.002, 0.01)
 #: A kill comes so long after the first acknowledgement of the broker's life, the shorter the likelier.
 SHORTEST_LIFE_S = 0.05
 LONGEST_LIFE_S = 2.0
