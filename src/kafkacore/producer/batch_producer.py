@@ -84,7 +84,8 @@ class BatchProducer(TransactionalProducer):
             As of :meth:`send`. Where rows had their place before memory ran out, ``error.future`` is the
             BatchFuture of all, in which the others have failed.
         IllegalStateError
-            The producer is closed, or belongs to the parent of this forked process.
+            The producer is closed, or belongs to the parent of this forked process; or it has a
+            ``transactional_id`` and no transaction is open. One that has failed raises its own error.
         """
         if self._interceptors is not None:
             return self._send_intercepted(topic, values, keys, headers, timestamps, partition)

@@ -61,7 +61,8 @@ cdef class RecordSender:
         TypeError, ValueError
             An argument that cannot be; a partition that the topic does not have.
         IllegalStateError
-            The producer is closed, or belongs to the parent of this forked process.
+            The producer is closed, or belongs to the parent of this forked process; or it has a
+            ``transactional_id`` and no transaction is open. One that has failed raises its own error.
         """
         cdef FutureRecordMetadata future
         if value is None and key is None:
