@@ -7,22 +7,12 @@ Does not know: what requests are for. Names and meanings are kafka-python's; tho
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from kafkacore.client.request_counter import ConnectionSensors, RequestCounter
 from kafkacore.metrics import Metrics, Sensor
 
 
-@dataclass(slots=True)
-class _Connection:
-    """Of all connections, or of those to one node."""
-
-    sent: Sensor
-    received: Sensor
-    latency: Sensor
-    throttle: Sensor
-
-
-class ClientMetrics:
+class ClientMetrics(RequestCounter):
     """Of one client. Called on the thread that polls.
 
     Parameters
@@ -42,10 +32,11 @@ class ClientMetrics:
         connection_count: Callable[[], int],
         in_flight_count: Callable[[], int],
     ) -> None:
+        waits = metrics.sensor("select-time")
+        super().__init__(waits)
         self._metrics = metrics
         self._prefix = prefix
-        group = self._group = f"{prefix}-metrics"
-        self._nodes: dict[int, _Connection] = {}
+        group = f"{prefix}-metrics"
         self._operations = metrics.sensor("bytes-sent-received")
         self._all = self._register("", group, "all servers", None)
         metrics.add(
@@ -56,7 +47,6 @@ class ClientMetrics:
         )
         self._created = metrics.sensor("connections-created")
         self._closed = metrics.sensor("connections-closed")
-        self._waits = metrics.sensor("select-time")
         for sensor, name, what in (
             (self._created, "connection-creation", "Connections established"),
             (self._closed, "connection-close", "Connections closed"),
@@ -67,10 +57,10 @@ class ClientMetrics:
         metrics.add(
             "requests-in-flight", group, "Requests that wait for an answer.", lambda now_ms: in_flight_count()
         )
-        self._register_waits(group)
+        self._register_waits(group, waits)
 
-    def _register_waits(self, group: str) -> None:
-        add, waits = self._metrics.add, self._waits
+    def _register_waits(self, group: str, waits: Sensor) -> None:
+        add = self._metrics.add
         add("select-rate", group, "Waits for the network per second.", waits.occurrence_rate)
         add(
             "io-wait-time-ns-avg",
@@ -85,9 +75,11 @@ class ClientMetrics:
             lambda now_ms: waits.rate(now_ms) / 1000.0,
         )
 
-    def _register(self, name: str, group: str, what: str, parent: _Connection | None) -> _Connection:
+    def _register(
+        self, name: str, group: str, what: str, parent: ConnectionSensors | None
+    ) -> ConnectionSensors:
         metrics = self._metrics
-        made = _Connection(
+        made = ConnectionSensors(
             metrics.sensor(f"{name}bytes-sent", (parent.sent,) if parent else (self._operations,)),
             metrics.sensor(f"{name}bytes-received", (parent.received,) if parent else (self._operations,)),
             metrics.sensor(f"{name}request-latency", (parent.latency,) if parent else ()),
@@ -113,34 +105,12 @@ class ClientMetrics:
             metrics.add(of, group, description, measure)
         return made
 
-    def _node(self, node_id: int) -> _Connection:
-        node = self._nodes.get(node_id)
-        if node is None:
-            name = f"node-{node_id}"
-            group = f"{self._prefix}-node-metrics.{name}"
-            node = self._nodes[node_id] = self._register(f"{name}.", group, name, self._all)
-        return node
-
-    def request_sent(self, node_id: int, size: int, now_ms: float) -> None:
-        """A request of ``size`` bytes, its frame's own included, is on its way."""
-        self._node(node_id).sent.record(size, now_ms)
-
-    def response_received(self, node_id: int, size: int, latency_ms: float, now_ms: float) -> None:
-        """Its answer is there."""
-        node = self._node(node_id)
-        node.received.record(size, now_ms)
-        node.latency.record(latency_ms, now_ms)
-
-    def throttled(self, node_id: int, duration_ms: float, now_ms: float) -> None:
-        """The broker wants to be left alone for so long; 0 for not at all."""
-        self._node(node_id).throttle.record(duration_ms, now_ms)
+    def _register_node(self, node_id: int) -> ConnectionSensors:
+        name = f"node-{node_id}"
+        return self._register(f"{name}.", f"{self._prefix}-node-metrics.{name}", name, self._all)
 
     def connection_created(self, now_ms: float) -> None:
         self._created.record(1.0, now_ms)
 
     def connection_closed(self, now_ms: float) -> None:
         self._closed.record(1.0, now_ms)
-
-    def waited(self, duration_ms: float, now_ms: float) -> None:
-        """The thread waited for the network, or looked at it without waiting."""
-        self._waits.record(duration_ms, now_ms)

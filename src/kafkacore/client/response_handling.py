@@ -98,10 +98,11 @@ def _completed_receives(
             # the second is nothing, and not never.
             responses.append(ClientResponse(request, now_ms, message=message))
         client.in_flight.complete_next(node_id)
+        throttle_ms = _keep_throttle_time(client, node_id, request, message, now_ms)
         if client.metrics is not None:
             size = len(receive.payload) + FRAME_SIZE_BYTES
-            client.metrics.response_received(node_id, size, now_ms - request.sent_ms, now_ms)
-        _keep_throttle_time(client, node_id, request, message, now_ms)
+            latency_ms = now_ms - request.sent_ms
+            client.metrics.response_received(node_id, size, latency_ms, throttle_ms, now_ms)
         if request.is_internal and request.api_key == ApiKey.METADATA:
             client.updater.handle_response(request, message, now_ms)
         elif request.is_internal:
@@ -121,13 +122,12 @@ def _decode(request: ClientRequest | None, payload: memoryview) -> Any:
 
 def _keep_throttle_time(
     client: NetworkClient, node_id: int, request: ClientRequest, message: Any, now_ms: float
-) -> None:
-    throttle_ms = getattr(message, "throttle_time_ms", 0)
-    if client.metrics is not None:
-        client.metrics.throttled(node_id, throttle_ms, now_ms)
+) -> int:
+    throttle_ms: int = getattr(message, "throttle_time_ms", 0)
     if throttle_ms > 0 and should_client_throttle(request.api_key, request.version):
         client.states.throttle(node_id, now_ms + throttle_ms)
         logger.debug("node %d is to be left alone for %d ms", node_id, throttle_ms)
+    return throttle_ms
 
 
 def _api_versions(

@@ -1,0 +1,23 @@
+from typing import final
+
+from typing_extensions import disjoint_base
+
+from kafkacore.metrics import Sensor
+
+@final
+class ConnectionSensors:
+    sent: Sensor
+    received: Sensor
+    latency: Sensor
+    throttle: Sensor
+    def __init__(self, sent: Sensor, received: Sensor, latency: Sensor, throttle: Sensor) -> None: ...
+
+@disjoint_base
+class RequestCounter:
+    def __init__(self, waits: Sensor) -> None: ...
+    def _register_node(self, node_id: int) -> ConnectionSensors: ...
+    def request_sent(self, node_id: int, size: float, now_ms: float) -> None: ...
+    def response_received(
+        self, node_id: int, size: float, latency_ms: float, throttle_ms: float, now_ms: float
+    ) -> None: ...
+    def waited(self, duration_ms: float, now_ms: float) -> None: ...
