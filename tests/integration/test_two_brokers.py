@@ -5,6 +5,7 @@ business, and what was acknowledged stays while leaders move.
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from model.paused_process import paused
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaError
 from kafkacore.testing import Ending, FaultProxy
 
 TIMEOUT_MS = 1_500
@@ -155,4 +157,94 @@ def test_leaders_that_move_lose_double_and_reorder_nothing(cluster: Cluster, jav
     run.check_each_was_answered_once()
     assert run.failures == []
     assert "\n".join(map(str, run.history.check(log))) == ""
+    assert len(leader.done) >= 3
+
+
+@dataclass
+class Transactions:
+    """A transactional producer, and what its user was told: committed, or aborted in the end."""
+
+    producer: KafkaProducer
+    chance: random.Random
+    committed: list[bytes] = field(default_factory=list)
+    aborted: list[bytes] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    _number: int = 0
+
+    def make(self, topic: str) -> None:
+        """One, ended as drawn; one that cannot be committed is aborted."""
+        values: list[bytes] = []
+        self.producer.begin_transaction()
+        try:
+            for _ in range(self.chance.choice([1, 5, 40])):
+                self._number += 1
+                values.append(b"%d" % self._number)
+                self.producer.send(topic, values[-1], partition=self.chance.randrange(PARTITIONS))
+            if self.chance.random() < 0.7:
+                self.producer.commit_transaction()
+                self.committed += values
+                return
+        except KafkaError as error:
+            self.failures.append(repr(error))
+        self.producer.abort_transaction()
+        self.aborted += values
+
+
+@pytest.mark.timeout(dose(150, 1_200))
+def test_transactions_are_whole_while_leaders_and_coordinators_move(
+    cluster: Cluster, java_peer: JavaPeer
+) -> None:
+    seed = new_seed()
+    chance = random.Random(seed)
+    cluster.create_topic("whole", {partition: [2, 1] for partition in range(PARTITIONS)})
+    leader = FailingLeader(cluster, chance)
+    crashes: list[BaseException] = []
+    over = threading.Event()
+
+    def fail_often() -> None:
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + dose(25_000, 400_000)
+        try:
+            while SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
+                SYSTEM_CLOCK.sleep_ms(chance.uniform(50, 1_500))
+                leader.kill()
+                leader.start()
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+            crashes.append(error)
+        over.set()
+
+    with KafkaProducer(
+        bootstrap_servers=cluster.bootstrap_servers,
+        transactional_id="whole",
+        linger_ms=2,
+        request_timeout_ms=2_000,
+        retry_backoff_max_ms=200,
+        reconnect_backoff_max_ms=100,
+        max_block_ms=60_000,
+    ) as producer:
+        producer.init_transactions()
+        run = Transactions(producer, random.Random(seed + 1))
+        thread = threading.Thread(target=fail_often)
+        thread.start()
+        try:
+            while not over.is_set():
+                run.make("whole")
+        finally:
+            thread.join()
+        run.make("whole")
+    received = java_peer.consume(
+        cluster.nodes[0].bootstrap_servers, "whole", None, {"isolation.level": "read_committed"}
+    )
+    note(
+        "transactions while a leader of two brokers was killed, paused or both",
+        seed,
+        faults=len(leader.done),
+        committed=len(run.committed),
+        aborted=len(run.aborted),
+        seen=len(received),
+        failures=len(run.failures),
+    )
+    assert crashes == []
+    assert sorted(each.value or b"" for each in received) == sorted(run.committed), run.failures
+    assert run.committed
+    assert run.aborted
     assert len(leader.done) >= 3
