@@ -12,10 +12,12 @@ from model.transaction_harness import TransactionHarness
 from kafkacore import errors
 from kafkacore.errors import IllegalStateError, KafkaError, TransactionAbortableError, TransactionAbortedError
 from kafkacore.producer.transaction_state import State
+from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkacore.protocol.generated.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kafkacore.protocol.generated.end_txn import EndTxnRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
+from kafkacore.protocol.generated.txn_offset_commit import TxnOffsetCommitRequest
 from kafkacore.record.source import RecordSource
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
@@ -351,6 +353,28 @@ def test_an_abort_ends_what_a_lost_answer_may_have_begun() -> None:
     assert isinstance(added, AddPartitionsToTxnRequest)
     assert isinstance(ended, EndTxnRequest)
     result.wait(0)
+
+
+@VERSIONS
+@pytest.mark.parametrize("answered", [15, 16])
+def test_an_abort_does_not_wait_for_the_coordinator_of_a_group(version: int, answered: int) -> None:
+    harness = written(version)
+    offsets = harness.send_offsets()
+    harness.serve((AddOffsetsToTxnRequest,))
+    harness.expect(FindCoordinatorRequest)
+    harness.answer(0 if answered == 16 else answered)
+    if answered == 16:
+        harness.expect(TxnOffsetCommitRequest)
+        harness.answer(answered)
+    result = harness.manager.begin_abort()
+    *before, ended = harness.serve(within_ms=200)
+    # A lookup that is on its way is let come.
+    assert all(isinstance(question, FindCoordinatorRequest) for question in before)
+    assert isinstance(ended, EndTxnRequest)
+    assert not ended.committed
+    result.wait(0)
+    with pytest.raises(TransactionAbortedError):
+        offsets.wait(0)
 
 
 @VERSIONS

@@ -33,6 +33,7 @@ from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.control_request import ControlRequest
 from kafkacore.producer.partition_queue import PartitionQueue
 from kafkacore.producer.transaction_requests import (
+    TRANSACTION,
     AddOffsetsToTxn,
     AddPartitionsToTxn,
     EndTxn,
@@ -304,8 +305,8 @@ class TransactionManager(TransactionalSequences):
     def _aborted_error(self) -> KafkaError:
         reason = self._state.error
         if reason is None:
-            return TransactionAbortedError("the transaction was aborted before this record was sent")
-        error = TransactionAbortedError(f"the transaction has failed before this record was sent: {reason}")
+            return TransactionAbortedError("the transaction was aborted before this was sent")
+        error = TransactionAbortedError(f"the transaction has failed before this was sent: {reason}")
         error.__cause__ = reason
         return error
 
@@ -323,8 +324,7 @@ class TransactionManager(TransactionalSequences):
                     return None
                 heapq.heappop(self._requests)
                 if is_useless:
-                    assert self._state.error is not None, "an error state has an error"
-                    request.result.fail(self._state.error)
+                    request.result.fail(self._state.error or self._aborted_error())
                 elif end is not None and not self._started:
                     log.debug("a transaction without records and offsets ends here")
                     self._complete_transaction(end)
@@ -340,6 +340,11 @@ class TransactionManager(TransactionalSequences):
         """Whether the state is one in which it cannot help any more."""
         if self._state.current is State.ABORTABLE_ERROR:
             return not isinstance(request, FindCoordinator)
+        if self._state.current is State.ABORTING_TRANSACTION:
+            # An abort shall not wait for a group's coordinator, of which it needs nothing.
+            return (
+                isinstance(request, TxnOffsetCommit) or getattr(request, "kind", TRANSACTION) != TRANSACTION
+            )
         return self._state.has_error
 
     def requeue(self, request: ControlRequest) -> None:
