@@ -50,7 +50,7 @@ class Figures:
 
 
 def await_markers(servers: str, topic: str, partitions: int) -> None:
-    """Wait until nothing of the topic is open: a commit returns when it is decided, its markers come later."""
+    """Wait until nothing of the topic is open: a commit returns when it is decided, markers come later."""
     mine = [TopicPartition(topic, partition) for partition in range(partitions)]
     with (
         KafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed") as committed,
