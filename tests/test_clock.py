@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
-from kafkacore.clock import Clock
+from kafkacore.clock import SIGNAL_SLICE_S, Clock
 from kafkacore.testing import VirtualClock
 
 
@@ -22,6 +23,36 @@ def test_wall_reading_is_whole_milliseconds_since_the_epoch() -> None:
     reading_ms = Clock().wall_ms()
     assert isinstance(reading_ms, int)
     assert before_ns // 1_000_000 <= reading_ms <= time.time_ns() // 1_000_000
+
+
+class Waited(threading.Condition):
+    """A condition that notes how long it was to wait each time, and does not."""
+
+    def __init__(self) -> None:
+        super().__init__(threading.RLock())
+        self.times: list[float | None] = []
+
+    def wait_for(self, predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+        self.times.append(timeout)
+        return len(self.times) == 5
+
+
+@pytest.mark.parametrize("timeout_ms", [None, float("inf"), 60_000])
+def test_long_wait_is_made_of_short_ones_for_a_signal_that_came_just_before(timeout_ms: float | None) -> None:
+    condition = Waited()
+    with condition:
+        assert Clock().wait_for(condition, lambda: False, timeout_ms)
+    assert condition.times == [SIGNAL_SLICE_S] * 5
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -5, 80])
+def test_wait_for_what_does_not_come_ends_in_time(monkeypatch: pytest.MonkeyPatch, timeout_ms: float) -> None:
+    monkeypatch.setattr("kafkacore.clock.SIGNAL_SLICE_S", 0.03)
+    condition = threading.Condition(threading.RLock())
+    began_s = time.monotonic()
+    with condition:
+        assert not Clock().wait_for(condition, lambda: False, timeout_ms)
+    assert max(timeout_ms, 0) <= (time.monotonic() - began_s) * 1000 < 5000
 
 
 def test_wait_without_end_ends_when_what_it_waits_for_is_there() -> None:

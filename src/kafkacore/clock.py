@@ -13,6 +13,10 @@ import time
 from collections.abc import Callable
 from threading import Condition
 
+#: A signal that comes in the moment before a wait begins does not end it, and its handler runs only when the
+#: wait is over: so long waits are made of several.
+SIGNAL_SLICE_S = 0.5
+
 
 class Clock:
     """The machine's clock. Milliseconds throughout."""
@@ -41,10 +45,13 @@ class Clock:
 
         The condition is one of an ``RLock``, which is held again whatever a handler of a signal raises.
         """
-        endless = timeout_ms is None or timeout_ms == math.inf
-        seconds = None if endless else max(timeout_ms or 0.0, 0.0) / 1000.0
+        deadline_s = math.inf if timeout_ms is None else time.monotonic() + timeout_ms / 1000.0
         try:
-            return condition.wait_for(predicate, seconds)
+            while True:
+                left_s = deadline_s - time.monotonic()
+                result = condition.wait_for(predicate, min(max(left_s, 0.0), SIGNAL_SLICE_S))
+                if result or left_s <= SIGNAL_SLICE_S:
+                    return result
         except BaseException:
             # A signal's handler may have raised when the lock was given up and nothing yet there to take it
             # again: then the caller would end by giving up what another thread holds.

@@ -218,8 +218,39 @@ def test_ctrl_c_ends_every_wait_at_once_and_the_program_in_bounded_time(
             _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0
     assert "Traceback" not in err
-    is_left_open = after == "pass" and call != "close"
-    assert err.count("ResourceWarning") == int(is_left_open)
+    # The signal may come before the close begins: then it is left open too.
+    is_left_open = {True} if after == "pass" and call != "close" else {after == "pass", False}
+    assert err.count("ResourceWarning") in is_left_open
+
+
+def test_interrupted_close_leaves_the_thread_at_work_and_the_next_one_waits_for_it(
+    our_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+        producer.send("life-twice", b"first").get(LIMIT_S)
+        thread = producer._thread
+        assert thread is not None
+        held = threading.Event()
+        run_once = thread.sender.run_once
+
+        def held_up(now_ms: float) -> None:
+            held.wait(LIMIT_S)
+            run_once(now_ms)
+
+        monkeypatch.setattr(thread.sender, "run_once", held_up)
+        future = producer.send("life-twice", b"second")
+
+        def interrupted(*_: object) -> bool:
+            raise Interrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(thread._clock, "wait_for", interrupted)
+            with pytest.raises(Interrupt):
+                producer.close()
+        assert thread.is_alive()
+        held.set()
+    assert not thread.is_alive()
+    assert future.succeeded()
 
 
 class Interrupt(BaseException):

@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 #: Exit statuses of :func:`run_broker`.
 EXIT_CLEAN, EXIT_FAILED = 0, 1
+#: What a handler, or the network thread's end, writes to whoever waits; the number of no signal.
+POKE = b"x"
 LISTEN_BACKLOG = 512
 JOIN_SECONDS = 30.0
 
@@ -249,6 +251,8 @@ def run_broker(
         number: signal.signal(number, lambda _number, _frame: _poke(write_end))
         for number in (signal.SIGTERM, signal.SIGINT)
     }
+    # A signal that comes just before the wait ends it too; its handler alone would run after the wait.
+    woken_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     try:
         try:
             broker.start()
@@ -263,6 +267,7 @@ def run_broker(
         broker.stop()
         for number, handler in handlers.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(woken_before)
         os.close(read_end)
         os.close(write_end)
 
@@ -281,7 +286,7 @@ def _print_ready_line(broker: KafkaBroker) -> None:
 
 def _poke(write_end: int) -> None:
     try:
-        os.write(write_end, b"x")
+        os.write(write_end, POKE)
     except BlockingIOError:
         return  # The pipe is full of earlier pokes, one of which will do.
 
@@ -293,5 +298,8 @@ def _wait_for_end(read_end: int, *, watch_stdin: bool) -> None:
         watched.append(sys.stdin.fileno())
     while True:
         readable, _, _ = select.select(watched, [], [])
-        if read_end in readable or not os.read(sys.stdin.fileno(), 4096):
+        # Beside pokes there are the numbers of signals, of which those that matter poke as well.
+        if read_end in readable and POKE in os.read(read_end, 4096):
+            return
+        if watch_stdin and sys.stdin.fileno() in readable and not os.read(sys.stdin.fileno(), 4096):
             return

@@ -51,10 +51,14 @@ class SenderThread(threading.Thread):
         self._clock = clock
         self._closing = False
         self._forced = False
+        self._ended = threading.Condition(threading.RLock())
+        self._has_ended = False
 
     def start(self) -> None:
-        _running.add(self)
         super().start()
+        _running.add(self)
+        if self._has_ended:
+            _running.discard(self)
         self._accumulator.memory.network_thread_id = self.ident
 
     @property
@@ -76,6 +80,19 @@ class SenderThread(threading.Thread):
         self._forced = True
         self.initiate_close()
 
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end, as ``Thread.join``; but an interrupt leaves the thread as it is.
+
+        Python's own takes a thread for ended whose join a signal's handler has broken off (bpo-45274), and
+        hears of a signal only after the wait if it came just before.
+        """
+        timeout_ms = None if timeout is None else timeout * 1000
+        with self._ended:
+            has_ended = self._clock.wait_for(self._ended, lambda: self._has_ended, timeout_ms)
+        if has_ended:
+            # What is left of it takes no time.
+            super().join()
+
     def run(self) -> None:
         try:
             while not self._closing:
@@ -93,6 +110,9 @@ class SenderThread(threading.Thread):
                 self.sender.abort()
                 self._accumulator.pool.close()
                 _running.discard(self)
+                with self._ended:
+                    self._has_ended = True
+                    self._ended.notify_all()
 
     def _turn(self) -> None:
         try:
