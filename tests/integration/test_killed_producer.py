@@ -28,7 +28,7 @@ from kafkacore.testing import EmbeddedBroker, FaultProxy
 #: Apache Kafka needs some 2.5 s for a start, ours a fraction of one.
 KILLS = {"apache": dose(20, 50), "ours": dose(50, 200)}
 #: As many kills as fit.
-BUDGET_S = {"apache": dose(40.0, 900.0), "ours": dose(45.0, 900.0)}
+BUDGET_S = {"apache": dose(30.0, 900.0), "ours": dose(45.0, 900.0)}
 #: Whatever the machine: a run with fewer has shown nothing.
 LEAST_KILLS = dose(3, 50)
 SEGMENT_BYTES = 1 << 20
@@ -149,7 +149,7 @@ def test_second_fault_beside_the_kill_changes_nothing(tmp_path: Path, java_peer:
             else:
                 options = {"request_timeout_ms": SHORT_TIMEOUT_MS}
                 run = KilledProducer(PausedBeforeItIsKilled(broker, chance), "killed", options)
-            run.run(chance, dose(15, 100), dose(25.0, 900.0))
+            run.run(chance, dose(10, 100), dose(15.0, 900.0))
             proxy.lift()
             log = log_by_java(java_peer, broker.bootstrap_servers, "killed")
     note(
