@@ -20,8 +20,9 @@ test: $(VENV)/.dev  ## Set everything up, then pass the tests
 # Those of the tests that have a larger dose than fits a run of all.
 RELIABILITY := killed_producer exactly_once two_brokers slow_link read_committed
 
-reliability: $(VENV)/.dev  ## Kills, bad links and exactly-once copies in full doses, 20 minutes: docs/RELIABILITY.md
+reliability: $(VENV)/.dev  ## Kills, bad links and exactly-once copies in full doses, over 30 minutes: docs/RELIABILITY.md
 	@$(BIN)/python tests/integration/jars.py
+	@rm -f .cache/reliability.txt
 	KAFKACORE_DOSE=release KAFKACORE_RELIABILITY_RESULTS=$(CURDIR)/.cache/reliability.txt \
 		$(BIN)/python -m pytest $(RELIABILITY:%=tests/integration/test_%.py) $(TEST_ARGS)
 	@cat .cache/reliability.txt
