@@ -124,9 +124,9 @@ class TransactionalProducer(RecordSender):
         ------
         KafkaTimeoutError
             It has not ended within ``max_block_ms``; call it again.
-        ProducerFencedError, InvalidProducerEpochError
+        ProducerFencedError, InvalidProducerEpochError, InvalidTxnStateError
             Another producer with the same ``transactional_id`` has been started, or the transaction took
-            longer than ``transaction_timeout_ms``.
+            longer than ``transaction_timeout_ms``: close this one.
         KafkaError
             A record of the transaction has failed, with the first failure: call :meth:`abort_transaction`.
         IllegalStateError
