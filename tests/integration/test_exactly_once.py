@@ -17,9 +17,10 @@ from model.dose import dose, new_seed, note
 from model.history import Kind
 
 PARTITIONS = 2
-RECORDS = dose(12_000, 100_000)
+RECORDS = dose(6_000, 100_000)
 PER_TRANSACTION = 750
-CLIENTS = ["kafkacore", "librdkafka"]
+#: With librdkafka what judges the copy is shown to be right itself.
+CLIENTS = dose(["kafkacore"], ["kafkacore", "librdkafka"])
 
 
 @pytest.fixture(scope="module", params=[2, 1], ids=["version 2", "version 1"])

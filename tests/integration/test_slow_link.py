@@ -27,8 +27,8 @@ ALLOWED_GROWTH = 32 << 20
 
 #: Records, and what the producer is told. Without compression 100,000 take some 30 s on this link.
 RUNS = {
-    "plain": (dose(20_000, 100_000), {"compression_type": None}),
-    "plain, short of memory": (dose(20_000, 100_000), {"compression_type": None, "buffer_memory": 1 << 20}),
+    "plain": (dose(10_000, 100_000), {"compression_type": None}),
+    "plain, short of memory": (dose(10_000, 100_000), {"compression_type": None, "buffer_memory": 1 << 20}),
     "compressed": (100_000, {"compression_type": "lz4"}),
 }
 

@@ -146,7 +146,7 @@ def test_leaders_that_move_lose_double_and_reorder_nothing(cluster: Cluster, jav
     cluster.create_topic("moved", {partition: [2, 1] for partition in range(PARTITIONS)})
     leader = FailingLeader(cluster, chance)
     run = KilledProducer(leader, "moved", {"request_timeout_ms": 2_000})
-    run.run(chance, dose(8, 60), dose(25.0, 900.0))
+    run.run(chance, dose(8, 60), dose(15.0, 900.0))
     received = java_peer.consume(cluster.nodes[0].bootstrap_servers, "moved", None)
     log = [LogRecord(each.partition, each.offset, each.value or b"") for each in received]
     note(
@@ -206,7 +206,7 @@ def test_transactions_are_whole_while_leaders_and_coordinators_move(
     over = threading.Event()
 
     def fail_often() -> None:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + dose(20_000, 400_000)
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + dose(12_000, 400_000)
         try:
             while SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
                 SYSTEM_CLOCK.sleep_ms(chance.uniform(50, 1_500))

@@ -91,14 +91,16 @@ class KilledProducer:
             | self.options,
         )
 
-    def run(self, chance: random.Random, kills: int, budget_s: float) -> None:
-        """Kill the broker ``kills`` times, or until ``budget_s`` is over; then wait for every outcome."""
+    def run(self, chance: random.Random, kills: int, budget_s: float, least: int = 2) -> None:
+        """Kill the broker ``kills`` times, or as often as fits ``budget_s``, ``least`` at the least; then wait
+        for every outcome.
+        """
         with self.connected() as producer:
             threads = [threading.Thread(target=self._write, args=(producer, n)) for n in range(THREADS)]
             for thread in threads:
                 thread.start()
             try:
-                self._kill(chance, kills, SYSTEM_CLOCK.monotonic_ms() + budget_s * 1000)
+                self._kill(chance, least, kills, SYSTEM_CLOCK.monotonic_ms() + budget_s * 1000)
             finally:
                 self._stopped.set()
                 for thread in threads:
@@ -106,8 +108,8 @@ class KilledProducer:
             producer.flush(LIMIT_S)
         assert self._crash is None, self._crash
 
-    def _kill(self, chance: random.Random, kills: int, deadline_ms: float) -> None:
-        while self.kills < kills and SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
+    def _kill(self, chance: random.Random, least: int, most: int, deadline_ms: float) -> None:
+        while self.kills < least or (self.kills < most and SYSTEM_CLOCK.monotonic_ms() < deadline_ms):
             self._await_acknowledgement()
             # Not a wait for something: the moment of the kill is what is drawn.
             self._stopped.wait(SHORTEST_LIFE_S * (LONGEST_LIFE_S / SHORTEST_LIFE_S) ** chance.random())
