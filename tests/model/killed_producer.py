@@ -92,7 +92,7 @@ class KilledProducer:
         )
 
     def run(self, chance: random.Random, kills: int, budget_s: float, least: int = 2) -> None:
-        """Kill the broker ``kills`` times, or as often as fits ``budget_s``, ``least`` at the least; then wait
+        """Kill the broker ``kills`` times, or as fits ``budget_s``, ``least`` at the least; then wait
         for every outcome.
         """
         with self.connected() as producer:
