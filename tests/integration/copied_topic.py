@@ -20,6 +20,7 @@ from pathlib import Path
 from integration.apache_kafka import ApacheKafka
 from integration.java_peer import JavaPeer
 from model.history import Finding, History, LogRecord
+from model.topic_reader import read_log
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
@@ -122,22 +123,9 @@ class CopyRun:
         return [LogRecord(each.partition, each.offset, each.value or b"") for each in received]
 
     def copy_by_ours(self) -> list[LogRecord]:
-        copy: list[LogRecord] = []
-        await_markers(self.kafka.bootstrap_servers, self.output, self.partitions)
-        mine = [TopicPartition(self.output, partition) for partition in range(self.partitions)]
-        with KafkaConsumer(
-            bootstrap_servers=self.kafka.bootstrap_servers,
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
-        ) as consumer:
-            consumer.assign(mine)
-            ends = consumer.end_offsets(mine)
-            deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-            while any(consumer.position(each) < ends[each] for each in mine):
-                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-                for each, records in consumer.poll(timeout_ms=200).items():
-                    copy += [LogRecord(each.partition, record.offset, record.value) for record in records]
-        return copy
+        servers = self.kafka.bootstrap_servers
+        await_markers(servers, self.output, self.partitions)
+        return read_log(servers, self.output, self.partitions, LIMIT_S, "read_committed")
 
     # ---- The copier ----------------------------------------------------------------------------------------
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from model.history import Finding, History, LogRecord, SendId
+from model.topic_reader import read_log
 
-from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore import KafkaProducer
 from kafkacore.errors import KafkaError
 from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.testing import Ending, FaultProxy
@@ -27,17 +27,7 @@ LINGER_MS = 60_000
 
 
 def log_of(proxy: FaultProxy, topic: str, partitions: int = 1) -> list[LogRecord]:
-    log: list[LogRecord] = []
-    mine = [TopicPartition(topic, partition) for partition in range(partitions)]
-    with KafkaConsumer(bootstrap_servers=proxy.bootstrap_servers, auto_offset_reset="earliest") as consumer:
-        consumer.assign(mine)
-        ends = consumer.end_offsets(mine)
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while any(consumer.position(each) < ends[each] for each in mine):
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-            for each, records in consumer.poll(timeout_ms=200).items():
-                log += [LogRecord(each.partition, record.offset, record.value) for record in records]
-    return log
+    return read_log(proxy.bootstrap_servers, topic, partitions, LIMIT_S)
 
 
 @dataclass

@@ -7,7 +7,7 @@ cases are those of its ``TransactionManagerTest``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from model.producer_harness import TP0, TP1
@@ -130,7 +130,6 @@ CASES: list[tuple[Callable[[int], Prepared], type, dict[str, list[int]]]] = [
     }),
     (commit_offsets, TxnOffsetCommitRequest, {
         "lookup": [NOT_AVAILABLE, NOT_COORDINATOR, TIMED_OUT], "retry": [LOADING, UNKNOWN_PARTITION, 13],
-
         "fenced": [STALE_EPOCH, FENCED],
         "fatal": [ID_DENIED, UNSUPPORTED_FORMAT, INVALID_STATE, INVALID_MAPPING, UNKNOWN_PRODUCER, OTHER],
         "abortable": [GROUP_DENIED, FENCED_INSTANCE, ABORTABLE],
@@ -150,18 +149,38 @@ CASES: list[tuple[Callable[[int], Prepared], type, dict[str, list[int]]]] = [
 ]  # fmt: skip
 
 
+class Case(NamedTuple):
+    """An error in the answer to the request that comes after a preparation."""
+
+    version: int
+    prepare: Callable[[int], Prepared]
+    kind: type[Any]
+    code: int
+
+    def answered(self) -> Prepared:
+        harness, result = self.prepare(self.version)
+        harness.expect(self.kind)
+        harness.answer(self.code)
+        return harness, result
+
+    def __str__(self) -> str:
+        return f"v{self.version}-{self.prepare.__name__}-{for_code(self.code).__name__}"
+
+
 def cases(meaning: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(
-        ("version", "prepare", "kind", "code"),
-        [
-            pytest.param(
-                version, prepare, kind, code, id=f"v{version}-{prepare.__name__}-{for_code(code).__name__}"
-            )
-            for version in (1, 2)
-            for prepare, kind, meanings in CASES
-            for code in meanings.get(meaning, [])
-        ],
-    )
+    found = [
+        Case(version, prepare, kind, code)
+        for version in (1, 2)
+        for prepare, kind, meanings in CASES
+        for code in meanings.get(meaning, [])
+    ]
+    return pytest.mark.parametrize("case", found, ids=str)
+
+
+def commit_by_an_unknown_producer(version: int) -> TransactionHarness:
+    harness, committed = Case(version, commit, EndTxnRequest, UNKNOWN_PRODUCER).answered()
+    hears(committed, errors.UnknownProducerIdError)
+    return harness
 
 
 def hears(result: TransactionalRequestResult, error_class: type[KafkaError]) -> None:
@@ -171,15 +190,13 @@ def hears(result: TransactionalRequestResult, error_class: type[KafkaError]) -> 
 
 
 @cases("retry")
-def test_a_passing_error_is_tried_again_after_a_back_off(
-    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
-) -> None:
-    harness, result = prepare(version)
-    harness.expect(kind)
+def test_a_passing_error_is_tried_again_after_a_back_off(case: Case) -> None:
+    harness, result = case.prepare(case.version)
+    harness.expect(case.kind)
     node_id = harness.client.asked[0].node_id
-    harness.answer(code)
+    harness.answer(case.code)
     assert harness.client.asked == []
-    harness.expect(kind, within_ms=200)
+    harness.expect(case.kind, within_ms=200)
     assert harness.client.asked[0].node_id == node_id
     harness.answer()
     assert not harness.manager._state.has_error
@@ -187,27 +204,19 @@ def test_a_passing_error_is_tried_again_after_a_back_off(
 
 
 @cases("lookup")
-def test_a_coordinator_that_has_moved_is_looked_up_and_asked_again(
-    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
-) -> None:
-    harness, _ = prepare(version)
-    harness.expect(kind)
-    harness.answer(code)
+def test_a_coordinator_that_has_moved_is_looked_up_and_asked_again(case: Case) -> None:
+    harness, _ = case.answered()
     harness.expect(FindCoordinatorRequest)
     harness.answer()
     harness.expect_nothing()
-    harness.expect(kind, within_ms=200)
+    harness.expect(case.kind, within_ms=200)
     harness.answer()
     assert not harness.manager._state.has_error
 
 
 @cases("fenced")
-def test_a_producer_that_was_fenced_learns_so_whatever_the_broker_calls_it(
-    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
-) -> None:
-    harness, result = prepare(version)
-    harness.expect(kind)
-    harness.answer(code)
+def test_a_producer_that_was_fenced_learns_so_whatever_the_broker_calls_it(case: Case) -> None:
+    harness, result = case.answered()
     assert harness.state is State.FATAL_ERROR
     hears(result, ProducerFencedError)
     with pytest.raises(ProducerFencedError, match="same transactional_id='pay' was started"):
@@ -215,65 +224,49 @@ def test_a_producer_that_was_fenced_learns_so_whatever_the_broker_calls_it(
 
 
 @cases("fatal")
-def test_a_fatal_error_ends_the_producer(
-    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
-) -> None:
-    harness, result = prepare(version)
-    harness.expect(kind)
-    harness.answer(code)
+def test_a_fatal_error_ends_the_producer(case: Case) -> None:
+    harness, result = case.answered()
     assert harness.state is State.FATAL_ERROR
-    hears(result, for_code(code))
+    hears(result, for_code(case.code))
     harness.expect_nothing()
     for call in (harness.send, harness.manager.begin_abort, harness.manager.begin_transaction):
-        with pytest.raises(for_code(code)):
+        with pytest.raises(for_code(case.code)):
             call()
     assert harness.accumulator.incomplete == {}
 
 
 @cases("abortable")
-def test_an_abortable_error_ends_the_transaction_and_the_next_one_goes(
-    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
-) -> None:
-    harness, result = prepare(version)
-    harness.expect(kind)
-    harness.answer(code)
+def test_an_abortable_error_ends_the_transaction_and_the_next_one_goes(case: Case) -> None:
+    harness, result = case.answered()
     assert harness.state is State.ABORTABLE_ERROR
-    hears(result, for_code(code))
+    hears(result, for_code(case.code))
     for call in (harness.send, harness.send_offsets, harness.manager.begin_commit):
-        with pytest.raises(for_code(code), match="abort_transaction"):
+        with pytest.raises(for_code(case.code), match="abort_transaction"):
             call()
     assert harness.state is State.ABORTABLE_ERROR
     result = harness.manager.begin_abort()
     harness.serve(within_ms=200)
     result.wait(0)
-    if prepare is not initialization:
+    if case.prepare is not initialization:
         harness.begin()
 
 
 @cases("again")
-def test_missing_rights_may_be_granted_and_the_call_made_again(
-    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
-) -> None:
-    harness, result = prepare(version)
-    harness.expect(kind)
-    harness.answer(code)
-    hears(result, for_code(code))
+def test_missing_rights_may_be_granted_and_the_call_made_again(case: Case) -> None:
+    harness, result = case.answered()
+    hears(result, for_code(case.code))
     assert harness.state is State.UNINITIALIZED
     harness.initialize()
     harness.begin()
 
 
 @cases("left")
-def test_a_group_that_has_gone_on_refuses_the_offsets(
-    version: int, prepare: Callable[[int], Prepared], kind: type[Any], code: int
-) -> None:
-    harness, result = prepare(version)
-    harness.expect(kind)
-    harness.answer(code)
+def test_a_group_that_has_gone_on_refuses_the_offsets(case: Case) -> None:
+    harness, result = case.answered()
     hears(result, CommitFailedError)
     assert harness.state is State.ABORTABLE_ERROR
     assert isinstance(result.error, CommitFailedError)
-    assert isinstance(result.error.__cause__, for_code(code))
+    assert isinstance(result.error.__cause__, for_code(case.code))
 
 
 @pytest.mark.parametrize("prepare", [prepare for prepare, *_ in CASES])
@@ -378,10 +371,7 @@ def test_after_an_unknown_producer_version_1_asks_for_the_next_epoch_after_the_a
 
 
 def test_after_an_error_of_an_ended_transaction_the_abort_comes_before_the_next_epoch() -> None:
-    harness, committed = commit(1)
-    harness.expect(EndTxnRequest)
-    harness.answer(UNKNOWN_PRODUCER)
-    hears(committed, errors.UnknownProducerIdError)
+    harness = commit_by_an_unknown_producer(1)
     result = harness.manager.begin_abort()
     assert not harness.expect(EndTxnRequest).committed
     harness.answer()
@@ -391,10 +381,7 @@ def test_after_an_error_of_an_ended_transaction_the_abort_comes_before_the_next_
 
 
 def test_after_an_unknown_producer_version_2_has_its_next_epoch_by_the_abort() -> None:
-    harness, committed = commit(2)
-    harness.expect(EndTxnRequest)
-    harness.answer(UNKNOWN_PRODUCER)
-    hears(committed, errors.UnknownProducerIdError)
+    harness = commit_by_an_unknown_producer(2)
     result = harness.manager.begin_abort()
     assert not harness.expect(EndTxnRequest).committed
     harness.answer()
@@ -413,10 +400,7 @@ def test_without_a_next_epoch_an_unknown_producer_is_fatal() -> None:
 
 
 def test_a_next_epoch_that_is_refused_is_heard_by_who_aborts() -> None:
-    harness, committed = commit(1)
-    harness.expect(EndTxnRequest)
-    harness.answer(UNKNOWN_PRODUCER)
-    hears(committed, errors.UnknownProducerIdError)
+    harness = commit_by_an_unknown_producer(1)
     result = harness.manager.begin_abort()
     harness.expect(EndTxnRequest)
     harness.answer()
