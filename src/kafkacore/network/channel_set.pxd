@@ -10,10 +10,9 @@ cdef class ChannelSet(EventTaker):
     cdef readonly Poller poller
     # None when nothing expires.
     cdef IdleExpiry idle
+    # Owns the channels.
     cdef dict by_id
-    # fd -> KafkaChannel or None.
-    cdef list by_fd
-    # The same, borrowed, for who has no GIL.
+    # fd -> KafkaChannel, borrowed from by_id, or NULL.
     cdef PyObject **borrowed
     cdef int borrowed_size
     # The process that made it, and its number in the line of forks.

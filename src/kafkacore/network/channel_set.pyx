@@ -32,7 +32,6 @@ cdef class ChannelSet(EventTaker):
         self.poller = poller
         self.idle = idle
         self.by_id = {}
-        self.by_fd = []
         self.pid = getpid()
         self.fork_generation = poller_functions.fork_generation()
 
@@ -57,14 +56,14 @@ cdef class ChannelSet(EventTaker):
         return self.by_id.get(channel_id)
 
     cdef KafkaChannel at_fd(self, int fd):
-        return self.by_fd[fd] if fd < len(self.by_fd) else None
+        cdef PyObject *found = self.borrowed[fd] if fd < self.borrowed_size else NULL
+        return <KafkaChannel> found if found != NULL else None
 
     cdef int add(self, KafkaChannel channel, double now_ms) except -1:
         self.make_room(channel.fd)
         self.update_interest(channel)
-        self.by_fd[channel.fd] = channel
-        self.borrowed[channel.fd] = <PyObject *> channel
         self.by_id[channel.id] = channel
+        self.borrowed[channel.fd] = <PyObject *> channel
         return self.touch(channel, now_ms)
 
     cdef int make_room(self, int fd) except -1:
@@ -79,7 +78,6 @@ cdef class ChannelSet(EventTaker):
         while self.borrowed_size < size:
             self.borrowed[self.borrowed_size] = NULL
             self.borrowed_size += 1
-        self.by_fd.extend([None] * (size - len(self.by_fd)))
         return 0
 
     cdef bint take(self, int fd, int ready) noexcept nogil:
@@ -95,7 +93,6 @@ cdef class ChannelSet(EventTaker):
         # The poller first: after close() the descriptor may already be another's.
         self.poller.set_interest(channel.fd, channel.interest, 0)
         channel.interest = 0
-        self.by_fd[channel.fd] = None
         self.borrowed[channel.fd] = NULL
         del self.by_id[channel.id]
         if self.idle is not None:
@@ -125,8 +122,7 @@ cdef class ChannelSet(EventTaker):
             channel.close()
             if self.idle is not None:
                 self.idle.forget(channel)
-        self.by_id.clear()
-        self.by_fd.clear()
         self.borrowed_size = 0
+        self.by_id.clear()
         self.poller.close()
         return 0
