@@ -15,24 +15,23 @@ from typing import Any, ClassVar, Literal
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
-from kafkacore.consumer._iteration import RecordLoop
 from kafkacore.consumer._record import ConsumerRecord
+from kafkacore.consumer.calls import check_partitions
 from kafkacore.consumer.config import DEFAULTS, resolve
 from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.engine import ConsumerEngine
 from kafkacore.consumer.guard import SingleOwnerGuard
 from kafkacore.consumer.listener import ConsumerRebalanceListener
-from kafkacore.consumer.offset_fetcher import UNKNOWN_OFFSET
-from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy
+from kafkacore.consumer.position_calls import PositionCalls
 from kafkacore.consumer.timer import Timer
-from kafkacore.errors import IllegalStateError, KafkaConfigurationError, KafkaTimeoutError
+from kafkacore.errors import KafkaConfigurationError, KafkaTimeoutError
 from kafkacore.record import ColumnBuilder, RecordColumns
-from kafkacore.structs import OffsetAndTimestamp, OffsetSpec, TopicPartition
+from kafkacore.structs import TopicPartition
 
 _COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
 
-class KafkaConsumer(RecordLoop):
+class KafkaConsumer(PositionCalls):
     """Reads records from Kafka. Arguments and methods are kafka-python 3.0's; :meth:`poll_arrow` is ours.
 
     No connection is made before it is needed: by :meth:`poll`, iteration, or a method that must ask a broker.
@@ -82,7 +81,7 @@ class KafkaConsumer(RecordLoop):
             If one is no :class:`TopicPartition`.
         """
         wanted = list(partitions)
-        _check_partitions(wanted)
+        check_partitions(wanted)
         with self._guard:
             self._begin()
             if not wanted:
@@ -254,166 +253,6 @@ class KafkaConsumer(RecordLoop):
         """
         self._engine.client.wakeup()
 
-    # ---- Positions ---------------------------------------------------------------------------------------
-    def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
-        """The offset of the next record, found out by ``auto_offset_reset`` if there is none yet.
-
-        Parameters
-        ----------
-        timeout_ms:
-            For finding it out; ``request_timeout_ms`` by default.
-
-        Raises
-        ------
-        IllegalStateError
-            If the partition is not assigned.
-        KafkaTimeoutError
-            If it could not be found out in time; names the bootstrap servers.
-        """
-        _check_partitions([partition])
-        with self._guard:
-            self._check_open()
-            return self._engine.position(partition, self._timer(timeout_ms))
-
-    def highwater(self, partition: TopicPartition) -> int | None:
-        """The offset behind the last readable record, as of the last fetch; ``None`` before one."""
-        _check_partitions([partition])
-        with self._guard:
-            return self._engine.subscriptions.state(partition).high_watermark
-
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from ``offset``.
-
-        Raises
-        ------
-        ValueError
-            If the offset is negative or the partition is not assigned.
-        """
-        _check_partitions([partition])
-        if not isinstance(offset, int) or offset < 0:
-            raise ValueError(f"an offset is an int of at least 0, not {offset!r}")
-        with self._guard:
-            self._begin()
-            self._check_assigned([partition])
-            self._engine.subscriptions.seek(partition, FetchPosition(offset))
-
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Go on from the first record there is, of ``partitions`` or of all; looked up when it is needed."""
-        self._seek_by_name(partitions, OffsetResetStrategy.EARLIEST)
-
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go on behind the last record, of ``partitions`` or of all; looked up when it is needed."""
-        self._seek_by_name(partitions, OffsetResetStrategy.LATEST)
-
-    def _seek_by_name(self, partitions: Sequence[TopicPartition], strategy: OffsetResetStrategy) -> None:
-        _check_partitions(partitions)
-        with self._guard:
-            self._begin()
-            chosen = partitions or self._engine.subscriptions.assigned_partitions()
-            if not chosen:
-                raise ValueError("no partitions are assigned")
-            self._check_assigned(chosen)
-            for partition in chosen:
-                self._engine.subscriptions.request_offset_reset(partition, strategy)
-
-    def _check_assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        for partition in partitions:
-            if not self._engine.subscriptions.is_assigned(partition):
-                raise ValueError(f"{partition} is not assigned to this consumer")
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of ``partitions`` until :meth:`resume`; what was fetched of them is kept."""
-        _check_partitions(partitions)
-        with self._guard:
-            self._begin()
-            for partition in partitions:
-                self._engine.subscriptions.pause(partition)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        """Undo :meth:`pause`."""
-        _check_partitions(partitions)
-        with self._guard:
-            self._begin()
-            for partition in partitions:
-                self._engine.subscriptions.resume(partition)
-
-    def paused(self) -> set[TopicPartition]:
-        with self._guard:
-            return self._engine.subscriptions.paused_partitions()
-
-    # ---- Asking brokers ----------------------------------------------------------------------------------
-    def beginning_offsets(
-        self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
-    ) -> dict[TopicPartition, int]:
-        """The first offset of each partition, assigned or not.
-
-        Raises
-        ------
-        KafkaTimeoutError
-            If that took longer than ``timeout_ms`` (default: ``request_timeout_ms``).
-        """
-        return self._named_offsets(partitions, OffsetSpec.EARLIEST, timeout_ms)
-
-    def end_offsets(
-        self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
-    ) -> dict[TopicPartition, int]:
-        """The offset behind the last record of each partition; reading committed, the last stable offset.
-
-        Raises as :meth:`beginning_offsets`.
-        """
-        return self._named_offsets(partitions, OffsetSpec.LATEST, timeout_ms)
-
-    def _named_offsets(
-        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, timeout_ms: float | None
-    ) -> dict[TopicPartition, int]:
-        wanted = list(partitions)
-        _check_partitions(wanted)
-        with self._guard:
-            self._check_open()
-            asked = dict.fromkeys(wanted, int(spec))
-            found = self._engine.offsets.fetch_offsets(asked, self._timer(timeout_ms))
-        return {tp: found[tp].offset for tp in asked}
-
-    def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int], timeout_ms: float | None = None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after a time (ms since the epoch) in each partition; ``None`` where there
-        is none.
-
-        Raises
-        ------
-        ValueError
-            For a negative time.
-        KafkaTimeoutError
-            As :meth:`beginning_offsets`.
-        """
-        _check_partitions(timestamps)
-        asked = {tp: int(timestamp) for tp, timestamp in timestamps.items()}
-        for tp, timestamp in asked.items():
-            if timestamp < 0:
-                raise ValueError(f"the time asked for in {tp} is {timestamp}; it must not be negative")
-        with self._guard:
-            self._check_open()
-            found = self._engine.offsets.fetch_offsets(asked, self._timer(timeout_ms))
-        return {
-            tp: None if found[tp].offset == UNKNOWN_OFFSET else OffsetAndTimestamp(*found[tp]) for tp in asked
-        }
-
-    def topics(self, timeout_ms: float | None = None) -> set[str]:
-        """All topics that this client may see, asked for anew by every call."""
-        with self._guard:
-            self._check_open()
-            return set(self._engine.topics.fetch(self._timer(timeout_ms)))
-
-    def partitions_for_topic(self, topic: str, timeout_ms: float | None = None) -> set[int]:
-        """The topic's partition numbers; empty if it does not exist."""
-        with self._guard:
-            self._check_open()
-            known = self._engine.metadata.fetch().partitions_for_topic(topic)
-            if known:
-                return set(known)
-            return self._engine.topics.fetch(self._timer(timeout_ms), [topic]).get(topic, set())
-
     # ---- Connection --------------------------------------------------------------------------------------
     def bootstrap(self, timeout_ms: float | None = None, refresh: bool = False) -> None:
         """Wait until the cluster is known, asking anew if ``refresh``; :class:`KafkaTimeoutError` after the
@@ -490,24 +329,6 @@ class KafkaConsumer(RecordLoop):
         return (
             f"<KafkaConsumer client_id={self.config['client_id']!r} servers={self._engine.bootstrap_servers}>"
         )
-
-    def _begin(self) -> None:
-        self._engine.begin()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise IllegalStateError("this KafkaConsumer is closed")
-
-    def _timer(self, timeout_ms: float | None) -> Timer:
-        return Timer(
-            self._engine.clock, self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
-        )
-
-
-def _check_partitions(partitions: Iterable[object]) -> None:
-    for partition in partitions:
-        if not isinstance(partition, TopicPartition):
-            raise TypeError(f"a partition must be a TopicPartition, not {partition!r}")
 
 
 def _check_poll(timeout_ms: float, max_records: int | None) -> None:
