@@ -1,12 +1,14 @@
 """One thread at a time, one process for life: enter before using the consumer, leave after.
 
-Does not know: what is done inside.
+The heartbeat thread comes in by a door of its own, when nobody is there. Does not know: what is done inside.
 """
 
 from __future__ import annotations
 
 import os
-from threading import Lock, get_ident
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock, RLock, get_ident
 
 from kafkacore.errors import IllegalStateError
 
@@ -16,12 +18,17 @@ class SingleOwnerGuard:
 
     The owner may enter again, so that its callbacks may use the consumer. (``acquire`` of Kafka's
     ``KafkaConsumer``.)
+
+    Inside there is a second lock, which the heartbeat thread takes too (:meth:`background`): what it does, it
+    does at once, so an owner that comes meanwhile waits for it. While a callback of the user's runs, the
+    owner gives that lock up (:meth:`released`).
     """
 
-    __slots__ = ("_depth", "_lock", "_owner", "_pid")
+    __slots__ = ("_depth", "_inner", "_lock", "_owner", "_pid")
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._inner = RLock()
         self._owner = 0
         self._depth = 0
         self._pid = os.getpid()
@@ -46,9 +53,41 @@ class SingleOwnerGuard:
                 )
             self._owner = thread
         self._depth += 1
+        try:
+            self._inner.acquire()
+        except BaseException:
+            self._leave()
+            raise
 
     def __exit__(self, *exception: object) -> None:
+        self._inner.release()
+        self._leave()
+
+    def _leave(self) -> None:
         self._depth -= 1
         if self._depth == 0:
             self._owner = 0
             self._lock.release()
+
+    @contextmanager
+    def background(self) -> Iterator[bool]:
+        """For the heartbeat thread: in, if nobody is; whether it is in. Never waits."""
+        entered = self._inner.acquire(blocking=False)
+        try:
+            yield entered
+        finally:
+            if entered:
+                self._inner.release()
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Let the heartbeat thread in while the owner runs code of the user's."""
+        held = 0
+        while self._inner._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks it
+            self._inner.release()
+            held += 1
+        try:
+            yield
+        finally:
+            for _ in range(held):
+                self._inner.acquire()
