@@ -30,9 +30,8 @@ class InFlightRequests:
         self._no_expiry_before_ms = math.inf
         #: Requests that are over when they have been written.
         self.unanswered_count = 0
-        #: Nodes of which something is asked, and of them those that take no more requests.
-        self._asked_count = 0
-        self._full_count = 0
+        #: Nodes of which something is asked and more may be.
+        self._open_count = 0
 
     def add(self, request: ClientRequest) -> None:
         queue = self._by_node.get(request.node_id)
@@ -40,8 +39,7 @@ class InFlightRequests:
             queue = self._by_node[request.node_id] = deque()
         queue.append(request)
         self._count += 1
-        self._asked_count += len(queue) == 1
-        self._full_count += len(queue) == self._max_in_flight
+        self._open_count += (len(queue) == 1) - (len(queue) == self._max_in_flight)
         self.unanswered_count += not request.expect_response
         deadline_ms = request.sent_ms + request.request_timeout_ms
         if deadline_ms < self._no_expiry_before_ms:
@@ -69,8 +67,7 @@ class InFlightRequests:
     ) -> ClientRequest:
         request = take(queue)
         self._count -= 1
-        self._asked_count -= not queue
-        self._full_count -= len(queue) == self._max_in_flight - 1
+        self._open_count += (len(queue) == self._max_in_flight - 1) - (not queue)
         self.unanswered_count -= not request.expect_response
         return request
 
@@ -81,7 +78,7 @@ class InFlightRequests:
     @property
     def may_follow_a_send(self) -> bool:
         """Whether it matters that one has been written whole: it is over then, or another may go."""
-        return self.unanswered_count > 0 or self._full_count < self._asked_count
+        return self.unanswered_count > 0 or self._open_count > 0
 
     def can_send_more(self, node_id: int) -> bool:
         """Whether the last request has been written whole and one more may wait for its answer."""
@@ -99,8 +96,7 @@ class InFlightRequests:
         """Take out all of a node, in the order of sending."""
         cleared = list(self._by_node.pop(node_id, ()))
         self._count -= len(cleared)
-        self._asked_count -= bool(cleared)
-        self._full_count -= len(cleared) >= self._max_in_flight
+        self._open_count -= 0 < len(cleared) < self._max_in_flight
         self.unanswered_count -= sum(not request.expect_response for request in cleared)
         return cleared
 
