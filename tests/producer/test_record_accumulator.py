@@ -431,13 +431,13 @@ def test_abort_fails_everything_and_frees_what_is_not_on_its_way() -> None:
     assert harness.accumulator.pool.available_bytes == 64 * 1024
 
 
-def test_abort_of_the_unsent_leaves_what_is_on_its_way() -> None:
+def test_abort_of_the_undrained_leaves_what_is_on_its_way() -> None:
     harness = Harness()
     sent = harness.append(0)
     (on_its_way,) = harness.drain()
     on_its_way.in_flight = True
     unsent = harness.append(0)
-    harness.accumulator.abort(lambda batch: KafkaError("aborted"), unsent_only=True)
+    harness.accumulator.abort_undrained(lambda batch: KafkaError("aborted"))
     assert unsent.failed()
     assert not sent.is_done
     assert list(harness.accumulator.incomplete) == [on_its_way]

@@ -177,11 +177,11 @@ class BatchOutcomes:
         batch.fail(produce_error(error, batch.possibly_persisted), record_errors or None)
         self._accumulator.incomplete.pop(batch, None)
 
-    def abort(self, reason: KafkaError, *, unsent_only: bool = False) -> None:
+    def abort(self, reason: KafkaError) -> None:
         """Fail what is incomplete with the class and text of ``reason``; memory of what is on its way stays
         taken until its request has ended.
         """
-        self._accumulator.abort(self._error_of(reason), unsent_only=unsent_only)
+        self._accumulator.abort(self._error_of(reason))
 
     def abort_undrained(self, reason: KafkaError) -> None:
         """Fail what has never been taken to be sent."""

@@ -388,9 +388,8 @@ class RecordAccumulator(ColumnAppender):
             with self._lock:
                 self._flushes -= 1
 
-    def abort(self, error_of: Callable[[ProducerBatch], KafkaError], *, unsent_only: bool = False) -> None:
-        """Fail what is incomplete, or of it what is not on its way, and give back the memory of what was
-        waiting.
+    def abort(self, error_of: Callable[[ProducerBatch], KafkaError]) -> None:
+        """Fail what is incomplete, and give back the memory of what was waiting.
 
         Memory of a batch on its way stays taken until its request has ended.
         """
@@ -399,8 +398,7 @@ class RecordAccumulator(ColumnAppender):
                 self._fail(queue.pop(), error_of)
             self.forget_if_empty(queue)
         for batch in list(self.incomplete):
-            if not batch.in_flight or not unsent_only:
-                self._fail(batch, error_of)
+            self._fail(batch, error_of)
 
     def abort_undrained(self, error_of: Callable[[ProducerBatch], KafkaError]) -> None:
         """Fail the batches that have never been taken to be sent; those that are to go again stay."""

@@ -133,12 +133,12 @@ class Sender:
         if self._idempotence is not None:
             self._idempotence.begin_close(now_ms)
 
-    def abort(self, *, unsent_only: bool = False) -> None:
+    def abort(self) -> None:
         """Fail what is incomplete, because the close does not wait for it."""
-        if self._idempotence is not None and not unsent_only:
+        if self._idempotence is not None:
             self._idempotence.close()
         closed = KafkaError("the producer was closed before this record was acknowledged")
-        self._outcomes.abort(closed, unsent_only=unsent_only)
+        self._outcomes.abort(closed)
 
     def _settle(self, manager: IdempotenceManager, now_ms: float) -> None:
         """Let the manager settle what it has to, and fail what cannot be sent therefore."""
