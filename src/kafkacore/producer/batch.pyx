@@ -115,11 +115,6 @@ cdef class ProducerBatch:
         return 0 if self._builder is None else self._builder.size_in_bytes
 
     @property
-    def plain_size_in_bytes(self):
-        """Bytes of the sealed batch before it was compressed."""
-        return self._size_unsealed
-
-    @property
     def max_record_size(self):
         """Bytes of the largest record of the sealed batch."""
         return self._sealed.max_record_size

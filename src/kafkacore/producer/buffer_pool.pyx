@@ -84,10 +84,6 @@ cdef class BufferPool:
         """
         self.take(size, max_block_ms)
 
-    def try_allocate(self, Py_ssize_t size):
-        """Take ``size`` bytes if they are free and nobody waits; whether they are taken."""
-        return self.take_if_free(size)
-
     def deallocate(self, Py_ssize_t size):
         """Give ``size`` bytes back and wake whom they suffice for; allowed after :meth:`close`."""
         self.give_back(size)

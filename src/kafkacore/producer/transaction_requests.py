@@ -286,8 +286,6 @@ class InitProducerId(TransactionalRequest):
 class AddPartitionsToTxn(TransactionalRequest):
     """Partitions that the transaction writes to, before anything is written there (version 1)."""
 
-    fatal_errors = TransactionalRequest.fatal_errors
-
     def __init__(self, manager: TransactionManager, partitions: Iterable[TopicPartition]) -> None:
         self.partitions = frozenset(partitions)
         topic_class = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
