@@ -55,10 +55,6 @@ class IdempotenceManager:
         -1 until a broker has given one.
     error:
         Why nothing can be sent any more; every later ``send()`` raises it. ``None`` while all is well.
-    wants_turn:
-        There is something for :meth:`begin_turn` to settle, now.
-    turn_due_ms:
-        When there will be, at the latest.
     abortable_error:
         Why what waits now cannot be sent; the sender takes it and fails that. Later records may do better.
     """
@@ -77,8 +73,9 @@ class IdempotenceManager:
         self._unresolved: dict[TopicPartition, int] = {}
         #: Partitions that need a new epoch.
         self._to_bump: dict[TopicPartition, None] = {}
-        self.wants_turn = False
-        self.turn_due_ms = math.inf
+        #: There is something for begin_turn() to settle: now; and when there will be, at the latest.
+        self._wants_turn = False
+        self._turn_due_ms = math.inf
         self._queued: ControlRequest | None = None
         self._wants_id = True
         self._now_ms = 0.0
@@ -202,7 +199,7 @@ class IdempotenceManager:
         given_up = self._unresolved.get(batch.topic_partition, NO_SEQUENCE)
         if given_up == NO_SEQUENCE or sequences.is_later(following, given_up):
             self._unresolved[batch.topic_partition] = following
-        self.wants_turn = True
+        self._wants_turn = True
         log.debug("whether the log has %s is open until a later batch is answered", batch)
 
     def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
@@ -216,7 +213,7 @@ class IdempotenceManager:
         if self.error is None:
             log.error("the producer cannot go on: %s", error)
             self.error = error
-            self.wants_turn = True
+            self._wants_turn = True
 
     def begin_close(self, now_ms: float) -> None:
         """The user asks for nothing more; :attr:`has_work` says whether a close has to wait."""
@@ -248,7 +245,11 @@ class IdempotenceManager:
             self._resolve()
         if self._to_bump and self.producer_id >= 0:
             self._bump_epoch()
-        self.wants_turn = False
+        self._wants_turn = False
+
+    def next_turn_ms(self, now_ms: float) -> float:
+        """Milliseconds until :meth:`begin_turn` has something to settle, whatever happens meanwhile."""
+        return 0.0 if self._wants_turn else max(self._turn_due_ms - now_ms, 0.0)
 
     def _resolve(self) -> None:
         for topic_partition, following in list(self._unresolved.items()):
@@ -265,7 +266,7 @@ class IdempotenceManager:
 
     def _request_bump(self, topic_partition: TopicPartition) -> None:
         self._to_bump[topic_partition] = None
-        self.wants_turn = True
+        self._wants_turn = True
 
     def _bump_epoch(self) -> None:
         """Go on with the next epoch, which brokers let begin at number 0 (KIP-360)."""

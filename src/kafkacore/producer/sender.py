@@ -114,8 +114,7 @@ class Sender:
             control_ms = self._control.turn(now_ms)
         timeout_ms = min(self._send_producer_data(now_ms), control_ms)
         if self._idempotence is not None:
-            due_ms = now_ms if self._idempotence.wants_turn else self._idempotence.turn_due_ms
-            timeout_ms = min(timeout_ms, max(due_ms - now_ms, 0.0))
+            timeout_ms = min(timeout_ms, self._idempotence.next_turn_ms(now_ms))
         self._accumulator.alarm.sender_sleeps(now_ms + timeout_ms, self._busy_nodes)
         self._client.poll(timeout_ms, now_ms)
 

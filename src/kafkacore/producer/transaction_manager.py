@@ -296,8 +296,8 @@ class TransactionManager(TransactionalSequences):
         with self.lock:
             self._begin_pending()
             super().begin_turn(now_ms, has_batches)
-            if now_ms >= self.turn_due_ms:
-                self._is_late_to_close, self.turn_due_ms, self.wants_turn = True, math.inf, True
+            if now_ms >= self._turn_due_ms:
+                self._is_late_to_close, self._turn_due_ms, self._wants_turn = True, math.inf, True
             state = self._state
             if state.current in (State.ABORTABLE_ERROR, State.ABORTING_TRANSACTION) and has_batches:
                 self.abortable_error = self._aborted_error()
@@ -537,7 +537,7 @@ class TransactionManager(TransactionalSequences):
     def begin_close(self, now_ms: float) -> None:
         """Abort what is open; what is being ended goes on. :attr:`has_work` for ``max_block_ms`` at most."""
         with self.lock:
-            self.turn_due_ms = now_ms + self._max_block_ms
+            self._turn_due_ms = now_ms + self._max_block_ms
             self._begin_pending()
             if self._state.may_become(State.ABORTING_TRANSACTION):
                 log.info("%r is closed in a transaction, which is aborted", self.transactional_id)
@@ -557,7 +557,7 @@ class TransactionManager(TransactionalSequences):
         was_open = self._state.current is State.IN_TRANSACTION
         self._state.become(target, error)
         # What follows from it is not to wait for the next thing to happen.
-        self.wants_turn = True
+        self._wants_turn = True
         log.debug("transactional_id=%r is %s", self.transactional_id, target.value)
         if was_open:
             self._close_open_batches()
