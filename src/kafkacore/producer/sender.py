@@ -159,7 +159,6 @@ class Sender:
         cluster = self._current_cluster()
         outcomes = self._outcomes
         if not self._accumulator.active:
-            # A turn that only looks for answers: every other one, where requests follow each other closely.
             self._busy_nodes = []
             outcomes.expire(now_ms)
             return max(outcomes.next_expiry_ms() - now_ms, 0.0)
