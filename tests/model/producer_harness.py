@@ -201,6 +201,10 @@ def outcome(future: FutureRecordMetadata) -> type[BaseException] | int | None:
     return None if future.value is None else future.value.offset
 
 
+def outcomes(futures: list[FutureRecordMetadata]) -> list[type[BaseException] | int | None]:
+    return [outcome(future) for future in futures]
+
+
 def possibly_persisted(future: FutureRecordMetadata) -> bool:
     assert isinstance(future.exception, KafkaError)
     return future.exception.possibly_persisted
@@ -231,3 +235,22 @@ def idempotent_harness(
         sequences.next = next_sequence or 0
         sequences.last_acknowledged = (sequences.next - 1) & MAX_SEQUENCE
     return harness
+
+
+def send_each(harness: SenderHarness, *values: bytes, partition: int = 0) -> list[FutureRecordMetadata]:
+    """Every value in a batch and a request of its own."""
+    futures = []
+    for value in values:
+        futures.append(harness.send(value, partition))
+        harness.run()
+    return futures
+
+
+def sent(harness: SenderHarness) -> list[tuple[bytes | None, int, int]]:
+    """Of each request for partition 0: its first value, epoch and base sequence."""
+    found = []
+    for at in range(len(harness.client.sent)):
+        contents, sequences = harness.contents(at), harness.sequences(at)
+        if 0 in contents:
+            found.append((contents[0][0], *sequences[0][1:]))
+    return found
