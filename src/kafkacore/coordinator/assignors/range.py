@@ -1,0 +1,134 @@
+"""The range assignor: of each topic, a run of neighbouring partitions to each member.
+
+In: partitions by topic with their racks, subscriptions. Out: assignments. Does not know: what members had
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kafkacore.coordinator.assignors.abstract import (
+    PartitionAssignor,
+    PartitionRacks,
+    Partitions,
+    members_in_order,
+)
+from kafkacore.coordinator.protocol import Assignment, Subscription
+from kafkacore.structs import TopicPartition
+
+
+class RangePartitionAssignor(PartitionAssignor):
+    """Topic by topic, each member in turn gets as many neighbouring partitions as the others, the first ones
+    one more.
+
+    Where members and replicas say racks, and not all racks have all partitions, a member is given partitions
+    of its own rack first (KIP-881); topics with equally many partitions and the same members stay partitioned
+    alike. The same as Java's ``RangeAssignor``, for every group.
+    """
+
+    name = "range"
+
+    def assign(
+        self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
+    ) -> dict[str, Assignment]:
+        """Distribute; see :meth:`PartitionAssignor.assign`. Deterministic: any member as the leader gives the
+        same.
+        """
+        racks = {member: sub.rack_id for member, sub in subscriptions.items() if sub.rack_id}
+        subscribers: dict[str, list[str]] = {}
+        for member in members_in_order(subscriptions):
+            for topic in dict.fromkeys(subscriptions[member].topics):
+                subscribers.setdefault(topic, []).append(member)
+        shares = [
+            _TopicShares(topic, found, subscribers[topic], racks)
+            for topic in sorted(subscribers)
+            if (found := partitions.get(topic))
+        ]
+        given: dict[str, list[TopicPartition]] = {member: [] for member in subscriptions}
+        if any(share.needs_racks for share in shares):
+            _assign_by_racks(shares, given)
+            for share in shares:
+                share.give_ranges(given, by_rack=False)
+            return {member: Assignment(sorted(mine)) for member, mine in given.items()}
+        for share in shares:
+            share.give_ranges(given, by_rack=False)
+        return {member: Assignment(mine) for member, mine in given.items()}
+
+
+class _TopicShares:
+    """The partitions of one topic while they are handed out: what is left, who may still have how many."""
+
+    def __init__(
+        self, topic: str, partitions: Sequence[PartitionRacks], members: list[str], racks: Mapping[str, str]
+    ) -> None:
+        self.topic = topic
+        self.members = members
+        self.left = dict.fromkeys(sorted(entry.partition for entry in partitions))
+        self.each, self._with_extra = divmod(len(self.left), len(members))
+        self._had = dict.fromkeys(members, 0)
+        self.member_racks = {member: racks.get(member) for member in members}
+        said = {rack for rack in self.member_racks.values() if rack}
+        self.partition_racks = {entry.partition: entry.racks for entry in partitions} if said else {}
+        everywhere = frozenset().union(*self.partition_racks.values())
+        self.needs_racks = not said.isdisjoint(everywhere) and any(
+            found != everywhere for found in self.partition_racks.values()
+        )
+
+    def racks_match(self, member: str, partition: int) -> bool:
+        rack = self.member_racks[member]
+        return rack is None or rack in self.partition_racks.get(partition, ())
+
+    def room(self, member: str) -> int:
+        return max(0, self.each + (self._with_extra > 0) - self._had[member])
+
+    def give(self, member: str, numbers: Iterable[int], given: dict[str, list[TopicPartition]]) -> None:
+        for number in numbers:
+            del self.left[number]
+            given[member].append(TopicPartition(self.topic, number))
+            self._had[member] += 1
+        if self._had[member] > self.each:
+            self._with_extra -= 1
+
+    def give_ranges(self, given: dict[str, list[TopicPartition]], by_rack: bool) -> None:
+        for member in self.members:
+            room = self.room(member)
+            taken: list[int] = []
+            for number in self.left:
+                if len(taken) == room:
+                    break
+                if not by_rack or self.racks_match(member, number):
+                    taken.append(number)
+            if taken:
+                self.give(member, taken, given)
+
+
+def _assign_by_racks(shares: list[_TopicShares], given: dict[str, list[TopicPartition]]) -> None:
+    alike: dict[tuple[tuple[tuple[str, str | None], ...], int], list[_TopicShares]] = {}
+    for share in shares:
+        key = (tuple(share.member_racks.items()), len(share.partition_racks))
+        alike.setdefault(key, []).append(share)
+    for (_, partition_count), topics in alike.items():
+        if len(topics) > 1:
+            _assign_copartitioned(topics, partition_count, given)
+        elif topics[0].needs_racks:
+            topics[0].give_ranges(given, by_rack=True)
+
+
+def _assign_copartitioned(
+    topics: list[_TopicShares], partition_count: int, given: dict[str, list[TopicPartition]]
+) -> None:
+    """Partition n of all the topics to one member whose rack has them all; what fits nobody is left."""
+    members = dict.fromkeys(topics[0].members)
+    for number in range(partition_count):
+        # A topic whose partitions are not numbered through (its metadata are in flux) is not partitioned
+        # alike.
+        if not members or any(number not in topic.left for topic in topics):
+            continue
+        for member in members:
+            if all(topic.racks_match(member, number) and topic.room(member) for topic in topics):
+                for topic in topics:
+                    topic.give(member, (number,), given)
+                if not any(topic.room(member) for topic in topics):
+                    del members[member]
+                break

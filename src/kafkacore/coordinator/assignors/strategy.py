@@ -1,0 +1,89 @@
+"""From ``partition_assignment_strategy`` to assignors.
+
+In: classes, objects or names. Out: :class:`PartitionAssignor` objects and the protocol that they share. Does
+not know: how they distribute.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from kafkacore.coordinator.assignors.abstract import PartitionAssignor, RebalanceProtocol
+from kafkacore.coordinator.assignors.foreign import KafkaPythonAssignor
+from kafkacore.coordinator.assignors.range import RangePartitionAssignor
+from kafkacore.errors import KafkaConfigurationError
+
+_JAVA_PACKAGE = "org.apache.kafka.clients.consumer."
+_BY_NAME: dict[str, type[PartitionAssignor]] = {
+    "range": RangePartitionAssignor,
+    "RangeAssignor": RangePartitionAssignor,
+}
+
+
+def assignors_for(strategy: Any) -> list[PartitionAssignor]:
+    """The assignors that a consumer offers its group, best first.
+
+    Parameters
+    ----------
+    strategy:
+        One, or several in an iterable or behind commas: classes or objects of :class:`PartitionAssignor` or
+        of kafka-python's form, names (``"range"``) or Java's class names. Each call makes objects of its own.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        None is given, one is no assignor, two have one name, or they share no rebalance protocol.
+    """
+    if isinstance(strategy, str):
+        strategy = [name.strip() for name in strategy.split(",") if name.strip()]
+    elif isinstance(strategy, type) or not hasattr(strategy, "__iter__"):
+        strategy = [strategy]
+    found: list[PartitionAssignor] = []
+    for entry in strategy:
+        assignor = _assignor(entry)
+        if any(assignor.name == other.name for other in found):
+            raise KafkaConfigurationError(
+                f"partition_assignment_strategy has two assignors named {assignor.name!r}"
+            )
+        found.append(assignor)
+    if not found:
+        raise KafkaConfigurationError("partition_assignment_strategy names no assignor")
+    common_protocol(found)
+    return found
+
+
+def common_protocol(assignors: Sequence[PartitionAssignor]) -> RebalanceProtocol:
+    """The rebalance protocol of a consumer with these assignors: cooperative if all support it.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        There is none that all support.
+    """
+    shared = set(RebalanceProtocol)
+    for assignor in assignors:
+        shared &= set(assignor.supported_protocols())
+    if not shared:
+        names = ", ".join(assignor.name for assignor in assignors)
+        raise KafkaConfigurationError(f"assignors {names} share no rebalance protocol: they cannot be mixed")
+    return max(shared)
+
+
+def _assignor(entry: Any) -> PartitionAssignor:
+    if isinstance(entry, str):
+        made = _BY_NAME.get(entry.removeprefix(_JAVA_PACKAGE))
+        if made is None:
+            names = ", ".join(sorted(_BY_NAME))
+            raise KafkaConfigurationError(f"no assignor is named {entry!r}; there are {names}")
+        return made()
+    # kafka-python's own are used as classes or as objects, some of them with class methods only.
+    assignor = entry() if inspect.isclass(entry) else entry
+    if isinstance(assignor, PartitionAssignor):
+        if not assignor.name:
+            raise KafkaConfigurationError(f"{type(assignor).__name__} has no name")
+        return assignor
+    if all(callable(getattr(assignor, method, None)) for method in ("assign", "metadata", "on_assignment")):
+        return KafkaPythonAssignor(assignor)
+    raise KafkaConfigurationError(f"{entry!r} is no partition assignor")
