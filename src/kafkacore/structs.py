@@ -47,11 +47,25 @@ class OffsetAndTimestamp(NamedTuple):
     leader_epoch: int = -1
 
 
+class MemberState:
+    """Where a consumer stands in its group; values of :attr:`ConsumerGroupMetadata.state`."""
+
+    UNJOINED = "<unjoined>"
+    REBALANCING = "<rebalancing>"
+    STABLE = "<stable>"
+
+
 class ConsumerGroupMetadata(NamedTuple):
-    group_id: str
+    """Who a consumer is in its group, as of one moment; a group without name is none.
+
+    The first four say to a broker on whose behalf a transaction commits offsets (KIP-447).
+    """
+
+    group_id: str | None = None
     generation_id: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
+    state: str = MemberState.UNJOINED
 
 
 class TimestampType(IntEnum):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kafkacore.consumer.listener import ConsumerRebalanceListener
 from kafkacore.errors import IllegalStateError, NoOffsetForPartitionError
-from kafkacore.structs import OffsetSpec, TopicPartition
+from kafkacore.structs import OffsetAndMetadata, OffsetSpec, TopicPartition
 
 MAX_TOPIC_NAME_LENGTH = 249
 _LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -283,6 +283,20 @@ class SubscriptionState:
 
     def _where(self, condition: Callable[[TopicPartitionState], bool]) -> set[TopicPartition]:
         return {tp for tp, state in self._assignment.items() if condition(state)}
+
+    def initializing_partitions(self) -> set[TopicPartition]:
+        """Partitions that have had no position yet, and wait for no look-up."""
+        return {tp for tp, state in self._unsettled.items() if state.state is FetchState.INITIALIZING}
+
+    def all_consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What a commit of all positions says: the next offset of each partition whose position is certain,
+        and the epoch of the record before it.
+        """
+        return {
+            tp: OffsetAndMetadata(state.position.offset, "", state.position.offset_epoch)
+            for tp, state in self._assignment.items()
+            if state.state is FetchState.FETCHING and state.position is not None
+        }
 
     # ---- Reset -------------------------------------------------------------------------------------------
     def request_offset_reset(

@@ -353,7 +353,7 @@ class AddOffsetsToTxn(TransactionalRequest):
             transactional_id=manager.transactional_id,
             producer_id=manager.producer_id,
             producer_epoch=manager.producer_epoch,
-            group_id=group.group_id,
+            group_id=group.group_id or "",
         )
         super().__init__(manager, message, result)
         self.offsets = offsets
@@ -386,7 +386,7 @@ class TxnOffsetCommit(TransactionalRequest):
     ) -> None:
         message = TxnOffsetCommitRequest(
             transactional_id=manager.transactional_id,
-            group_id=group.group_id,
+            group_id=group.group_id or "",
             producer_id=manager.producer_id,
             producer_epoch=manager.producer_epoch,
             generation_id=group.generation_id,
