@@ -85,7 +85,7 @@ def test_records_that_an_interrupt_keeps_from_the_user_come_again(
     consumer.assign([TP0])
     fetcher = consumer._engine.fetcher
     # Between the collecting of records and their return, the next fetch is sent.
-    interrupt = InterruptOnce(fetcher.send_fetches, lambda *more: fetcher.metrics.records_consumed_total)
+    interrupt = InterruptOnce(fetcher.send_fetches, lambda *more: fetcher._buffer._moved_from)
     monkeypatch.setattr(fetcher, "send_fetches", interrupt)
     poll_until_interrupted(consumer)
     assert consumer.position(TP0) == 0

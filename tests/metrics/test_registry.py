@@ -112,3 +112,25 @@ def test_reporter_of_ours_and_of_kafka_python_keep_a_dictionary(reporter_class: 
     reporter.init(metrics.metrics.values())
     assert len(reporter.snapshot()) == 2
     metrics.close()
+
+
+def test_metrics_of_a_tag_are_removed_together_and_reporters_told() -> None:
+    reporter = DictReporter()
+    metrics = Metrics(MetricConfig(tags={"client-id": "c"}), [reporter])
+    before = metrics.sensor("a.s")
+    for topic in ("a", "b"):
+        for name in ("m", "n"):
+            metrics.add(name, "g", "", lambda now_ms: 1.0, {"topic": topic})
+    metrics.add("m", "g", "", lambda now_ms: 2.0)
+    assert metrics.snapshot()["g"] == {"m": 2.0}
+    assert metrics.snapshot()["g.a"] == {"m": 1.0, "n": 1.0}
+    metrics.remove("g", {"topic": "a"})
+    metrics.remove_sensor("a.s")
+    metrics.remove_sensor("a.s")
+    assert set(metrics.snapshot()) == {"kafka-metrics-count", "g", "g.b"}
+    assert set(reporter.snapshot()) == {
+        "kafka-metrics-count.client-id=c",
+        "g.client-id=c",
+        "g.client-id=c,topic=b",
+    }
+    assert metrics.sensor("a.s") is not before

@@ -112,3 +112,14 @@ def test_parents_are_told_the_same() -> None:
 def test_no_samples_and_no_time_are_refused(samples: int, window_ms: float) -> None:
     with pytest.raises(ValueError, match="samples"):
         Sensor("s", samples, window_ms)
+
+
+def test_smallest_is_of_the_last_while_and_latest_of_all_time() -> None:
+    sensor = Sensor("s", 2, 1000.0)
+    assert sensor.smallest(0.0) == math.inf
+    assert math.isnan(sensor.latest(0.0))
+    sensor.record(3.0, 0.0)
+    sensor.record(5.0, 1500.0)
+    assert (sensor.smallest(1500.0), sensor.latest(1500.0)) == (3.0, 5.0)
+    assert sensor.smallest(2500.0) == 5.0
+    assert (sensor.smallest(9000.0), sensor.latest(9000.0)) == (math.inf, 5.0)

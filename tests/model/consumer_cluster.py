@@ -275,6 +275,9 @@ class ModelNetwork:
         self.cluster.requests.append((request.node_id, request.request))
         self._in_flight.append(request)
 
+    def connection_count(self):
+        return len(self.connected)
+
     def in_flight_request_count(self, node_id=None):
         return sum(node_id is None or request.node_id == node_id for request in self._in_flight)
 

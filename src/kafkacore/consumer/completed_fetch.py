@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafkacore.consumer._counters import ResponseTally
 from kafkacore.consumer._memory import FetchMemory, PinLedger
 from kafkacore.consumer._reader import RecordReader
 from kafkacore.consumer._record import ConsumerRecord
@@ -51,6 +52,8 @@ class CompletedFetch:
         How to read.
     memory:
         The response's, which the records hold; by default one of its own.
+    tally:
+        Told once how much has been read, when nothing more is wanted.
     """
 
     __slots__ = (
@@ -61,6 +64,7 @@ class CompletedFetch:
         "_memory",
         "_options",
         "_reader",
+        "_tally",
         "data",
         "initialized",
         "partition",
@@ -77,6 +81,7 @@ class CompletedFetch:
         version: int,
         options: ReadOptions,
         memory: FetchMemory | None = None,
+        tally: ResponseTally | None = None,
     ) -> None:
         self.partition = partition
         self.data = data
@@ -85,6 +90,7 @@ class CompletedFetch:
         self.records_read = 0
         self.size_in_bytes = 0 if data.records is None else len(data.records)
         self._options = options
+        self._tally = tally
         self._memory = FetchMemory(PinLedger()) if memory is None else memory
         if data.records is not None:
             self._memory.add_part(self.size_in_bytes)
@@ -129,6 +135,10 @@ class CompletedFetch:
         """Nothing of it is wanted any more; let the buffers go."""
         if self.data.records is not None:
             self._memory.part_is_done()
+        tally, self._tally = self._tally, None
+        if tally is not None:
+            was_read = self.records_read or self._reader.is_consumed
+            tally.part_is_done(self.partition.topic, self.size_in_bytes if was_read else 0, self.records_read)
         self._reader.drain()
         self._broken = None
         self.data.records = None
@@ -205,9 +215,9 @@ class CompletedFetch:
             # A Ctrl-C in a deserializer: none of the records reaches the user, so begin again.
             self._begin(begin)
             raise
+        self.records_read += len(records)
         if reader.is_consumed:
             self.drain()
-        self.records_read += len(records)
         return records
 
     # ---- As columns --------------------------------------------------------------------------------------
@@ -239,6 +249,8 @@ class CompletedFetch:
             if not count:
                 raise failure from error
         self.records_read += count
+        if self.is_consumed:
+            self.drain()
         return count
 
     def _append_some(self, builder: ColumnBuilder, limit: int | None, end_offset: int | None) -> int | None:
@@ -256,7 +268,6 @@ class CompletedFetch:
                 return appended
         batch = reader.current_batch()
         if batch is None:
-            self.drain()
             if end_offset is not None:
                 reader.next_offset = min(reader.next_offset, end_offset)
             return None

@@ -17,6 +17,7 @@ from kafkacore.consumer.completed_fetch import ReadOptions
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.deserializers import deserialize_function
 from kafkacore.consumer.fetcher import Columns, FetchConfig, Fetcher, Records
+from kafkacore.consumer.metrics import ConsumerMetrics
 from kafkacore.consumer.offset_fetcher import OffsetFetcher
 from kafkacore.consumer.offset_validator import OffsetValidator
 from kafkacore.consumer.subscription_state import (
@@ -77,8 +78,14 @@ class ConsumerEngine:
         )
         self.validator = OffsetValidator(self.client, metadata, self.subscriptions, clock)
         self.topics = TopicMetadataFetcher(self.client, clock, bootstrap_servers)
+        self.metrics = ConsumerMetrics(config, clock, client, self.subscriptions)
         self.fetcher = Fetcher(
-            self.client, metadata, self.subscriptions, _fetch_config(config, isolation_level), clock
+            self.client,
+            metadata,
+            self.subscriptions,
+            _fetch_config(config, isolation_level),
+            clock,
+            self.metrics.fetch,
         )
 
     def begin(self) -> None:
@@ -149,12 +156,18 @@ class ConsumerEngine:
         What interrupts it (Ctrl-C, an error while the next fetch is sent) takes no records with it: positions
         go back to where they were.
         """
+        polls = self.metrics.polls
+        if polls is not None:
+            polls.began()
         self.fetcher.begin_poll()
         try:
             return self._turn_until(timer, collect, is_enough, end_offsets, max_records)
         except BaseException:
             self.fetcher.rewind()
             raise
+        finally:
+            if polls is not None:
+                polls.ended()
 
     def _turn_until(
         self,
@@ -264,6 +277,7 @@ class ConsumerEngine:
             self.fetcher.close(timer)
         finally:
             self.client.close()
+            self.metrics.close()
 
 
 def _fetch_config(config: Mapping[str, Any], isolation_level: IsolationLevel) -> FetchConfig:

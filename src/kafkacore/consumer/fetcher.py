@@ -14,6 +14,7 @@ from uuid import UUID
 
 from kafkacore.client import ClientResponse, Metadata
 from kafkacore.clock import Clock
+from kafkacore.consumer._counters import ResponseTally
 from kafkacore.consumer._memory import FetchMemory, PinLedger
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.completed_fetch import CompletedFetch, ReadOptions
@@ -27,6 +28,7 @@ from kafkacore.consumer.fetch_session import (
     FetchRequestData,
     FetchSessionHandler,
 )
+from kafkacore.consumer.metrics import FetchMetrics
 from kafkacore.consumer.subscription_state import OffsetResetStrategy, SubscriptionState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
@@ -41,7 +43,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.record import ColumnBuilder, RecordColumns
-from kafkacore.structs import Node, TopicPartition
+from kafkacore.structs import IsolationLevel, Node, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -62,17 +64,6 @@ class FetchConfig:
     read: ReadOptions = field(default_factory=ReadOptions)
 
 
-@dataclass(slots=True)
-class FetchMetrics:
-    """Plain counters of what came in, since the consumer began."""
-
-    fetch_total: int = 0
-    fetch_latency_ms_total: float = 0.0
-    fetch_latency_ms_max: float = 0.0
-    bytes_consumed_total: int = 0
-    records_consumed_total: int = 0
-
-
 class Fetcher:
     """Fetches what ``subscriptions`` wants.
 
@@ -82,6 +73,8 @@ class Fetcher:
         Shared with the rest of the consumer.
     config:
         See :class:`FetchConfig`.
+    metrics:
+        Told of responses and of how far they are read; ``None`` counts nothing.
     """
 
     def __init__(
@@ -91,6 +84,7 @@ class Fetcher:
         subscriptions: SubscriptionState,
         config: FetchConfig,
         clock: Clock,
+        metrics: FetchMetrics | None = None,
     ) -> None:
         self._client = client
         self._metadata = metadata
@@ -102,7 +96,7 @@ class Fetcher:
         self._buffer = FetchBuffer(subscriptions, self._initialize)
         self._pins = PinLedger()
         self._closed = False
-        self.metrics = FetchMetrics()
+        self._metrics = metrics
 
     # ---- Asking ------------------------------------------------------------------------------------------
     def send_fetches(self, end_offsets: Mapping[TopicPartition, int] | None = None) -> int:
@@ -229,24 +223,20 @@ class Fetcher:
     ) -> None:
         self._pending_nodes.discard(node.node_id)
         message, version = response.message, response.version
-        self.metrics.fetch_total += 1
-        self.metrics.fetch_latency_ms_total += response.latency_ms
-        self.metrics.fetch_latency_ms_max = max(self.metrics.fetch_latency_ms_max, response.latency_ms)
         if not session.handle_response(message, version):
             if message.error_code == FetchSessionTopicIdError.errno:
                 self._metadata.request_update()
             return
         hints: dict[TopicPartition, tuple[int, int]] = {}
-        memory = FetchMemory(self._pins)
+        memory, tally = FetchMemory(self._pins), self._tally(response)
         for topic in message.responses:
             name = topic.topic if version < FIRST_VERSION_BY_ID else session.topic_name(topic.topic_id)
             for partition in topic.partitions:
                 tp = TopicPartition(name or "", partition.partition_index)
                 asked = data.session_partitions.get(tp)
                 assert asked is not None, "the session has checked the partitions"
-                self._buffer.add(
-                    CompletedFetch(tp, partition, asked.fetch_offset, version, self._config.read, memory)
-                )
+                offset, options = asked.fetch_offset, self._config.read
+                self._buffer.add(CompletedFetch(tp, partition, offset, version, options, memory, tally))
                 if _names_leader(partition):
                     leader = partition.current_leader
                     hints[tp] = (leader.leader_id, leader.leader_epoch)
@@ -254,6 +244,16 @@ class Fetcher:
             self._metadata.update_partition_leadership(
                 hints, [Node(end.node_id, end.host, end.port, end.rack) for end in message.node_endpoints]
             )
+
+    def _tally(self, response: ClientResponse) -> ResponseTally | None:
+        if self._metrics is None:
+            return None
+        message = response.message
+        return self._metrics.response(
+            response.latency_ms,
+            message.throttle_time_ms,
+            sum(len(topic.partitions) for topic in message.responses),
+        )
 
     def _on_error(
         self, node: Node, session: FetchSessionHandler, data: FetchRequestData, error: BaseException
@@ -285,7 +285,6 @@ class Fetcher:
         if data.preferred_read_replica > _NO_REPLICA:
             expires_ms = self._clock.monotonic_ms() + self._config.metadata_max_age_ms
             self._subscriptions.update_preferred_read_replica(tp, data.preferred_read_replica, expires_ms)
-        self.metrics.bytes_consumed_total += completed.size_in_bytes
         return True
 
     def _handle_error(self, completed: CompletedFetch, position: int) -> None:
@@ -362,7 +361,7 @@ class Fetcher:
             return remaining > 0
 
         moved = self._buffer.collect(take, update_positions=update_positions)
-        self.metrics.records_consumed_total += max_records - remaining
+        self._note_positions(moved)
         return Records(records, moved)
 
     def collect_columns(
@@ -391,12 +390,30 @@ class Fetcher:
             return remaining > 0
 
         moved = self._buffer.collect(take, lambda tp: tp in done or reached(tp))
-        self.metrics.records_consumed_total += sum(counts.values())
+        self._note_positions(moved)
         return Columns({tp: builders[tp].finish() for tp, count in counts.items() if count}, moved)
+
+    def _note_positions(self, moved: Mapping[TopicPartition, int]) -> None:
+        if self._metrics is None or not moved:
+            return
+        now_ms = self._clock.monotonic_ms()
+        committed = self._config.read.isolation_level is IsolationLevel.READ_COMMITTED
+        for tp, offset in moved.items():
+            state = self._subscriptions.state_or_none(tp)
+            if state is None:
+                continue
+            end = state.last_stable_offset if committed else state.high_watermark
+            start = state.log_start_offset
+            self._metrics.position_moved(
+                tp, offset, -1 if end is None else end, -1 if start is None else start, now_ms
+            )
 
     def clear_buffered_for_unassigned(self) -> None:
         """Records of partitions that are not assigned any more are of no use."""
-        self._buffer.retain(self._subscriptions.assigned_partitions())
+        assigned = self._subscriptions.assigned_partitions()
+        self._buffer.retain(assigned)
+        if self._metrics is not None:
+            self._metrics.retain(assigned)
 
     # ---- The end -----------------------------------------------------------------------------------------
     def close(self, timer: Timer) -> None:

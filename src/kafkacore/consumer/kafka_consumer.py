@@ -274,19 +274,29 @@ class KafkaConsumer(PositionCalls):
         with self._guard:
             return self._engine.client.is_connected()
 
-    def metrics(self, raw: bool = False) -> dict[str, dict[str, float]]:
-        """Counters since the consumer began, in kafka-python's groups. ``raw`` makes no difference here."""
-        counted = self._engine.fetcher.metrics
-        average = counted.fetch_latency_ms_total / counted.fetch_total if counted.fetch_total else 0.0
-        return {
-            "consumer-fetch-manager-metrics": {
-                "fetch-total": counted.fetch_total,
-                "fetch-latency-avg": average,
-                "fetch-latency-max": counted.fetch_latency_ms_max,
-                "bytes-consumed-total": counted.bytes_consumed_total,
-                "records-consumed-total": counted.records_consumed_total,
-            }
-        }
+    def metrics(self, raw: bool = False) -> Any:
+        """What this consumer has counted: group → name → figure, as of now.
+
+        Names and meanings are kafka-python's and Apache Kafka's:
+        ``metrics()["consumer-fetch-manager-metrics"]["records-lag-max"]``; by topic in
+        ``"consumer-fetch-manager-metrics.<topic>"``, by partition in ``"….<topic>.<partition>"``, by broker
+        in ``"consumer-node-metrics.node-<id>"``, of the group in ``"consumer-coordinator-metrics"``.
+
+        Parameters
+        ----------
+        raw:
+            Give the metrics themselves, which can be asked again, from any thread.
+
+        Returns
+        -------
+        dict or None
+            ``{group: {name: float}}``, or with ``raw`` ``{MetricName: KafkaMetric}``. ``None`` with
+            ``metrics_enabled=False``; empty once the consumer is closed.
+        """
+        registry = self._engine.metrics.registry
+        if registry is None:
+            return None
+        return registry.metrics if raw else registry.snapshot()
 
     # ---- The end -----------------------------------------------------------------------------------------
     def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:

@@ -104,12 +104,31 @@ class Metrics:
             for reporter in self._reporters:
                 self._tell(reporter.metric_change, metric)
 
+    def remove(self, group: str, tags: Mapping[str, str]) -> None:
+        """Forget the metrics of ``group`` whose tags are, beside the client's, exactly ``tags``."""
+        wanted = {**self.config.tags, **tags}
+        with self._lock:
+            gone = [each for each in self._metrics if each.group == group and each.tags == wanted]
+            for metric_name in gone:
+                metric = self._metrics.pop(metric_name)
+                for reporter in self._reporters:
+                    self._tell(reporter.metric_removal, metric)
+
+    def remove_sensor(self, name: str) -> None:
+        """The next :meth:`sensor` of that name is a new one."""
+        with self._lock:
+            self._sensors.pop(name, None)
+
     def snapshot(self) -> dict[str, dict[str, float]]:
-        """Group → name → the figure now."""
+        """Group → name → the figure now. Of metrics with tags of their own, the group has their values behind
+        it: ``consumer-fetch-manager-metrics.<topic>.<partition>``.
+        """
         now_ms = self._clock.monotonic_ms()
         groups: dict[str, dict[str, float]] = {}
         for metric_name, metric in self.metrics.items():
-            groups.setdefault(metric_name.group, {})[metric_name.name] = metric.value(now_ms)
+            own = [value for tag, value in metric_name.tags.items() if tag not in self.config.tags]
+            group = ".".join([metric_name.group, *own])
+            groups.setdefault(group, {})[metric_name.name] = metric.value(now_ms)
         return groups
 
     def close(self) -> None:

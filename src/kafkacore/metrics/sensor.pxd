@@ -5,6 +5,7 @@ cdef struct Sample:
     double began_ms
     double total
     double largest
+    double smallest
     long long count
 
 
@@ -12,6 +13,7 @@ cdef class Sensor:
     cdef readonly str name
     # Of all that was ever recorded.
     cdef readonly double total
+    cdef readonly double last
     cdef readonly long long count
     cdef tuple _parents
     cdef Sample *_samples

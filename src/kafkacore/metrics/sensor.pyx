@@ -5,7 +5,7 @@ Does not know: names of metrics, clocks; whoever calls says when it is. Source o
 """
 
 cimport cython
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, NAN
 from libc.stdlib cimport calloc, free
 
 
@@ -30,8 +30,8 @@ cdef class Sensor:
 
     Attributes
     ----------
-    total, count
-        Sum and number of all values ever recorded.
+    total, count, last
+        Sum and number of all values ever recorded, and the last of them.
     """
 
     def __cinit__(self, str name, int sample_count=2, double window_ms=30_000.0, tuple parents=()):
@@ -63,8 +63,10 @@ cdef class Sensor:
         sample.total += value
         sample.count += 1
         sample.largest = max(sample.largest, value)
+        sample.smallest = min(sample.smallest, value)
         self.total += value
         self.count += 1
+        self.last = value
         for parent in self._parents:
             parent.record(value, now_ms)
         return 0
@@ -88,6 +90,19 @@ cdef class Sensor:
         for at in range(self._used):
             largest = max(largest, self._samples[at].largest)
         return largest
+
+    def smallest(self, double now_ms):
+        """Of the values of the last while; infinity without any."""
+        cdef double smallest = INFINITY
+        cdef int at
+        self._forget_old(now_ms)
+        for at in range(self._used):
+            smallest = min(smallest, self._samples[at].smallest)
+        return smallest
+
+    def latest(self, double now_ms):
+        """The last value that was recorded; not a number before the first."""
+        return self.last if self.count else NAN
 
     def rate(self, double now_ms):
         """Sum of the values of the last while, per second."""
@@ -147,5 +162,6 @@ cdef int _begin(Sample *sample, double now_ms) noexcept:
     sample.began_ms = now_ms
     sample.total = 0.0
     sample.largest = -INFINITY
+    sample.smallest = INFINITY
     sample.count = 0
     return 0

@@ -1,0 +1,193 @@
+# cython: auto_pickle=False, autotestdict=False
+"""What a consumer's metrics do per response, per partition handed out and per poll: a few sensors told.
+
+Nothing is done per record. Does not know: names of metrics; the subclass in Python does.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from kafkacore.metrics.sensor cimport Sensor
+
+
+@cython.final
+cdef class TopicSensors:
+    """Bytes and records of one topic, by response."""
+
+    cdef readonly Sensor size, records
+
+    def __init__(self, Sensor size not None, Sensor records not None):
+        self.size = size
+        self.records = records
+
+
+@cython.final
+cdef class PartitionSensors:
+    """How far one partition's position is from the end of its log (lag) and from its start (lead)."""
+
+    cdef readonly Sensor lag, lead
+
+    def __init__(self, Sensor lag not None, Sensor lead not None):
+        self.lag = lag
+        self.lead = lead
+
+
+cdef class FetchCounter:
+    """The counting half of FetchMetrics.
+
+    Parameters
+    ----------
+    clock
+        Asked once a response.
+    size, records
+        Of what has been taken from a response, once all of it is.
+    latency, throttle
+        Milliseconds until a response came, and for which its broker wants to be left alone.
+    """
+
+    cdef readonly Sensor size, records, latency, throttle
+    cdef object _monotonic_ms
+    cdef dict _topics
+    cdef dict _partitions
+
+    def __init__(self, clock, Sensor size not None, Sensor records not None, Sensor latency not None,
+                 Sensor throttle not None):
+        self._monotonic_ms = clock.monotonic_ms
+        self.size = size
+        self.records = records
+        self.latency = latency
+        self.throttle = throttle
+        self._topics = {}
+        self._partitions = {}
+
+    def _register_topic(self, str topic):
+        raise NotImplementedError
+
+    def _register_partition(self, partition):
+        raise NotImplementedError
+
+    def response(self, double latency_ms, double throttle_ms, Py_ssize_t part_count):
+        """One has come, with so many partitions; who takes them tells the tally."""
+        cdef double now_ms = self._monotonic_ms()
+        self.latency.record(latency_ms, now_ms)
+        self.throttle.record(throttle_ms, now_ms)
+        return ResponseTally(self, part_count)
+
+    def position_moved(self, partition, int64_t position, int64_t end_offset, int64_t start_offset,
+                       double now_ms):
+        """Records have been handed out up to ``position``; -1 for an offset that is not known."""
+        cdef PartitionSensors found = self._partitions.get(partition)
+        if found is None:
+            found = self._partitions[partition] = self._register_partition(partition)
+        if end_offset >= 0:
+            found.lag.record(max(end_offset - position, 0), now_ms)
+        if start_offset >= 0:
+            found.lead.record(max(position - start_offset, 0), now_ms)
+
+    def forget(self, assigned):
+        """Drop what is not in ``assigned``; the partitions dropped."""
+        cdef list gone = [each for each in self._partitions if each not in assigned]
+        for each in gone:
+            del self._partitions[each]
+        return gone
+
+    cdef int _finish(self, ResponseTally tally) except -1:
+        cdef double now_ms = self._monotonic_ms()
+        if tally._topic is None:
+            return 0
+        self._of_topic(tally._topic, tally._topic_size, tally._topic_records, now_ms)
+        if tally._other_topics is not None:
+            for name, (size, records) in tally._other_topics.items():
+                self._of_topic(name, size, records, now_ms)
+        self.size.record(tally._size, now_ms)
+        self.records.record(tally._records, now_ms)
+        return 0
+
+    cdef int _of_topic(self, str name, double size, double records, double now_ms) except -1:
+        cdef TopicSensors topic = self._topics.get(name)
+        if topic is None:
+            topic = self._topics[name] = self._register_topic(name)
+        topic.size.record(size, now_ms)
+        topic.records.record(records, now_ms)
+        return 0
+
+
+@cython.final
+cdef class ResponseTally:
+    """Of one response: what has been taken of its partitions, told to the counter when all are done."""
+
+    cdef FetchCounter _counter
+    cdef Py_ssize_t _parts_left
+    cdef double _size, _records
+    # Of the partition's topic before; mostly there is no other.
+    cdef str _topic
+    cdef double _topic_size, _topic_records
+    cdef dict _other_topics
+
+    def __init__(self, FetchCounter counter not None, Py_ssize_t part_count):
+        self._counter = counter
+        self._parts_left = part_count
+
+    def part_is_done(self, str topic, double size, double records):
+        """Nothing more is taken of one partition's part."""
+        if topic != self._topic:
+            self._change_topic(topic)
+        self._topic_size += size
+        self._topic_records += records
+        self._size += size
+        self._records += records
+        self._parts_left -= 1
+        if self._parts_left == 0:
+            self._counter._finish(self)
+
+    cdef int _change_topic(self, str topic) except -1:
+        if self._topic is not None:
+            if self._other_topics is None:
+                self._other_topics = {}
+            self._other_topics[self._topic] = (self._topic_size, self._topic_records)
+        self._topic = topic
+        self._topic_size, self._topic_records = (
+            (0.0, 0.0) if self._other_topics is None else self._other_topics.pop(topic, (0.0, 0.0))
+        )
+        return 0
+
+
+@cython.final
+cdef class PollCounter:
+    """When polls begin and end.
+
+    Parameters
+    ----------
+    clock
+        Asked when a poll begins and when it ends.
+    between
+        Milliseconds from one beginning to the next.
+    idle_ratio
+        Share of the time that went by in polls.
+    """
+
+    cdef readonly Sensor between, idle_ratio
+    # Monotonic milliseconds; -1 before the first.
+    cdef readonly double last_began_ms
+    cdef object _monotonic_ms
+    cdef double _since_last_ms
+
+    def __init__(self, clock, Sensor between not None, Sensor idle_ratio not None):
+        self._monotonic_ms = clock.monotonic_ms
+        self.between = between
+        self.idle_ratio = idle_ratio
+        self.last_began_ms = -1.0
+
+    def began(self):
+        """A poll begins."""
+        cdef double now_ms = self._monotonic_ms()
+        self._since_last_ms = 0.0 if self.last_began_ms < 0 else now_ms - self.last_began_ms
+        self.last_began_ms = now_ms
+        self.between.record(self._since_last_ms, now_ms)
+
+    def ended(self):
+        """It ends, whether with records or an error."""
+        cdef double now_ms = self._monotonic_ms()
+        cdef double length_ms = now_ms - self.last_began_ms
+        cdef double all_ms = length_ms + self._since_last_ms
+        self.idle_ratio.record(length_ms / all_ms if all_ms > 0 else 0.0, now_ms)

@@ -1,0 +1,179 @@
+"""A consumer's metrics: what the fetcher and the polls tell in, figures by client, topic and partition out.
+
+Does not know: requests, records. Names and meanings are kafka-python's; ``-total``, leads, throttling
+and the figures of a partition and of polls are Apache Kafka's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafkacore.client import NetworkClient
+from kafkacore.client.client_metrics import ClientMetrics
+from kafkacore.clock import Clock
+from kafkacore.consumer._counters import FetchCounter, PartitionSensors, PollCounter, TopicSensors
+from kafkacore.consumer.group_metrics import CountedGroupMetrics, GroupMetrics
+from kafkacore.consumer.subscription_state import SubscriptionState
+from kafkacore.metrics import MetricConfig, Metrics, Sensor
+from kafkacore.structs import TopicPartition
+
+
+class FetchMetrics(FetchCounter):
+    """What is fetched, and how far the positions are from both ends of the logs.
+
+    Parameters
+    ----------
+    metrics:
+        Where they are registered.
+    clock:
+        For when a response came and was used up.
+    subscriptions:
+        Who is asked about a partition's preferred replica.
+    prefix:
+        Of the group's name.
+    """
+
+    def __init__(
+        self, metrics: Metrics, clock: Clock, subscriptions: SubscriptionState, prefix: str = "consumer"
+    ) -> None:
+        sensor = metrics.sensor
+        super().__init__(
+            clock,
+            sensor("bytes-fetched"),
+            sensor("records-fetched"),
+            sensor("fetch-latency"),
+            sensor("fetch-throttle-time"),
+        )
+        self._metrics = metrics
+        self._subscriptions = subscriptions
+        self._group = f"{prefix}-fetch-manager-metrics"
+        self._lag, self._lead = sensor("records-lag"), sensor("records-lead")
+        self._register_taken("", {}, self.size, self.records)
+        latency, throttle = self.latency, self.throttle
+        for name, description, measure in (
+            ("fetch-latency-avg", "Average ms until a fetch was answered.", latency.average),
+            ("fetch-latency-max", "Longest ms until a fetch was answered.", latency.largest),
+            ("fetch-rate", "Fetches answered per second.", latency.occurrence_rate),
+            ("fetch-total", "Fetches answered.", latency.occurrences),
+            ("fetch-throttle-time-avg", "Average ms of a throttling by a broker.", throttle.average),
+            ("fetch-throttle-time-max", "Longest ms of a throttling by a broker.", throttle.largest),
+            ("records-lag-max", "Most records that a position was behind its log's end.", self._lag.largest),
+            ("records-lead-min", "Fewest records that a position was ahead of its log's start.",
+             self._lead.smallest),
+        ):  # fmt: skip
+            metrics.add(name, self._group, description, measure)
+
+    def _register_taken(self, of: str, tags: Mapping[str, str], size: Sensor, records: Sensor) -> None:
+        for name, description, measure in (
+            ("fetch-size-avg", f"Average bytes that a fetch gave{of}.", size.average),
+            ("fetch-size-max", f"Most bytes that a fetch gave{of}.", size.largest),
+            ("bytes-consumed-rate", f"Bytes fetched and used up per second{of}.", size.rate),
+            ("bytes-consumed-total", f"Bytes fetched and used up{of}.", size.sum),
+            ("records-per-request-avg", f"Average number of records that a fetch gave{of}.", records.average),
+            ("records-consumed-rate", f"Records fetched and used up per second{of}.", records.rate),
+            ("records-consumed-total", f"Records fetched and used up{of}.", records.sum),
+        ):
+            self._metrics.add(name, self._group, description, measure, tags)
+
+    def _register_topic(self, topic: str) -> TopicSensors:
+        sensor = self._metrics.sensor
+        made = TopicSensors(sensor(f"topic.{topic}.bytes-fetched"), sensor(f"topic.{topic}.records-fetched"))
+        self._register_taken(f" of topic {topic}", {"topic": topic}, made.size, made.records)
+        return made
+
+    def _register_partition(self, partition: TopicPartition) -> PartitionSensors:
+        sensor = self._metrics.sensor
+        lag_name, lead_name = _sensor_names(partition)
+        lag, lead = sensor(lag_name, (self._lag,)), sensor(lead_name, (self._lead,))
+        of = f"of {partition.topic}-{partition.partition}"
+        for name, description, measure in (
+            ("records-lag", f"Records behind the position {of}.", lag.latest),
+            ("records-lag-avg", f"Average number of records behind the position {of}.", lag.average),
+            ("records-lag-max", f"Most records behind the position {of}.", lag.largest),
+            ("records-lead", f"Records before the position {of}.", lead.latest),
+            ("records-lead-avg", f"Average number of records before the position {of}.", lead.average),
+            ("records-lead-min", f"Fewest records before the position {of}.", lead.smallest),
+            ("preferred-read-replica", f"The replica asked for records {of}; -1: its leader.",
+             lambda now_ms: self._preferred_replica(partition)),
+        ):  # fmt: skip
+            self._metrics.add(name, self._group, description, measure, _tags(partition))
+        return PartitionSensors(lag, lead)
+
+    def _preferred_replica(self, partition: TopicPartition) -> float:
+        state = self._subscriptions.state_or_none(partition)
+        replica = None if state is None else state.preferred_read_replica
+        return -1 if replica is None else replica
+
+    def retain(self, assigned: set[TopicPartition]) -> None:
+        """Partitions that are not in ``assigned`` have no figures any more."""
+        for partition in self.forget(assigned):
+            self._metrics.remove(self._group, _tags(partition))
+            for name in _sensor_names(partition):
+                self._metrics.remove_sensor(name)
+
+
+class ConsumerMetrics:
+    """All that one consumer counts, or with ``metrics_enabled=False`` nothing.
+
+    Attributes
+    ----------
+    registry, fetch, polls:
+        ``None`` if nothing is counted.
+    group:
+        For membership and commits; always there.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        clock: Clock,
+        client: NetworkClient,
+        subscriptions: SubscriptionState,
+    ) -> None:
+        self.registry: Metrics | None = None
+        self.fetch: FetchMetrics | None = None
+        self.polls: PollCounter | None = None
+        self.group = GroupMetrics()
+        if not config["metrics_enabled"]:
+            return
+        prefix = config["metric_group_prefix"] or "consumer"
+        metric_config = MetricConfig(
+            config["metrics_num_samples"],
+            config["metrics_sample_window_ms"],
+            {"client-id": config["client_id"]},
+        )
+        self.registry = Metrics(metric_config, [reporter() for reporter in config["metric_reporters"]], clock)
+        client.metrics = ClientMetrics(
+            self.registry, prefix, client.connection_count, client.in_flight_request_count
+        )
+        self.fetch = FetchMetrics(self.registry, clock, subscriptions, prefix)
+        self.group = CountedGroupMetrics(self.registry, subscriptions.assigned_partitions, prefix)
+        self.polls = self._register_polls(clock, f"{prefix}-metrics", self.registry)
+
+    @staticmethod
+    def _register_polls(clock: Clock, group: str, registry: Metrics) -> PollCounter:
+        polls = PollCounter(clock, registry.sensor("time-between-poll"), registry.sensor("poll-idle-ratio"))
+        for name, description, measure in (
+            ("time-between-poll-avg", "Average ms between two calls of poll().", polls.between.average),
+            ("time-between-poll-max", "Longest ms between two calls of poll().", polls.between.largest),
+            ("poll-idle-ratio-avg", "Share of the time that went by in poll().", polls.idle_ratio.average),
+            ("last-poll-seconds-ago", "Seconds since poll() was called; -1 before the first.",
+             lambda now_ms: -1.0 if polls.last_began_ms < 0 else (now_ms - polls.last_began_ms) / 1000.0),
+        ):  # fmt: skip
+            registry.add(name, group, description, measure)
+        return polls
+
+    def close(self) -> None:
+        """There are no figures any more, and the reporters are closed."""
+        if self.registry is not None:
+            self.registry.close()
+
+
+def _tags(partition: TopicPartition) -> dict[str, str]:
+    return {"topic": partition.topic, "partition": str(partition.partition)}
+
+
+def _sensor_names(partition: TopicPartition) -> tuple[str, str]:
+    of = f"{partition.topic}-{partition.partition}"
+    return f"{of}.records-lag", f"{of}.records-lead"
