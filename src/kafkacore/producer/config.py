@@ -20,6 +20,7 @@ from kafkacore.client.config import (
     text_or_none,
     whole,
 )
+from kafkacore.client.interceptors import objects_with
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.idempotence import MAX_IN_FLIGHT
 from kafkacore.producer.partitioner import FunctionPartitioner
@@ -89,14 +90,6 @@ def _partitioner(name: str, value: Any) -> Any:
     return FunctionPartitioner(value)
 
 
-def _interceptors(name: str, value: Any) -> tuple[Any, ...]:
-    wanted = ("on_send", "on_acknowledgement", "close")
-    several = tuple(value) if isinstance(value, list | tuple) else (None,)
-    if any(isinstance(one, type) or not callable(getattr(one, do, None)) for one in several for do in wanted):
-        raise refuse(name, value, f"a list of objects with the methods {', '.join(wanted)}")
-    return several
-
-
 def _finite(name: str, value: Any) -> Any:
     if at_least(0)(name, value) == math.inf:
         raise refuse(name, value, "a finite number")
@@ -157,7 +150,7 @@ PRODUCER_SETTINGS: dict[str, Setting] = {
     "client_id":                Setting(None, text_or_none),
     "key_serializer":           Setting(None, _serializer),
     "value_serializer":         Setting(None, _serializer),
-    "interceptors":             Setting((), _interceptors),  # KIP-42
+    "interceptors":             Setting((), objects_with("on_send", "on_acknowledgement", "close")),  # KIP-42
     "acks":                     Setting(-1, _acks),
     "enable_idempotence":       Setting(True, boolean),  # KIP-679
     "transactional_id":         Setting(None, _transactional_id),

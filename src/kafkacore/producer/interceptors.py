@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
+from kafkacore.client.interceptors import Interceptors
 from kafkacore.producer.batch_future import BatchFuture
 from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.producer.record_metadata import RecordMetadata
@@ -66,7 +67,7 @@ class ProducerInterceptor:
         """The producer has closed."""
 
 
-class ProducerInterceptors:
+class ProducerInterceptors(Interceptors):
     """All of a producer's, one after the other.
 
     Parameters
@@ -76,7 +77,7 @@ class ProducerInterceptors:
     """
 
     def __init__(self, interceptors: Iterable[Any]) -> None:
-        self._interceptors = tuple(interceptors)
+        super().__init__(interceptors, log)
 
     def on_send(self, record: ProducerRecord, *, keeps_topic: bool = False) -> ProducerRecord:
         """What the last that did not fail makes of ``record``.
@@ -109,13 +110,6 @@ class ProducerInterceptors:
         """Tell of a record that has failed before it had a future."""
         partition = record.partition if isinstance(record.partition, int) else -1
         self._acknowledge(error, _nowhere(TopicPartition(record.topic, partition)))
-
-    def close(self) -> None:
-        for interceptor in self._interceptors:
-            try:
-                interceptor.close()
-            except Exception:
-                log.exception("interceptor %r failed to close", interceptor)
 
     def _fail(self, future: FutureRecordMetadata, error: Exception) -> None:
         self._acknowledge(error, _nowhere(future.topic_partition))

@@ -1,0 +1,160 @@
+"""Where a group has come to: partitions in, committed offsets out; positions for those without one.
+
+Does not know: commits, joining, records. (The part of Kafka's ``ConsumerCoordinator`` that reads offsets.)
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import NamedTuple
+
+from kafkacore import errors
+from kafkacore.client import ClientResponse
+from kafkacore.consumer.group.generation import Generation
+from kafkacore.consumer.group.group_requests import GroupParts, GroupRequests
+from kafkacore.consumer.group.offset_requests import CommittedOffsetsRequest, Topics, read_committed_answer
+from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.consumer.subscription_state import FetchPosition
+from kafkacore.consumer.timer import Timer
+from kafkacore.errors import KafkaError
+from kafkacore.structs import OffsetAndMetadata, TopicPartition
+
+log = logging.getLogger("kafkacore.consumer")
+
+Committed = dict[TopicPartition, OffsetAndMetadata | None]
+
+
+class _Asked(NamedTuple):
+    """A request that may be on its way for longer than a poll takes."""
+
+    partitions: set[TopicPartition]
+    generation: Generation
+    future: RequestFuture[Committed]
+
+
+class CommittedOffsets(GroupRequests):
+    """Reads a group's offsets."""
+
+    def __init__(self, parts: GroupParts) -> None:
+        super().__init__(parts)
+        self._asked: _Asked | None = None
+        self._attempts = 0
+        self._ask_again_ms = 0.0
+
+    def fetch_committed(self, partitions: set[TopicPartition], timer: Timer) -> Committed:
+        """Committed offsets of ``partitions``, ``None`` where there is none.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            If they could not be had in time, such as while a transaction with such offsets is open.
+        KafkaError
+            What the coordinator said and trying again will not cure.
+        """
+        attempts = 0
+        last: BaseException | None = None
+        while partitions:
+            if self._membership.ensure_coordinator(timer):
+                future = self._send_fetch(partitions)
+                self._poll_until(future, timer)
+                if future.succeeded():
+                    return future.value()
+                if future.failed():
+                    last = future.exception()
+                    if not future.is_retriable():
+                        raise last
+            if timer.expired:
+                raise self._timed_out("read committed offsets of", partitions, timer) from last
+            self._pause(attempts, timer)
+            attempts += 1
+        return {}
+
+    def init_positions(self) -> bool:
+        """Have partitions that have had no position begin where the group has come to. Never waits.
+
+        Returns
+        -------
+        bool
+            Whether that is done; partitions that still have no position then are those for which nothing is
+            committed.
+
+        Raises
+        ------
+        KafkaError
+            What the coordinator said and trying again will not cure.
+        """
+        wanted = self._subscriptions.initializing_partitions()
+        if not wanted:
+            self._asked = None
+            return True
+        generation = self._membership.generation()
+        asked = self._asked
+        if asked is not None and (asked.partitions != wanted or asked.generation != generation):
+            asked = self._asked = None
+        if asked is None:
+            if self._clock.monotonic_ms() < self._ask_again_ms:
+                return False
+            if not self._membership.ensure_coordinator(Timer(self._clock, 0)):
+                return False
+            asked = self._asked = _Asked(wanted, generation, self._send_fetch(wanted))
+        if not asked.future.is_done():
+            return False
+        self._asked = None
+        if asked.future.failed():
+            if not asked.future.is_retriable():
+                raise asked.future.exception()
+            self._ask_again_ms = self._clock.monotonic_ms() + self._backoff.backoff_ms(self._attempts)
+            self._attempts += 1
+            return False
+        self._attempts = 0
+        self._begin_at(asked.future.value())
+        return True
+
+    def _begin_at(self, committed: Committed) -> None:
+        """Positions from committed offsets; one with an epoch is validated if there is a newer leader."""
+        cluster = self._metadata.fetch()
+        for tp, offset in committed.items():
+            if offset is None:
+                log.info("group %r has committed nothing of %s", self._group_id, tp)
+                continue
+            log.info("%s goes on at the offset %d that group %r has", tp, offset.offset, self._group_id)
+            self._subscriptions.seek(tp, FetchPosition(offset.offset, offset.leader_epoch))
+            epoch = cluster.leader_epoch(tp)
+            if epoch is not None and epoch < offset.leader_epoch:
+                # Whoever committed knew of a newer leader than we do.
+                self._metadata.request_update()
+            elif epoch is not None:
+                self._subscriptions.maybe_validate_position(tp, epoch)
+
+    def _send_fetch(self, partitions: set[TopicPartition]) -> RequestFuture[Committed]:
+        node = self._membership.coordinator()
+        if node is None:
+            return RequestFuture.failure(self._no_coordinator())
+        topics = Topics(partitions, self._metadata.fetch())
+        request = CommittedOffsetsRequest(self._group_id, partitions, topics)
+        answered: RequestFuture[Committed] = RequestFuture()
+        self._client.send(node, request, max_version=topics.max_version).add_callbacks(
+            partial(self._on_fetch_answer, partitions, topics, answered),
+            partial(self._on_lost, node, answered),
+        )
+        return answered
+
+    def _on_fetch_answer(
+        self,
+        partitions: set[TopicPartition],
+        topics: Topics,
+        answered: RequestFuture[Committed],
+        response: ClientResponse,
+    ) -> None:
+        try:
+            found = read_committed_answer(response.message, self._group_id, partitions, topics)
+        except KafkaError as error:
+            log.debug("committed offsets of group %r: %s", self._group_id, error)
+            if isinstance(error, errors.CoordinatorNotAvailableError | errors.NotCoordinatorError):
+                self._membership.coordinator_failed(error.message)
+            elif isinstance(error, errors.UnknownTopicIdError):
+                self._metadata.request_update()
+            answered.fail(error)
+        else:
+            answered.complete(found)

@@ -1,0 +1,231 @@
+"""Committed offsets as messages: offsets in, requests out; answers in, offsets or the right error out.
+
+What an error code means for who commits or asks is decided here, once for each request. Does not know: who
+sends, who waits, what is tried again. (The response handlers of Kafka's ``ConsumerCoordinator``.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from uuid import UUID
+
+from kafkacore import errors
+from kafkacore.client import Cluster
+from kafkacore.consumer.group.generation import Generation
+from kafkacore.errors import BrokerResponseError, KafkaError, for_code
+from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
+from kafkacore.protocol.message import ZERO_UUID
+from kafkacore.structs import OffsetAndMetadata, TopicPartition
+from kafkacore.wire import Writer
+
+log = logging.getLogger("kafkacore.consumer")
+
+#: From here on topics go by their ids alone (KIP-848).
+FIRST_VERSION_BY_ID = 10
+#: From here on OffsetFetch asks for several groups (KIP-709), and can ask for stable offsets (KIP-447).
+_FIRST_VERSION_BY_GROUP = 8
+_FIRST_VERSION_STABLE = 7
+_NO_OFFSET = -1
+
+
+class Topics:
+    """The topics of a request and of its answer, by name and by id.
+
+    Parameters
+    ----------
+    partitions:
+        Of the request.
+    cluster:
+        What is known of the topics. An id keeps an offset from being committed for, or read of, another topic
+        of the same name.
+    """
+
+    __slots__ = ("_ids", "_names", "max_version")
+
+    def __init__(self, partitions: Iterable[TopicPartition], cluster: Cluster) -> None:
+        names = {tp.topic for tp in partitions}
+        self._ids = {name: cluster.topic_id(name) or ZERO_UUID for name in names}
+        self._names = {topic_id: name for name, topic_id in self._ids.items() if topic_id != ZERO_UUID}
+        #: Of a request that can name them all; ``None`` if any version can.
+        self.max_version = None if len(self._names) == len(names) else FIRST_VERSION_BY_ID - 1
+
+    def id_of(self, name: str) -> UUID:
+        return self._ids[name]
+
+    def name_of(self, topic: Any) -> str:
+        """Of an entry of an answer, by whichever of the two it has."""
+        return topic.name or self._names.get(getattr(topic, "topic_id", ZERO_UUID), "")
+
+
+# ---- Commit ----------------------------------------------------------------------------------------------
+def commit_request(
+    group_id: str,
+    generation: Generation,
+    group_instance_id: str | None,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    topics: Topics,
+) -> OffsetCommitRequest:
+    by_topic: dict[str, list[OffsetCommitRequest.OffsetCommitRequestPartition]] = {}
+    for tp, committed in offsets.items():
+        by_topic.setdefault(tp.topic, []).append(
+            OffsetCommitRequest.OffsetCommitRequestPartition(
+                partition_index=tp.partition,
+                committed_offset=committed.offset,
+                committed_leader_epoch=committed.leader_epoch,
+                committed_metadata=committed.metadata,
+            )
+        )
+    return OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=generation.generation_id,
+        member_id=generation.member_id,
+        group_instance_id=group_instance_id,
+        topics=[
+            OffsetCommitRequest.OffsetCommitRequestTopic(
+                name=name, topic_id=topics.id_of(name), partitions=partitions
+            )
+            for name, partitions in by_topic.items()
+        ],
+    )
+
+
+def commit_error(
+    message: OffsetCommitResponse, offsets: Mapping[TopicPartition, OffsetAndMetadata], topics: Topics
+) -> BrokerResponseError | None:
+    """The first error, which stands for the whole answer; topics without permission are told together."""
+    unauthorized: set[str] = set()
+    missing = set(offsets)
+    for topic in message.topics:
+        for partition in topic.partitions:
+            tp = TopicPartition(topics.name_of(topic), partition.partition_index)
+            if tp not in missing:
+                continue
+            missing.discard(tp)
+            error = for_code(partition.error_code)
+            if error is errors.TopicAuthorizationFailedError:
+                unauthorized.add(tp.topic)
+            elif partition.error_code:
+                return error(f"committing offset {offsets[tp].offset} of {tp.topic}-{tp.partition}")
+    if unauthorized:
+        return errors.TopicAuthorizationFailedError(
+            f"no permission to read {', '.join(sorted(unauthorized))}"
+        )
+    if missing:
+        return errors.UnknownError(f"the answer to OffsetCommit leaves out {min(missing)}")
+    return None
+
+
+def _unauthorized(topics: Iterable[str]) -> BrokerResponseError:
+    return errors.TopicAuthorizationFailedError(f"no permission to read {', '.join(sorted(topics))}")
+
+
+# ---- Fetch -----------------------------------------------------------------------------------------------
+class CommittedOffsetsRequest(OffsetFetchRequest):
+    """An OffsetFetchRequest for one group that can be written in every version.
+
+    Stable offsets are asked for from where that can be, as Kafka's consumer does whatever it reads: behind an
+    open transaction there is no offset to go on from.
+    """
+
+    __slots__ = ("_partitions", "_topics_by")
+
+    def __init__(self, group_id: str, partitions: Iterable[TopicPartition], topics: Topics) -> None:
+        super().__init__(group_id=group_id, require_stable=True)
+        self._partitions: dict[str, list[int]] = {}
+        for tp in sorted(partitions):
+            self._partitions.setdefault(tp.topic, []).append(tp.partition)
+        self._topics_by = topics
+
+    def encode(self, writer: Writer, version: int) -> None:
+        is_stable = version >= _FIRST_VERSION_STABLE
+        if version >= _FIRST_VERSION_BY_GROUP:
+            topic_of = OffsetFetchRequest.OffsetFetchRequestTopics
+            group = OffsetFetchRequest.OffsetFetchRequestGroup(
+                group_id=self.group_id,
+                topics=[
+                    topic_of(name=name, topic_id=self._topics_by.id_of(name), partition_indexes=numbers)
+                    for name, numbers in self._partitions.items()
+                ],
+            )
+            OffsetFetchRequest(groups=[group], require_stable=is_stable).encode(writer, version)
+            return
+        OffsetFetchRequest(
+            group_id=self.group_id,
+            topics=[
+                OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=numbers)
+                for name, numbers in self._partitions.items()
+            ],
+            require_stable=is_stable,
+        ).encode(writer, version)
+
+
+def read_committed_answer(
+    message: Any, group_id: str, asked: Iterable[TopicPartition], topics: Topics
+) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    """Offsets of the partitions asked for, ``None`` where none is committed.
+
+    Raises
+    ------
+    KafkaError
+        What the broker said: retriable or not as it is meant.
+    """
+    answer = _of_group(message, group_id)
+    if answer.error_code:
+        raise for_code(answer.error_code)(f"group {group_id!r}")
+    found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    unauthorized: set[str] = set()
+    unstable: list[TopicPartition] = []
+    for tp, partition in _partitions_of(answer, topics):
+        error = for_code(partition.error_code)
+        if not partition.error_code:
+            found[tp] = _committed(partition)
+        elif error is errors.TopicAuthorizationFailedError:
+            unauthorized.add(tp.topic)
+        elif error is errors.UnstableOffsetCommitError:
+            unstable.append(tp)
+        else:
+            raise _partition_error(error, group_id, tp)
+    if unauthorized:
+        raise _unauthorized(unauthorized)
+    if unstable:
+        log.info("offsets of %s wait for the end of a transaction or for replication", unstable)
+        raise errors.UnstableOffsetCommitError(f"{len(unstable)} partitions, such as {unstable[0]}")
+    left_out = [tp for tp in asked if tp not in found]
+    if left_out:
+        raise errors.UnknownError(f"the answer to OffsetFetch leaves out {left_out[0]}")
+    return {tp: found[tp] for tp in asked}
+
+
+def _of_group(message: Any, group_id: str) -> Any:
+    """The part of the answer that is ours; of old versions, all of it."""
+    if not message.groups:
+        return message
+    for group in message.groups:
+        if group.group_id == group_id:
+            return group
+    raise errors.UnknownError(f"the answer to OffsetFetch leaves out group {group_id!r}")
+
+
+def _partitions_of(answer: Any, topics: Topics) -> Iterator[tuple[TopicPartition, Any]]:
+    for topic in answer.topics:
+        name = topics.name_of(topic)
+        for partition in topic.partitions:
+            yield TopicPartition(name, partition.partition_index), partition
+
+
+def _committed(partition: Any) -> OffsetAndMetadata | None:
+    if partition.committed_offset <= _NO_OFFSET:
+        return None
+    return OffsetAndMetadata(
+        partition.committed_offset, partition.metadata or "", partition.committed_leader_epoch
+    )
+
+
+def _partition_error(error: type[BrokerResponseError], group_id: str, tp: TopicPartition) -> KafkaError:
+    if error is errors.UnknownTopicOrPartitionError:
+        # Not worth a retry, though the error is elsewhere: a coordinator knows offsets, not topics.
+        return KafkaError(f"there is no partition {tp} whose offset could be committed")
+    return error(f"group {group_id!r}, {tp}")

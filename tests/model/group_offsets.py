@@ -1,0 +1,295 @@
+"""A coordinator's offsets and a membership that is told what it is: for tests of commits, on a virtual clock.
+
+The real network client is below (``kafkacore.testing.MockClient``), so requests and answers are bytes of the
+version that is negotiated. Failures are asked for by the test: errors, silence, lost connections.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.group.committed_offsets import CommittedOffsets
+from kafkacore.consumer.group.generation import NO_GENERATION, Generation
+from kafkacore.consumer.group.group_requests import GroupParts
+from kafkacore.consumer.group.membership import GroupCommits
+from kafkacore.consumer.group.offset_commits import OffsetCommits
+from kafkacore.consumer.interceptors import ConsumerInterceptors
+from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.consumer.subscription_state import OffsetResetStrategy, SubscriptionState
+from kafkacore.consumer.timer import Timer
+from kafkacore.errors import CoordinatorNotAvailableError
+from kafkacore.protocol import ApiKey
+from kafkacore.protocol.generated.metadata import MetadataResponse
+from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kafkacore.structs import ConsumerGroupMetadata, Node, OffsetAndMetadata, TopicPartition
+from kafkacore.testing.clock import VirtualClock
+from kafkacore.testing.mock_client import MockClient, SentRequest
+
+GROUP = "readers"
+MEMBER = Generation(7, "member-1", "range")
+
+
+def topic_id(name: str) -> UUID:
+    return UUID(bytes=name.encode().rjust(16, b"\1"))
+
+
+class OffsetsBroker(MockClient):
+    """A node that keeps offsets of groups.
+
+    ``versions`` bounds what it knows: API key → highest version. ``errors`` are used up by the requests of
+    a kind, one each, for every partition; ``group_errors`` are those of OffsetFetch as a whole. What comes
+    while ``silent`` is set waits in ``unanswered``.
+    """
+
+    def __init__(self, versions: Mapping[ApiKey, int], **options: Any) -> None:
+        super().__init__(**options)
+        self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
+        self.errors: dict[type, deque[int]] = {OffsetCommitRequest: deque(), OffsetFetchRequest: deque()}
+        self.group_errors: deque[int] = deque()
+        self.silent = False
+        self.with_ids = True
+        for known in self.api_versions.api_keys:
+            known.max_version = min(known.max_version, versions.get(ApiKey(known.api_key), known.max_version))
+
+    def commits(self) -> list[OffsetCommitRequest]:
+        return [each.message for each in self.requests_of(OffsetCommitRequest)]
+
+    def _topic_metadata(self, topic: str) -> MetadataResponse.MetadataResponseTopic:
+        described = super()._topic_metadata(topic)
+        if self.with_ids and not described.error_code:
+            described.topic_id = topic_id(topic)
+        return described
+
+    def _on_request(self, connection_id: str, header: Any, message: Any) -> None:
+        super()._on_request(connection_id, header, message)
+        if not self.silent:
+            self.answer_all()
+
+    def answer_all(self) -> None:
+        """Answer what waits."""
+        waiting, self.unanswered = self.unanswered, deque()
+        for request in waiting:
+            answer = {OffsetCommitRequest: self._commit, OffsetFetchRequest: self._fetch}
+            self.answer(request, answer[type(request.message)](request))
+
+    def _name(self, topic: Any) -> str:
+        return str(topic.name) or next(name for name in self.topics if topic_id(name) == topic.topic_id)
+
+    def _next_error(self, kind: type) -> int:
+        return self.errors[kind].popleft() if self.errors[kind] else 0
+
+    def _commit(self, request: SentRequest) -> OffsetCommitResponse:
+        error = self._next_error(OffsetCommitRequest)
+        response = OffsetCommitResponse()
+        for topic in request.message.topics:
+            told = OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
+            response.topics.append(told)
+            for part in topic.partitions:
+                told.partitions.append(
+                    OffsetCommitResponse.OffsetCommitResponsePartition(
+                        partition_index=part.partition_index, error_code=error
+                    )
+                )
+                if not error:
+                    self.committed[TopicPartition(self._name(topic), part.partition_index)] = (
+                        OffsetAndMetadata(
+                            part.committed_offset, part.committed_metadata or "", part.committed_leader_epoch
+                        )
+                    )
+        return response
+
+    def _fetch(self, request: SentRequest) -> OffsetFetchResponse:
+        group_error = self.group_errors.popleft() if self.group_errors else 0
+        error = self._next_error(OffsetFetchRequest)
+        if request.version < 8:
+            topics = [
+                OffsetFetchResponse.OffsetFetchResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        OffsetFetchResponse.OffsetFetchResponsePartition(**self._offset(topic, number, error))
+                        for number in topic.partition_indexes
+                    ],
+                )
+                for topic in request.message.topics
+            ]
+            return OffsetFetchResponse(topics=topics, error_code=group_error)
+        asked = request.message.groups[0]
+        group = OffsetFetchResponse.OffsetFetchResponseGroup(group_id=asked.group_id, error_code=group_error)
+        for topic in asked.topics if not group_error else ():
+            group.topics.append(
+                OffsetFetchResponse.OffsetFetchResponseTopics(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partitions=[
+                        OffsetFetchResponse.OffsetFetchResponsePartitions(
+                            **self._offset(topic, number, error)
+                        )
+                        for number in topic.partition_indexes
+                    ],
+                )
+            )
+        return OffsetFetchResponse(groups=[group])
+
+    def _offset(self, topic: Any, number: int, error: int) -> dict[str, Any]:
+        found = self.committed.get(TopicPartition(self._name(topic), number))
+        if error or found is None:
+            return {"partition_index": number, "committed_offset": -1, "error_code": error}
+        return {
+            "partition_index": number,
+            "committed_offset": found.offset,
+            "metadata": found.metadata,
+            "committed_leader_epoch": found.leader_epoch,
+        }
+
+
+class ToldMembership:
+    """A :class:`~kafkacore.consumer.group.membership.GroupMembership` that is what the test says.
+
+    The coordinator is ``node`` once it has been looked for; ``lost_lookups`` of the looks find none. With
+    ``held_lookups`` they wait until the test completes ``lookup``.
+    """
+
+    def __init__(self, client: ConsumerNetworkClient, node: Node) -> None:
+        self._client = client
+        self._node = node
+        self._known: Node | None = node
+        self.commits: GroupCommits | None = None
+        self.wake_background: Callable[[], None] = lambda: None
+        self.current = MEMBER
+        self.rebalancing = False
+        self.failures: list[str] = []
+        self.resets: list[tuple[type, Generation]] = []
+        self.rejoins: list[str] = []
+        self.lookups = 0
+        self.lost_lookups = 0
+        self.held_lookups = False
+        self.lookup: RequestFuture[None] | None = None
+
+    def coordinator(self) -> Node | None:
+        return self._known
+
+    def lookup_coordinator(self) -> RequestFuture[None]:
+        if self._known is not None:
+            return RequestFuture.success(None)
+        if self.lookup is None:
+            self.lookups += 1
+            self.lookup = RequestFuture()
+            if not self.held_lookups:
+                return self.end_lookup()
+        return self.lookup
+
+    def end_lookup(self) -> RequestFuture[None]:
+        """The look-up under way has its answer."""
+        lookup, self.lookup = self.lookup, None
+        assert lookup is not None
+        if self.lost_lookups:
+            self.lost_lookups -= 1
+            lookup.fail(CoordinatorNotAvailableError())
+        else:
+            self._known = self._node
+            lookup.complete(None)
+        return lookup
+
+    def ensure_coordinator(self, timer: Timer) -> bool:
+        while self._known is None:
+            self.lookup_coordinator()
+            if self._known is None:
+                if timer.expired:
+                    return False
+                self._client.poll(timer)
+        return True
+
+    def coordinator_failed(self, cause: str, *, disconnected: bool = False) -> None:
+        self.failures.append(cause)
+        self._known = None
+
+    def generation(self) -> Generation:
+        return self.current
+
+    def is_rebalancing(self) -> bool:
+        return self.rebalancing
+
+    def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
+        if sent == self.current:
+            self.resets.append((type(error), sent))
+            self.current = NO_GENERATION
+
+    def request_rejoin(self, reason: str) -> None:
+        self.rejoins.append(reason)
+
+    # What commits do not ask for.
+    def poll(self, timer: Timer, *, wait_for_join: bool = True) -> bool:
+        raise AssertionError
+
+    def time_to_next_poll_ms(self, now_ms: float) -> float:
+        raise AssertionError
+
+    def polled(self, now_ms: float) -> None:
+        raise AssertionError
+
+    def background_turn(self, now_ms: float) -> float:
+        raise AssertionError
+
+    def subscription_changed(self) -> None:
+        raise AssertionError
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        raise AssertionError
+
+    def leave(self, reason: str) -> None:
+        raise AssertionError
+
+    def close(self, timer: Timer, leave_group: bool = True) -> None:
+        raise AssertionError
+
+
+class Group:
+    """All of it together; ``consumed`` is what the application has been given."""
+
+    def __init__(self, versions: Mapping[ApiKey, int] | None = None, **config: Any) -> None:
+        self.clock = VirtualClock()
+        self.broker = OffsetsBroker(versions or {}, topics={"a": 3, "b": 1}, clock=self.clock)
+        self.broker.connect()
+        self.config = {
+            "group_id": GROUP, "group_instance_id": None, "enable_auto_commit": True,
+            "auto_commit_interval_ms": 5000, "default_offset_commit_callback": None, "retry_backoff_ms": 100,
+            "retry_backoff_max_ms": 1000, "max_poll_interval_ms": 300_000, "bootstrap_servers": "node0:9092",
+        } | config  # fmt: skip
+        self.client = ConsumerNetworkClient(self.broker.client, self.broker.metadata, clock=self.clock)
+        self.subscriptions = SubscriptionState(OffsetResetStrategy.EARLIEST)
+        self.subscriptions.subscribe(["a"])
+        self.membership = ToldMembership(self.client, self.broker.nodes[0])
+        self.consumed: dict[TopicPartition, OffsetAndMetadata] = {}
+        self.parts = GroupParts(
+            self.config, self.client, self.broker.metadata, self.subscriptions, self.membership, self.clock
+        )
+        self.interceptor = NotesCommits()
+        self.commits = OffsetCommits(
+            self.parts, lambda: dict(self.consumed), ConsumerInterceptors([self.interceptor])
+        )
+        self.offsets = CommittedOffsets(self.parts)
+        self._started_ms = self.clock.monotonic_ms()
+
+    def elapsed_ms(self) -> float:
+        return self.clock.monotonic_ms() - self._started_ms
+
+    def timer(self, timeout_ms: float = 10_000) -> Timer:
+        return Timer(self.clock, timeout_ms)
+
+    def turn(self, timeout_ms: float = 0) -> None:
+        """What a poll does besides."""
+        self.client.poll(self.timer(timeout_ms))
+        self.commits.invoke_completed_callbacks()
+
+
+class NotesCommits:
+    def __init__(self) -> None:
+        self.committed: list[Any] = []
+
+    def on_commit(self, offsets: Any) -> None:
+        self.committed.append(dict(offsets))
