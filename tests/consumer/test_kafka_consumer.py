@@ -11,7 +11,6 @@ from kafkacore.consumer.listener import ConsumerRebalanceListener
 from kafkacore.errors import (
     CorruptRecordError,
     IllegalStateError,
-    KafkaConfigurationError,
     LogTruncationError,
     NoOffsetForPartitionError,
     NotLeaderForPartitionError,
@@ -70,18 +69,6 @@ def test_listener_is_told_of_what_comes_and_goes(make_consumer):
     consumer.subscribe(["b"], listener=Listener())
     read(consumer, 10)
     assert told == [("assigned", {A0}), ("revoked", {A0}), ("assigned", {B0})]
-
-
-@pytest.mark.parametrize(
-    "start",
-    [
-        lambda make: make({}, "a", group_id="g"),
-        lambda make: make({}, group_id="g").subscribe(["a"]),
-    ],
-)
-def test_group_membership_is_refused_with_a_sentence(make_consumer, start):
-    with pytest.raises(KafkaConfigurationError, match="group_id=None"):
-        start(make_consumer)
 
 
 def test_poll_limits_records_and_carries_the_rest_over(make_consumer):

@@ -7,6 +7,7 @@ user wrote, threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from kafkacore.client import Metadata, NetworkClient
@@ -17,6 +18,8 @@ from kafkacore.consumer.completed_fetch import ReadOptions
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.deserializers import deserialize_function
 from kafkacore.consumer.fetcher import Columns, FetchConfig, Fetcher, Records
+from kafkacore.consumer.group.factory import new_membership
+from kafkacore.consumer.group.heartbeat import InBandHeartbeats
 from kafkacore.consumer.metrics import ConsumerMetrics
 from kafkacore.consumer.offset_fetcher import OffsetFetcher
 from kafkacore.consumer.offset_validator import OffsetValidator
@@ -47,6 +50,8 @@ class ConsumerEngine:
         For every deadline.
     bootstrap_servers:
         As text, for the message of a time-out.
+    released:
+        In it code of the user's runs while a rebalance waits for it.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class ConsumerEngine:
         metadata: Metadata,
         clock: Clock,
         bootstrap_servers: str,
+        released: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.config = config
         self.clock = clock
@@ -87,6 +93,18 @@ class ConsumerEngine:
             clock,
             self.metrics.fetch,
         )
+        self.heartbeats = InBandHeartbeats(self.client, clock, config["retry_backoff_ms"])
+        #: ``None`` without a ``group_id``.
+        self.membership = new_membership(
+            config,
+            self.client,
+            metadata,
+            self.subscriptions,
+            clock,
+            released=released,
+            on_assignment_changed=self.fetcher.clear_buffered_for_unassigned,
+            heartbeats=self.heartbeats,
+        )
 
     def begin(self) -> None:
         """Of every call that changes something: refuse when closed, end an iteration where the loop
@@ -102,12 +120,25 @@ class ConsumerEngine:
 
     # ---- Subscription ------------------------------------------------------------------------------------
     def unsubscribe(self) -> None:
-        self.subscriptions.unsubscribe()
-        self.fetcher.clear_buffered_for_unassigned()
-        self.metadata.set_topics(set())
+        try:
+            if self.membership is not None:
+                self.membership.leave("the consumer unsubscribed from all topics")
+        finally:
+            self.subscriptions.unsubscribe()
+            self.fetcher.clear_buffered_for_unassigned()
+            self.metadata.set_topics(set())
+            if self.membership is not None:
+                self.membership.subscription_changed()
 
     def follow_anew(self) -> None:
         """The subscription has changed: look at the metadata even if they have not."""
+        if self.membership is not None:
+            self.membership.subscription_changed()
+            return
+        if self.subscriptions.subscription_type is SubscriptionType.AUTO_PATTERN:
+            self.metadata.set_need_all_topics(True)
+        else:
+            self.metadata.set_topics(self.subscriptions.subscription)
         self._followed_version = -1
         self._follow_metadata()
 
@@ -179,7 +210,10 @@ class ConsumerEngine:
     ) -> F:
         while True:
             self.client.maybe_trigger_wakeup()
-            self._follow_metadata()
+            if self.membership is None:
+                self._follow_metadata()
+            else:
+                self.membership.poll(timer, wait_for_join=False)
             self._find_positions()
             is_ahead = self._fetch_ahead(max_records, end_offsets)
             found = collect()
@@ -209,6 +243,8 @@ class ConsumerEngine:
         timeout_ms = timer.remaining_ms
         if not self.subscriptions.has_all_fetch_positions() or not self.client.has_pending_requests():
             timeout_ms = min(timeout_ms, self.config["retry_backoff_ms"])
+        if self.membership is not None:
+            timeout_ms = min(timeout_ms, self.membership.time_to_next_poll_ms(self.clock.monotonic_ms()))
         self.client.poll(
             Timer(self.clock, timeout_ms), lambda: not self.fetcher.has_available_fetches(end_offsets)
         )
@@ -274,9 +310,13 @@ class ConsumerEngine:
         self.iteration.end()
         self.client.disable_wakeups()
         try:
-            self.fetcher.close(timer)
+            if self.membership is not None:
+                self.membership.close(timer)
         finally:
-            self.client.close()
+            try:
+                self.fetcher.close(timer)
+            finally:
+                self.client.close()
             self.metrics.close()
 
 

@@ -20,14 +20,17 @@ from kafkacore.consumer.calls import check_partitions
 from kafkacore.consumer.config import DEFAULTS, resolve
 from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.engine import ConsumerEngine
+from kafkacore.consumer.group.heartbeat_thread import HeartbeatThread
 from kafkacore.consumer.guard import SingleOwnerGuard
 from kafkacore.consumer.listener import ConsumerRebalanceListener
 from kafkacore.consumer.position_calls import PositionCalls
 from kafkacore.consumer.timer import Timer
-from kafkacore.errors import KafkaConfigurationError, KafkaTimeoutError
+from kafkacore.errors import KafkaTimeoutError
 from kafkacore.record import ColumnBuilder, RecordColumns
 from kafkacore.structs import TopicPartition
 
+#: For the heartbeat thread to end: it never waits for the network.
+_THREAD_END_MS = 1000.0
 _COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
 
@@ -58,7 +61,14 @@ class KafkaConsumer(PositionCalls):
         self.config = resolve(configs)
         self._guard = SingleOwnerGuard()
         client, metadata = bootstrap_client(self.config, clock)
-        self._engine = ConsumerEngine(self.config, client, metadata, clock, servers_text(self.config))
+        try:
+            self._engine = ConsumerEngine(
+                self.config, client, metadata, clock, servers_text(self.config), self._guard.released
+            )
+        except BaseException:
+            client.close()
+            raise
+        self._heartbeat_thread = self._new_heartbeat_thread(clock)
         self._iteration = self._engine.iteration
         self._closed = False
         if topics:
@@ -67,6 +77,15 @@ class KafkaConsumer(PositionCalls):
             except BaseException:
                 self.close()
                 raise
+
+    def _new_heartbeat_thread(self, clock: Clock) -> HeartbeatThread | None:
+        """For a member of a group; who hands a clock in gives the membership its background turns by hand."""
+        membership = self._engine.membership
+        if membership is None or clock is not SYSTEM_CLOCK:
+            return None
+        return HeartbeatThread(
+            self._guard, membership, self._engine.heartbeats, clock, self.config["group_id"]
+        )
 
     # ---- What to read ------------------------------------------------------------------------------------
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
@@ -116,22 +135,12 @@ class KafkaConsumer(PositionCalls):
         ------
         IllegalStateError
             If partitions are assigned.
-        KafkaConfigurationError
-            With a ``group_id``: groups are not there yet.
+        TypeError
+            If ``listener`` is no listener.
         """
         with self._guard:
             self._begin()
-            if self.config["group_id"] is not None:
-                raise KafkaConfigurationError(
-                    f"subscribe() as a member of group {self.config['group_id']!r} needs consumer groups, "
-                    "which kafkacore does not have yet. With group_id=None all partitions of the topics "
-                    "are read; or choose partitions with assign()"
-                )
             self._engine.subscriptions.subscribe(topics, pattern, listener)
-            if pattern is not None:
-                self._engine.metadata.set_need_all_topics(True)
-            else:
-                self._engine.metadata.set_topics(set(self._engine.subscriptions.subscription))
             self._engine.follow_anew()
 
     def subscription(self) -> set[str] | None:
@@ -312,7 +321,10 @@ class KafkaConsumer(PositionCalls):
             return
         with self._guard:
             self._closed = True
-            self._engine.close(self._timer(timeout_ms))
+            timer = self._timer(timeout_ms)
+            if self._heartbeat_thread is not None:
+                self._heartbeat_thread.close(_THREAD_END_MS)
+            self._engine.close(timer)
             close_deserializer(self.config["key_deserializer"])
             close_deserializer(self.config["value_deserializer"])
 
@@ -332,6 +344,8 @@ class KafkaConsumer(PositionCalls):
             return
         self._closed = True
         warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
+        if self._heartbeat_thread is not None:
+            self._heartbeat_thread.stop()
         # Without a word to the brokers: a collector's thread must not wait for the network.
         self._engine.client.close()
 

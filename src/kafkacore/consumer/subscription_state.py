@@ -120,6 +120,8 @@ class SubscriptionState:
         self.default_reset_strategy = default_reset_strategy
         self.subscription_type = SubscriptionType.NONE
         self.subscription: set[str] = set()
+        #: What all members of the group subscribe to, while we are their leader.
+        self.group_subscription: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
         self.listener: ConsumerRebalanceListener | None = None
         # Ordered: the front is fetched first, and a partition that gave records moves to the back.
@@ -187,6 +189,16 @@ class SubscriptionState:
             raise IllegalStateError("nothing is subscribed")
         return self._assign(partitions)
 
+    def matches(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether all ``partitions`` are of subscribed topics, or of such as the pattern matches."""
+        if self.pattern is not None:
+            return all(self.pattern.match(tp.topic) for tp in partitions)
+        return all(tp.topic in self.subscription for tp in partitions)
+
+    def metadata_topics(self) -> set[str]:
+        """Topics that metadata are needed of: our own, those of the group we lead, those still assigned."""
+        return self.subscription | self.group_subscription | {tp.topic for tp in self._assignment}
+
     def _assign(self, partitions: Iterable[TopicPartition]) -> bool:
         before = self._assignment
         self._assignment = {tp: before.get(tp) or TopicPartitionState() for tp in partitions}
@@ -198,6 +210,7 @@ class SubscriptionState:
     def unsubscribe(self) -> None:
         self.subscription_type = SubscriptionType.NONE
         self.subscription = set()
+        self.group_subscription = frozenset()
         self.pattern = None
         self.listener = None
         self._assignment = {}
@@ -208,6 +221,10 @@ class SubscriptionState:
 
     def assigned_partitions(self) -> set[TopicPartition]:
         return set(self._assignment)
+
+    def assigned_in_order(self) -> list[TopicPartition]:
+        """As :meth:`assigned_partitions`, those first that are fetched first."""
+        return list(self._assignment)
 
     def is_assigned(self, partition: TopicPartition) -> bool:
         return partition in self._assignment

@@ -12,7 +12,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kafkacore import errors
-from kafkacore.client import ClientResponse
+from kafkacore.client import ClientResponse, find_coordinator
+from kafkacore.client.find_coordinator import CoordinatorLookup
 from kafkacore.errors import KafkaError, for_code
 from kafkacore.producer.control_request import ControlRequest
 from kafkacore.producer.transaction_result import TransactionalRequestResult
@@ -22,11 +23,10 @@ from kafkacore.protocol.generated.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
 )
 from kafkacore.protocol.generated.end_txn import EndTxnRequest, EndTxnResponse
-from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorResponse
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafkacore.protocol.generated.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kafkacore.structs import ConsumerGroupMetadata, Node, OffsetAndMetadata, TopicPartition
-from kafkacore.wire import Writer
 
 if TYPE_CHECKING:
     from kafkacore.producer.transaction_manager import TransactionManager
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 TRANSACTION = "transaction"
 GROUP = "group"
 #: Kinds of coordinators as FindCoordinator numbers them.
-KEY_TYPES = {GROUP: 0, TRANSACTION: 1}
-#: Since when FindCoordinator asks for several keys.
-BATCHED_LOOKUP_FROM = 4
+KEY_TYPES = {GROUP: find_coordinator.GROUP, TRANSACTION: find_coordinator.TRANSACTION}
 #: Later versions are for brokers among themselves, and need their rights.
 ADD_PARTITIONS_MAX_VERSION = 3
 #: Version 6 is of two-phase commits, and not stable.
@@ -187,20 +185,6 @@ def error_of(code: int, request: ControlRequest, detail: str | None = None) -> K
 def no_transactions(reason: object) -> errors.UnsupportedVersionError:
     """What to say of a broker that does not know the first things of transactions."""
     return errors.UnsupportedVersionError(f"{NO_TRANSACTIONS} ({reason})")
-
-
-class CoordinatorLookup(FindCoordinatorRequest):
-    """A FindCoordinatorRequest for one key that can be written in every version."""
-
-    __slots__ = ()
-
-    def encode(self, writer: Writer, version: int) -> None:
-        if version < BATCHED_LOOKUP_FROM:
-            super().encode(writer, version)
-        else:
-            FindCoordinatorRequest(key_type=self.key_type, coordinator_keys=[self.key]).encode(
-                writer, version
-            )
 
 
 class FindCoordinator(TransactionalRequest):

@@ -1,0 +1,397 @@
+"""Membership by the classic protocol: turns of the wheel in, requests to the coordinator, a generation out.
+
+Every step is made when its time has come and waits for nothing: what has been sent is a future that is looked
+at by a later turn, so that a wakeup, an error or a poll with no time loses nothing. Does not know: what an
+assignment means (``rebalance.py``), offsets. (Kafka's ``AbstractCoordinator``.)
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+
+from kafkacore.client import ClientResponse, Metadata
+from kafkacore.client.exponential_backoff import ExponentialBackoff
+from kafkacore.clock import Clock
+from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.group.generation import NO_GENERATION, Generation, MemberState
+from kafkacore.consumer.group.heartbeat import HeartbeatSender
+from kafkacore.consumer.group.join import GroupJoin
+from kafkacore.consumer.group.lookup import CoordinatorFinder
+from kafkacore.consumer.group.membership import GroupCommits
+from kafkacore.consumer.group.rebalance import Rebalance
+from kafkacore.consumer.group.requests import heartbeat_request, leave_request
+from kafkacore.consumer.group.settings import GroupSettings
+from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.consumer.subscription_state import SubscriptionState
+from kafkacore.consumer.timer import Timer
+from kafkacore.errors import (
+    BrokerResponseError,
+    CoordinatorNotAvailableError,
+    FencedInstanceIdError,
+    GroupAuthorizationFailedError,
+    IllegalGenerationError,
+    KafkaConnectionError,
+    KafkaError,
+    NotCoordinatorError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+    for_code,
+)
+from kafkacore.protocol.generated.heartbeat import HeartbeatResponse
+from kafkacore.structs import ConsumerGroupMetadata, Node
+
+log = logging.getLogger(__name__)
+
+#: While an answer is on its way the heartbeat thread looks for it this often.
+BACKGROUND_LOOK_MS = 100.0
+#: The coordinator is another, or none.
+MOVED = (CoordinatorNotAvailableError, NotCoordinatorError)
+
+
+class ClassicMembership:
+    """A member that joins, syncs, beats and leaves; see ``GroupMembership`` for what is promised.
+
+    Parameters
+    ----------
+    settings:
+        Of this member.
+    client, metadata, subscriptions, clock:
+        Shared with the rest of the consumer.
+    rebalance:
+        Knows what joining and being assigned means.
+    heartbeats:
+        Beats once there is a generation.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        client: ConsumerNetworkClient,
+        metadata: Metadata,
+        subscriptions: SubscriptionState,
+        clock: Clock,
+        rebalance: Rebalance,
+        heartbeats: HeartbeatSender,
+    ) -> None:
+        self.settings = settings
+        self.client = client
+        self.clock = clock
+        self.rebalance = rebalance
+        self.heartbeats = heartbeats
+        self.commits: GroupCommits | None = None
+        self.wake_background: Callable[[], None] = _nobody
+        self._subscriptions = subscriptions
+        backoff = ExponentialBackoff(clock, settings.retry_backoff_ms, settings.retry_backoff_max_ms)
+        self.finder = CoordinatorFinder(client, metadata, clock, settings.group_id, backoff)
+        self.join = GroupJoin(self, rebalance, subscriptions, backoff)
+        self.state = MemberState.UNJOINED
+        self._generation = NO_GENERATION
+        self._background_error: BaseException | None = None
+        self._poll_deadline_ms = math.inf
+        #: Whom the heartbeats go to, and for which generation; ``None`` while there are none.
+        self._beats_at: tuple[Node, Generation] | None = None
+
+    # ---- The wheel ---------------------------------------------------------------------------------------
+    def poll(self, timer: Timer, *, wait_for_join: bool = True) -> bool:
+        """See ``GroupMembership``."""
+        commits = self.commits
+        self.rebalance.follow_metadata()
+        if commits is not None:
+            commits.invoke_completed_callbacks()
+        error, self._background_error = self._background_error, None
+        if error is not None:
+            raise error
+        is_active = True
+        if self._subscriptions.has_auto_assigned_partitions() and not self.rebalance.in_callback:
+            self.polled(self.clock.monotonic_ms())
+            is_active = self._activate(timer) if wait_for_join else self._step(timer)
+            self._beat()
+        if commits is not None:
+            commits.maybe_auto_commit_async(self.clock.monotonic_ms())
+        return is_active
+
+    def _step(self, timer: Timer) -> bool:
+        """Do what can be done at once; whether the member is active."""
+        if not self.finder.advance():
+            return not self.join.is_needed() and self.state is MemberState.STABLE
+        return self.join.advance(timer)
+
+    def _activate(self, timer: Timer) -> bool:
+        while not self._step(timer):
+            self._beat()
+            if timer.expired:
+                # What has just been queued is sent, also by a poll that has no time.
+                self.client.poll(timer)
+                return self._step(timer)
+            wait_ms = min(timer.remaining_ms, self.time_to_next_poll_ms(self.clock.monotonic_ms()))
+            self.client.poll(Timer(self.clock, wait_ms), self.join.is_waiting)
+        return True
+
+    def time_to_next_poll_ms(self, now_ms: float) -> float:
+        """See ``GroupMembership``."""
+        wait_ms = math.inf if self.commits is None else self.commits.time_to_next_auto_commit_ms(now_ms)
+        if not self._subscriptions.has_auto_assigned_partitions():
+            return wait_ms
+        if self.finder.node() is None:
+            return min(wait_ms, self.finder.time_to_next_try_ms(now_ms))
+        return min(wait_ms, self.heartbeats.due_ms(now_ms), self.join.time_to_next_step_ms(now_ms))
+
+    def polled(self, now_ms: float) -> None:
+        """See ``GroupMembership``."""
+        self._poll_deadline_ms = now_ms + self.settings.max_poll_interval_ms
+        self.heartbeats.polled(self._poll_deadline_ms)
+
+    def background_turn(self, now_ms: float) -> float:
+        """See ``GroupMembership``. What goes wrong is raised by the next :meth:`poll`."""
+        if self.state is MemberState.UNJOINED or self._background_error is not None:
+            return math.inf
+        try:
+            return self._background(now_ms)
+        except Exception as error:
+            log.exception("group %r: in the background", self.settings.group_id)
+            self._background_error = error
+            return math.inf
+
+    def _background(self, now_ms: float) -> float:
+        self.client.poll_no_wakeup(0)
+        if self.state is MemberState.UNJOINED:
+            return math.inf
+        if not self.finder.advance():
+            self.client.poll_no_wakeup(0)
+            return min(self.finder.time_to_next_try_ms(now_ms), BACKGROUND_LOOK_MS)
+        if self.state is MemberState.PREPARING_REBALANCE:
+            return BACKGROUND_LOOK_MS
+        if self.heartbeats.session_expired(now_ms):
+            self.coordinator_failed("no heartbeat was answered within the session timeout")
+            return 0.0
+        if now_ms >= self._poll_deadline_ms:
+            self._poll_interval_is_over()
+            return math.inf
+        self.join.advance_in_background()
+        self._resume_heartbeats()
+        self.heartbeats.turn(now_ms)
+        self.client.poll_no_wakeup(0)
+        due_ms = self.heartbeats.due_ms(now_ms)
+        if due_ms == math.inf or self.state is not MemberState.STABLE:
+            return BACKGROUND_LOOK_MS
+        return min(due_ms, self._poll_deadline_ms - now_ms)
+
+    def _poll_interval_is_over(self) -> None:
+        log.warning(
+            "group %r: poll() was not called for max_poll_interval_ms=%.0f, so this consumer leaves its "
+            "group and its partitions go to others. The program took too long over the records of one "
+            "poll(): raise max_poll_interval_ms, or lower max_poll_records",
+            self.settings.group_id,
+            self.settings.max_poll_interval_ms,
+        )
+        self._leave_group("consumer poll timeout has expired.")
+
+    # ---- Heartbeats --------------------------------------------------------------------------------------
+    def begin_heartbeats(self) -> None:
+        """There is a generation: beat for it."""
+        node = self.finder.node()
+        if node is None:
+            return
+        sent = self._generation
+        self.heartbeats.begin(
+            node,
+            heartbeat_request(self.settings, sent),
+            self.settings.heartbeat_interval_ms,
+            self.settings.session_timeout_ms,
+            lambda answer: self._on_heartbeat(node, sent, answer),
+        )
+        self._beats_at = (node, sent)
+        self.wake_background()
+
+    def end_heartbeats(self) -> None:
+        """No generation, or no coordinator, to beat for."""
+        self._beats_at = None
+        self.heartbeats.end()
+
+    def _resume_heartbeats(self) -> None:
+        """The coordinator was lost and has been found again."""
+        if self._beats_at is None and not self.state.has_not_joined():
+            self.begin_heartbeats()
+
+    def _beat(self) -> None:
+        if self.state.has_not_joined():
+            return
+        self._resume_heartbeats()
+        now_ms = self.clock.monotonic_ms()
+        if self.heartbeats.session_expired(now_ms):
+            self.coordinator_failed("no heartbeat was answered within the session timeout")
+        self.heartbeats.turn(now_ms)
+
+    def _on_heartbeat(self, node: Node, sent: Generation, answer: HeartbeatResponse | BaseException) -> None:
+        if isinstance(answer, BaseException):
+            self.request_failed(node, answer)
+            return
+        error = for_code(answer.error_code)
+        if not answer.error_code:
+            self.finder.answered()
+        elif error in MOVED:
+            self.coordinator_failed(error.message)
+        elif error is RebalanceInProgressError:
+            if self.state is MemberState.STABLE and sent == self._generation:
+                self.join.request("group is already rebalancing")
+        elif error in (IllegalGenerationError, UnknownMemberIdError, FencedInstanceIdError):
+            is_current = sent == self._generation
+            self.reset_generation(error(), sent, "heartbeat")
+            if is_current and error is FencedInstanceIdError:
+                self._background_error = self.fenced()
+        elif error is GroupAuthorizationFailedError:
+            self._background_error = error(f"no permission to be in group {self.settings.group_id!r}")
+        else:
+            self._background_error = error("in answer to a heartbeat")
+
+    def fenced(self) -> FencedInstanceIdError:
+        """Another consumer has taken our place."""
+        return FencedInstanceIdError(
+            f"another consumer has joined group {self.settings.group_id!r} with "
+            f"group_instance_id={self.settings.group_instance_id!r}"
+        )
+
+    # ---- The coordinator ---------------------------------------------------------------------------------
+    def coordinator(self) -> Node | None:
+        """See ``GroupMembership``."""
+        return self.finder.node()
+
+    def ensure_coordinator(self, timer: Timer) -> bool:
+        """See ``GroupMembership``."""
+        return self.finder.ensure(timer)
+
+    def lookup_coordinator(self) -> RequestFuture[None]:
+        """See ``GroupMembership``."""
+        return self.finder.lookup()
+
+    def coordinator_failed(self, cause: str, *, disconnected: bool = False) -> None:
+        """See ``GroupMembership``."""
+        self.finder.failed(cause, disconnected=disconnected)
+        self.end_heartbeats()
+        self.wake_background()
+
+    def ask(
+        self,
+        request: object,
+        handle: Callable[[Generation, ClientResponse, RequestFuture[bytes]], None],
+        timeout_ms: float | None = None,
+    ) -> RequestFuture[bytes]:
+        """Send ``request`` to the coordinator; ``handle`` completes the future, told of the generation that
+        was current when it was sent.
+        """
+        node = self.finder.node()
+        if node is None:
+            return RequestFuture.failure(CoordinatorNotAvailableError("it is not known"))
+        sent = self._generation
+        answer = self.client.send(node, request, timeout_ms=timeout_ms)
+        answer.add_callbacks(lambda _: None, lambda error: self.request_failed(node, error))
+        return answer.compose(lambda response, future: handle(sent, response, future))
+
+    def request_failed(self, node: Node, error: BaseException) -> None:
+        """No answer has come from ``node``."""
+        if isinstance(error, KafkaConnectionError) and self.finder.is_known_as(node):
+            self.coordinator_failed(str(error), disconnected=True)
+
+    # ---- The generation ----------------------------------------------------------------------------------
+    def generation(self) -> Generation:
+        """See ``GroupMembership``."""
+        return self._generation
+
+    def is_rebalancing(self) -> bool:
+        """See ``GroupMembership``."""
+        return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+
+    def joined(self, generation: Generation) -> None:
+        """JoinGroup was answered."""
+        self.finder.answered()
+        self._generation = generation
+        self.state = MemberState.COMPLETING_REBALANCE
+        self.begin_heartbeats()
+
+    def take_member_id(self, member_id: str) -> None:
+        """The coordinator has one for us, to join with (KIP-394)."""
+        self._generation = Generation(member_id=member_id)
+
+    def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
+        """See ``GroupMembership``. The member id is kept if it is only the generation that was refused."""
+        if sent != self._generation:
+            log.info("group %r: %r of the past %s is ignored", self.settings.group_id, error, sent)
+            return
+        name = error.message if isinstance(error, BrokerResponseError) else str(error)
+        self._reset(f"{name} in answer to {why}", keep_member_id=isinstance(error, IllegalGenerationError))
+
+    def _reset(self, reason: str, *, keep_member_id: bool = False) -> None:
+        log.info("group %r: out of generation %d: %s", self.settings.group_id, self._generation[0], reason)
+        self.end_heartbeats()
+        self.state = MemberState.UNJOINED
+        self._generation = Generation(member_id=self._generation.member_id if keep_member_id else "")
+        self.join.begin_anew(reason)
+
+    def reset_lost(self, reason: str) -> None:
+        """The generation went away before its assignment could be taken over."""
+        self._reset(reason)
+
+    def request_rejoin(self, reason: str) -> None:
+        """See ``GroupMembership``."""
+        self.join.request(reason)
+
+    def subscription_changed(self) -> None:
+        """See ``GroupMembership``."""
+        self.rebalance.subscription_changed()
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """See ``GroupMembership``."""
+        return ConsumerGroupMetadata(
+            self.settings.group_id,
+            self._generation.generation_id,
+            self._generation.member_id,
+            self.settings.group_instance_id,
+        )
+
+    # ---- Leaving -----------------------------------------------------------------------------------------
+    def leave(self, reason: str) -> None:
+        """See ``GroupMembership``."""
+        try:
+            self.rebalance.leave(self._generation, self.is_rebalancing())
+        finally:
+            self._leave_group(reason)
+
+    def _leave_group(self, reason: str) -> None:
+        node = self.finder.node()
+        generation = self._generation
+        is_member = self.state is not MemberState.UNJOINED and generation.has_member_id()
+        if self.state is not MemberState.UNJOINED:
+            self._reset("the consumer leaves by itself")
+        if node is not None and is_member and not self.settings.is_static:
+            log.info("group %r: member %s leaves: %s", self.settings.group_id, generation.member_id, reason)
+            self.client.send(node, leave_request(self.settings, generation, reason))
+            self.client.poll_no_wakeup(0)
+
+    def close(self, timer: Timer, leave_group: bool = True) -> None:
+        """See ``GroupMembership``.
+
+        Raises
+        ------
+        Exception
+            What the listener raised; all is closed nevertheless.
+        """
+        try:
+            if leave_group:
+                self.leave("the consumer is being closed")
+        finally:
+            self.end_heartbeats()
+            self._await_requests(timer)
+
+    def _await_requests(self, timer: Timer) -> None:
+        node = self.finder.node()
+        while node is not None and self.client.pending_request_count(node) and not timer.expired:
+            try:
+                self.client.poll(timer, disable_wakeup=True)
+            except KafkaError as error:
+                log.debug("while closing: %s", error)
+
+
+def _nobody() -> None:
+    """There is no heartbeat thread."""

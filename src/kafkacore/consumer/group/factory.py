@@ -1,0 +1,72 @@
+"""From settings to a member of a group. The only place that knows which protocols there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from kafkacore.client import Metadata
+from kafkacore.clock import Clock
+from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.group.classic import ClassicMembership
+from kafkacore.consumer.group.heartbeat import HeartbeatSender
+from kafkacore.consumer.group.membership import GroupMembership
+from kafkacore.consumer.group.rebalance import Rebalance
+from kafkacore.consumer.group.settings import GroupSettings
+from kafkacore.consumer.subscription_state import SubscriptionState
+from kafkacore.coordinator.assignors import assignors_for
+
+#: As kafka-python's.
+DEFAULT_STRATEGY = ("range",)
+
+
+def new_membership(
+    config: Mapping[str, Any],
+    client: ConsumerNetworkClient,
+    metadata: Metadata,
+    subscriptions: SubscriptionState,
+    clock: Clock,
+    *,
+    released: Callable[[], AbstractContextManager[None]],
+    on_assignment_changed: Callable[[], None],
+    heartbeats: HeartbeatSender,
+) -> GroupMembership | None:
+    """The membership that ``group_id`` and ``group_protocol`` ask for; ``None`` without a group.
+
+    Parameters
+    ----------
+    config:
+        The consumer's settings, checked.
+    released:
+        In it code of the user's runs.
+    on_assignment_changed:
+        Told when partitions have gone or come.
+    heartbeats:
+        How to beat.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        For assignors that there are not, or that do not go together.
+    """
+    if config["group_id"] is None:
+        return None
+    settings = GroupSettings.of(config)
+    rebalance = Rebalance(
+        settings,
+        assignors_for(config["partition_assignment_strategy"] or DEFAULT_STRATEGY),
+        metadata,
+        subscriptions,
+        released,
+        on_assignment_changed,
+    )
+    return ClassicMembership(
+        settings,
+        client,
+        metadata,
+        subscriptions,
+        clock,
+        rebalance,
+        heartbeats,
+    )

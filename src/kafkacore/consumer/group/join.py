@@ -1,0 +1,315 @@
+"""One rebalance from beginning to end: prepare, JoinGroup, SyncGroup, take the assignment over.
+
+A turn at a time; what the coordinator refuses is begun anew or raised. Does not know: heartbeats, leaving.
+(``joinGroupIfNeeded`` of Kafka's ``AbstractCoordinator`` and the answers that it waits for.)
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING
+
+from kafkacore import errors
+from kafkacore.client import ClientResponse
+from kafkacore.client.exponential_backoff import ExponentialBackoff
+from kafkacore.consumer.group.generation import Generation, MemberState
+from kafkacore.consumer.group.rebalance import Rebalance
+from kafkacore.consumer.group.requests import join_request, sync_request
+from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.consumer.subscription_state import SubscriptionState
+from kafkacore.consumer.timer import Timer
+from kafkacore.coordinator.protocol import PROTOCOL_TYPE
+from kafkacore.protocol.generated.join_group import JoinGroupResponse
+from kafkacore.protocol.generated.sync_group import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from kafkacore.consumer.group.classic import ClassicMembership
+
+log = logging.getLogger(__name__)
+
+MOVED = (errors.CoordinatorNotAvailableError, errors.NotCoordinatorError)
+#: After these the group is joined again at once.
+BEGIN_AT_ONCE = (
+    errors.UnknownMemberIdError,
+    errors.IllegalGenerationError,
+    errors.RebalanceInProgressError,
+    errors.MemberIdRequiredError,
+)
+
+
+class GroupJoin:
+    """Whether the group has to be joined, and the joining.
+
+    Parameters
+    ----------
+    member:
+        Whose generation it is; sends our requests.
+    rebalance, subscriptions:
+        What the consumer wants and gets.
+    backoff:
+        After a failure.
+    """
+
+    def __init__(
+        self,
+        member: ClassicMembership,
+        rebalance: Rebalance,
+        subscriptions: SubscriptionState,
+        backoff: ExponentialBackoff,
+    ) -> None:
+        self._member = member
+        self._rebalance = rebalance
+        self._subscriptions = subscriptions
+        self._backoff = backoff
+        self._is_wanted = True
+        self._reason = ""
+        self._is_prepared = False
+        self._commit: RequestFuture[None] | None = None
+        self._commit_deadline_ms = math.inf
+        #: From JoinGroup to the assignment's bytes; kept until they are taken over.
+        self._future: RequestFuture[bytes] | None = None
+        #: We lead the group, and its topics' metadata are on their way: the answer, and what waits for it.
+        self._leading: tuple[Generation, JoinGroupResponse, RequestFuture[bytes]] | None = None
+        self._failures = 0
+        self._retry_at_ms = -math.inf
+
+    # ---- Whether -----------------------------------------------------------------------------------------
+    def request(self, reason: str) -> None:
+        """Join with one of the next turns; the coordinator is told why (KIP-800)."""
+        if not self._is_wanted:
+            log.info("group %r: to be joined again: %s", self._member.settings.group_id, reason)
+        self._is_wanted = True
+        self._reason = reason
+
+    def begin_anew(self, reason: str) -> None:
+        """There is no generation any more: prepare again, for partitions may be lost."""
+        self.request(reason)
+        self._is_prepared = False
+
+    def is_needed(self) -> bool:
+        """Whether the group has to be joined, or a join is under way."""
+        reason = self._rebalance.rejoin_reason()
+        if reason is not None and not self._is_wanted:
+            self.request(reason)
+        return self._is_wanted or self._future is not None
+
+    def is_waiting(self) -> bool:
+        """Whether nothing can be done before the network brings something, or time has passed."""
+        return self._future is None or not self._future.is_done()
+
+    def time_to_next_step_ms(self, now_ms: float) -> float:
+        """Milliseconds until :meth:`advance` may do something; infinity while an answer is awaited."""
+        if self._future is not None:
+            return 0.0 if self._future.is_done() else math.inf
+        if self._commit is not None:
+            return 0.0 if self._commit.is_done() else max(self._commit_deadline_ms - now_ms, 0.0)
+        if not self._is_wanted or not self._rebalance.has_matched_pattern():
+            return math.inf
+        return max(self._retry_at_ms - now_ms, 0.0)
+
+    # ---- Turn by turn ------------------------------------------------------------------------------------
+    def advance(self, timer: Timer) -> bool:
+        """Go as far as it goes at once; whether the member is in the group with its assignment.
+
+        Raises
+        ------
+        KafkaError
+            What trying again will not cure.
+        Exception
+            What the listener raised.
+        """
+        while self.is_needed():
+            if self._future is None and not self._begin(timer):
+                return False
+            assert self._future is not None
+            self.advance_in_background()
+            if not self._future.is_done():
+                return False
+            if self._future.succeeded():
+                self._take_over(self._future)
+            elif not self._fail(self._future):
+                return False
+            if self._member.coordinator() is None:
+                return False
+        return True
+
+    def _begin(self, timer: Timer) -> bool:
+        now_ms = self._member.clock.monotonic_ms()
+        if now_ms < self._retry_at_ms or not self._rebalance.has_matched_pattern():
+            return False
+        if not self._is_prepared and not self._prepare(now_ms):
+            return False
+        self._member.state = MemberState.PREPARING_REBALANCE
+        self._member.end_heartbeats()
+        settings, generation = self._member.settings, self._member.generation()
+        log.info("group %r: joining (%s)", settings.group_id, self._reason or "for the first time")
+        self._future = self._member.ask(
+            join_request(settings, generation, self._rebalance.protocols(generation), self._reason),
+            self._on_joined,
+            settings.join_timeout_ms,
+        )
+        self._member.wake_background()
+        return True
+
+    def _prepare(self, now_ms: float) -> bool:
+        """Commit, then give up what must not be kept. The commit is not waited for in this turn."""
+        commits = self._member.commits
+        if self._commit is None and commits is not None and self._rebalance.is_prepared_by_commit():
+            self._commit = commits.auto_commit_now()
+            self._commit_deadline_ms = now_ms + self._member.settings.rebalance_timeout_ms
+        if self._commit is not None and not self._commit.is_done() and now_ms < self._commit_deadline_ms:
+            return False
+        if self._commit is not None and not self._commit.succeeded():
+            why = self._commit.exception() if self._commit.is_done() else "no answer in time"
+            log.warning(
+                "group %r: not committed before the rebalance: %s", self._member.settings.group_id, why
+            )
+        self._commit = None
+        # Before: the listener may raise, and is not to be called again for that.
+        self._is_prepared = True
+        try:
+            self._rebalance.prepare(self._member.generation())
+        except errors.WakeupError:
+            self._is_prepared = False
+            raise
+        return True
+
+    def _take_over(self, future: RequestFuture[bytes]) -> None:
+        member = self._member
+        generation = member.generation()
+        if generation.was_reset() or member.state is not MemberState.STABLE:
+            self._future = None
+            member.reset_lost("the group threw this member out before it had its assignment")
+            return
+        try:
+            rejoin = self._rebalance.complete(generation, future.value())
+        except errors.WakeupError:
+            raise  # Nothing of it is lost: the next turn takes it over again.
+        except BaseException:
+            self._done()
+            raise
+        self._done()
+        if rejoin is not None:
+            self.request(rejoin)
+        if member.commits is not None:
+            member.commits.restart_auto_commit_interval(member.clock.monotonic_ms())
+
+    def _done(self) -> None:
+        self._future = None
+        self._is_prepared = False
+        self._failures = 0
+        self._retry_at_ms = -math.inf
+
+    def _fail(self, future: RequestFuture[bytes]) -> bool:
+        """Joining has failed; whether to begin again at once. Raises what is final."""
+        error = future.exception()
+        self._future = self._leading = None
+        if not isinstance(error, errors.MemberIdRequiredError):
+            self.request(f"rebalance failed due to {type(error).__name__}")
+        if isinstance(error, BEGIN_AT_ONCE):
+            return True
+        if not getattr(error, "retriable", False):
+            raise error
+        self._retry_at_ms = self._member.clock.monotonic_ms() + self._backoff.backoff_ms(self._failures)
+        self._failures += 1
+        return False
+
+    # ---- Answers -----------------------------------------------------------------------------------------
+    def _on_joined(self, sent: Generation, response: ClientResponse, future: RequestFuture[bytes]) -> None:
+        answer: JoinGroupResponse = response.message
+        if answer.error_code:
+            future.fail(self._join_error(sent, answer))
+        elif answer.protocol_type not in (None, PROTOCOL_TYPE):
+            future.fail(_inconsistent(f"its members are of type {answer.protocol_type!r}"))
+        elif self._member.state is not MemberState.PREPARING_REBALANCE:
+            # It has left meanwhile.
+            future.fail(errors.UnknownMemberIdError("the member has left the group while it was joining"))
+        else:
+            generation = Generation(answer.generation_id, answer.member_id, answer.protocol_name or "")
+            self._member.joined(generation)
+            log.info("group %r: joined as %s", self._member.settings.group_id, generation)
+            if answer.leader == answer.member_id:
+                self._leading = (generation, answer, future)
+                self._rebalance.lead(answer.members)
+                self.advance_in_background()
+            else:
+                self._sync(generation, [], future)
+
+    def advance_in_background(self) -> None:
+        """As the leader: hand out partitions as soon as there are metadata to do it by."""
+        if self._leading is None or not self._rebalance.can_assign():
+            return
+        (generation, answer, future), self._leading = self._leading, None
+        if generation != self._member.generation() or self._member.state.has_not_joined():
+            future.fail(errors.IllegalGenerationError("it ended before it had an assignment"))
+            return
+        try:
+            assignments = self._rebalance.assign(generation.protocol_name, answer.skip_assignment)
+            self._sync(generation, assignments, future)
+        except Exception as error:
+            log.exception("group %r: the leader cannot assign", self._member.settings.group_id)
+            future.fail(error)
+
+    def _sync(
+        self, generation: Generation, assignments: list[tuple[str, bytes]], future: RequestFuture[bytes]
+    ) -> None:
+        request = sync_request(self._member.settings, generation, assignments)
+        self._member.ask(request, self._on_synced).chain(future)
+
+    def _on_synced(self, sent: Generation, response: ClientResponse, future: RequestFuture[bytes]) -> None:
+        answer: SyncGroupResponse = response.message
+        member = self._member
+        if answer.error_code:
+            future.fail(self._sync_error(sent, answer))
+        elif answer.protocol_type not in (None, PROTOCOL_TYPE):
+            future.fail(_inconsistent(f"its members are of type {answer.protocol_type!r}"))
+        elif sent != member.generation() or member.state is not MemberState.COMPLETING_REBALANCE:
+            future.fail(errors.IllegalGenerationError("it ended while it was synchronized"))
+        elif answer.protocol_name not in (None, sent.protocol_name):
+            future.fail(_inconsistent(f"it assigns by {answer.protocol_name!r}, not {sent.protocol_name!r}"))
+        else:
+            member.state = MemberState.STABLE
+            self._is_wanted = False
+            self._reason = ""
+            future.complete(bytes(answer.assignment))
+
+    # ---- Refusals ----------------------------------------------------------------------------------------
+    def _join_error(self, sent: Generation, answer: JoinGroupResponse) -> BaseException:
+        error = errors.for_code(answer.error_code)
+        settings = self._member.settings
+        if error is errors.UnknownMemberIdError:
+            self._member.reset_generation(error(), sent, "JoinGroup")
+        elif error in MOVED:
+            self._member.coordinator_failed(error.message)
+        elif error is errors.FencedInstanceIdError:
+            return self._member.fenced()
+        elif error is errors.GroupMaxSizeReachedError:
+            return error(f"group {settings.group_id!r} has as many members as it may have")
+        elif error is errors.MemberIdRequiredError:
+            self._member.take_member_id(answer.member_id)
+            self.request(f"need to join with the given member id: {answer.member_id}")
+        elif error is errors.InconsistentGroupProtocolError:
+            return _inconsistent("its members share no assignor with partition_assignment_strategy")
+        elif error is errors.InvalidSessionTimeoutError:
+            return error(f"session_timeout_ms={settings.session_timeout_ms} is not what the brokers allow")
+        return self._refused(error, "JoinGroup")
+
+    def _sync_error(self, sent: Generation, answer: SyncGroupResponse) -> BaseException:
+        error = errors.for_code(answer.error_code)
+        if error in (errors.UnknownMemberIdError, errors.IllegalGenerationError):
+            self._member.reset_generation(error(), sent, "SyncGroup")
+        elif error in MOVED:
+            self._member.coordinator_failed(error.message)
+        elif error is errors.FencedInstanceIdError:
+            return self._member.fenced()
+        return self._refused(error, "SyncGroup")
+
+    def _refused(self, error: type[errors.BrokerResponseError], what: str) -> BaseException:
+        if error is errors.GroupAuthorizationFailedError:
+            return error(f"no permission to be in group {self._member.settings.group_id!r}")
+        return error(f"in answer to {what}")
+
+
+def _inconsistent(why: str) -> errors.InconsistentGroupProtocolError:
+    return errors.InconsistentGroupProtocolError(f"this consumer does not fit into the group: {why}")

@@ -1,0 +1,422 @@
+"""What a rebalance means for this consumer: subscription and metadata in, assignment and callbacks out.
+
+It says when to join again, what to tell the group, hands out partitions when this member is the leader, and
+changes the assignment with the listener told in the right order. Does not know: requests, the coordinator,
+heartbeats. (The rebalancing half of Kafka's ``ConsumerCoordinator``.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+
+from kafkacore.client import Cluster, Metadata
+from kafkacore.consumer.group.generation import Generation
+from kafkacore.consumer.group.settings import GroupSettings
+from kafkacore.consumer.subscription_state import SubscriptionState, SubscriptionType
+from kafkacore.coordinator.assignors import (
+    PartitionAssignor,
+    PartitionRacks,
+    RebalanceProtocol,
+    common_protocol,
+)
+from kafkacore.coordinator.protocol import (
+    Assignment,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from kafkacore.errors import IllegalStateError, InconsistentGroupProtocolError, WakeupError
+from kafkacore.protocol.generated.join_group import JoinGroupResponse
+from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
+
+log = logging.getLogger(__name__)
+
+#: This assignor moves no partition from one owner to the next in one step, also where owners say other things
+#: than it remembers.
+_TRUSTED_COOPERATIVE = "cooperative-sticky"
+
+#: Topic → number of partitions and, with a rack of our own, their replicas' racks.
+_Snapshot = dict[str, tuple[object, ...]]
+
+
+class Rebalance:
+    """The consumer's side of its group's rebalances.
+
+    Parameters
+    ----------
+    settings, assignors:
+        Of this member; what it offers the group, best first.
+    metadata, subscriptions:
+        Shared with the rest of the consumer.
+    released:
+        In it code of the user's runs.
+    on_assignment_changed:
+        Told when partitions have gone or come.
+    """
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        assignors: Sequence[PartitionAssignor],
+        metadata: Metadata,
+        subscriptions: SubscriptionState,
+        released: Callable[[], AbstractContextManager[None]],
+        on_assignment_changed: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self.protocol = common_protocol(assignors)
+        self._metadata = metadata
+        self._subscriptions = subscriptions
+        self._released = released
+        self._on_assignment_changed = on_assignment_changed
+        self.is_leader = False
+        self._members: dict[str, Subscription] = {}
+        self._needed_version = -1
+        self._followed_version = -1
+        self._joined_subscription: frozenset[str] | None = None
+        self._snapshot: _Snapshot = {}
+        self._assigned_by: _Snapshot | None = None
+        self._undelivered: set[TopicPartition] = set()
+        #: Whether a callback runs: the consumer may be used in it, but does not rebalance there.
+        self.in_callback = False
+
+    # ---- When to join again ------------------------------------------------------------------------------
+    def subscription_changed(self) -> None:
+        """Look at the metadata even if they have not changed, and have the subscription's topics followed."""
+        self._followed_version = -1
+        if not self._subscriptions.has_auto_assigned_partitions():
+            self._joined_subscription = self._assigned_by = None
+            self._subscriptions.group_subscription = frozenset()
+            return
+        self._follow_topics()
+
+    def _follow_topics(self) -> None:
+        if self._subscriptions.subscription_type is SubscriptionType.AUTO_PATTERN:
+            self._metadata.set_need_all_topics(True)
+        else:
+            self._metadata.set_topics(self._subscriptions.metadata_topics())
+
+    def follow_metadata(self) -> None:
+        """Match the pattern with what topics there are now, and note what partitions they have."""
+        version = self._metadata.update_version
+        if version == self._followed_version or not self._subscriptions.has_auto_assigned_partitions():
+            return
+        self._followed_version = version
+        cluster = self._metadata.fetch()
+        if self._subscriptions.subscription_type is SubscriptionType.AUTO_PATTERN:
+            internal = cluster.internal_topics if self._settings.exclude_internal_topics else frozenset()
+            self._subscriptions.subscribe_from_pattern(set(cluster.topics) - internal)
+        self._snapshot = self._take_snapshot(cluster)
+
+    def has_matched_pattern(self) -> bool:
+        """Whether, with a pattern, the cluster's topics are known; joining before would be for nothing."""
+        if self._subscriptions.subscription_type is not SubscriptionType.AUTO_PATTERN:
+            return True
+        return not self._metadata.fetch().is_bootstrap and not self._metadata.update_requested
+
+    def _take_snapshot(self, cluster: Cluster) -> _Snapshot:
+        topics = self._subscriptions.subscription | self._subscriptions.group_subscription
+        found: _Snapshot = {}
+        for topic in topics:
+            numbers = cluster.partitions_for_topic(topic)
+            if numbers is not None:
+                racks: Iterable[object] = ()
+                if self._settings.client_rack:
+                    racks = [_racks(cluster, TopicPartition(topic, number)) for number in numbers]
+                found[topic] = (numbers, *racks)
+        return found
+
+    def rejoin_reason(self) -> str | None:
+        """Why the group has to be joined again, if it has."""
+        if self._assigned_by is not None and self._assigned_by != self._snapshot:
+            changed = [
+                topic
+                for topic in sorted(self._assigned_by.keys() | self._snapshot.keys())
+                if self._assigned_by.get(topic) != self._snapshot.get(topic)
+            ]
+            return f"the partitions of {', '.join(changed)} have changed"
+        joined = self._joined_subscription
+        if joined is not None and joined != self._subscriptions.subscription:
+            return "the subscription has changed"
+        return None
+
+    # ---- Joining -----------------------------------------------------------------------------------------
+    def is_prepared_by_commit(self) -> bool:
+        """Whether preparing takes partitions away, so that what was consumed is to be committed first."""
+        return bool(self._subscriptions.assigned_partitions())
+
+    def prepare(self, generation: Generation) -> None:
+        """Before joining: give up what must not be kept, and tell the listener.
+
+        Raises
+        ------
+        Exception
+            What the listener raised; all is prepared nevertheless, unless it is :class:`WakeupError`: then
+            it is to be called again.
+        """
+        assigned = self._subscriptions.assigned_partitions()
+        error: Exception | None = None
+        if generation.was_reset() or not generation.has_member_id():
+            error = self._lose(assigned)
+        elif self.protocol is RebalanceProtocol.EAGER:
+            error = self._revoke(assigned, [])
+        else:
+            topics = self._subscriptions.subscription
+            kept = [tp for tp in self._subscriptions.assigned_in_order() if tp.topic in topics]
+            gone = assigned.difference(kept)
+            error = self._revoke(gone, kept) if gone else None
+        self.is_leader = False
+        self._undelivered = set()
+        self._subscriptions.group_subscription = frozenset()
+        if error is not None:
+            raise error
+
+    def _lose(self, partitions: set[TopicPartition]) -> Exception | None:
+        if not partitions:
+            return None
+        log.info(
+            "group %r: %s are lost, for this consumer is not in the group any more",
+            self._settings.group_id,
+            _listed(partitions),
+        )
+        error = self._tell("on_partitions_lost", partitions)
+        self._assign([])
+        return error
+
+    def _revoke(self, gone: set[TopicPartition], kept: list[TopicPartition]) -> Exception | None:
+        log.info("group %r: revoking %s", self._settings.group_id, _listed(gone))
+        error = self._tell("on_partitions_revoked", gone)
+        self._assign(kept)
+        return error
+
+    def _assign(self, partitions: Iterable[TopicPartition]) -> None:
+        if self._subscriptions.has_auto_assigned_partitions():
+            self._subscriptions.assign_from_subscribed(partitions)
+            self._on_assignment_changed()
+
+    def protocols(self, generation: Generation) -> list[tuple[str, bytes]]:
+        """What JoinGroup tells: for each assignor its name and our subscription."""
+        topics = self._subscriptions.subscription
+        self._joined_subscription = frozenset(topics)
+        return [
+            (
+                name,
+                encode_subscription(
+                    Subscription(
+                        sorted(topics),
+                        assignor.subscription_user_data(topics),
+                        self._subscriptions.assigned_in_order(),
+                        generation.generation_id,
+                        self._settings.client_rack,
+                    )
+                ),
+            )
+            for name, assignor in self._assignors.items()
+        ]
+
+    # ---- As the group's leader ---------------------------------------------------------------------------
+    def lead(self, members: Sequence[JoinGroupResponse.JoinGroupResponseMember]) -> None:
+        """We have been elected: have the topics of all members followed, now and until the next rebalance.
+
+        Raises
+        ------
+        MalformedMessageError
+            If a member's subscription cannot be read.
+        """
+        self._members = {
+            member.member_id: decode_subscription(member.metadata, member.group_instance_id)
+            for member in members
+        }
+        self.is_leader = True
+        self._follow_group({topic for each in self._members.values() for topic in each.topics})
+
+    def _follow_group(self, topics: set[str]) -> None:
+        self._subscriptions.group_subscription = frozenset(topics)
+        self._follow_topics()
+        asked = self._metadata.update_requested
+        self._needed_version = self._metadata.update_version + 1 if asked else -1
+        self._followed_version = -1
+
+    def can_assign(self) -> bool:
+        """Whether the metadata tell of all members' topics."""
+        return self._metadata.update_version >= self._needed_version
+
+    def assign(self, protocol_name: str, skip: bool) -> list[tuple[str, bytes]]:
+        """Who gets what, by member; nothing if the coordinator wants none (``skip``, KIP-814).
+
+        Raises
+        ------
+        InconsistentGroupProtocolError
+            If the group has chosen an assignor that we did not offer.
+        IllegalStateError
+            If a cooperative assignor gives a partition away that its owner has not let go of.
+        """
+        self.follow_metadata()
+        self._assigned_by = self._snapshot
+        if skip:
+            log.info("group %r: the leader has come back, nothing is assigned", self._settings.group_id)
+            return []
+        assignor = self._assignor(protocol_name)
+        topics = {topic for each in self._members.values() for topic in each.topics}
+        made = assignor.assign(_partitions(self._metadata.fetch(), topics), self._members)
+        if self.protocol is RebalanceProtocol.COOPERATIVE and assignor.name != _TRUSTED_COOPERATIVE:
+            self._refuse_unsafe(assignor.name, made)
+        self._follow_assigned(topics, made)
+        return [(member, encode_assignment(assignment)) for member, assignment in made.items()]
+
+    def _assignor(self, name: str) -> PartitionAssignor:
+        assignor = self._assignors.get(name)
+        if assignor is None:
+            raise InconsistentGroupProtocolError(
+                f"group {self._settings.group_id!r} has chosen the assignor {name!r}, which this consumer "
+                f"does not have: {', '.join(self._assignors)}"
+            )
+        return assignor
+
+    def _refuse_unsafe(self, name: str, made: dict[str, Assignment]) -> None:
+        owners = {tp: member for member, each in self._members.items() for tp in each.owned_partitions}
+        for member, assignment in made.items():
+            for tp in assignment.partitions:
+                owner = owners.get(tp, member)
+                if owner != member and tp not in made.get(owner, Assignment(())).partitions:
+                    raise IllegalStateError(
+                        f"the assignor {name!r} gives {tp.topic}-{tp.partition} to another member before "
+                        "its owner has let go of it, which a cooperative assignor must not"
+                    )
+
+    def _follow_assigned(self, topics: set[str], made: dict[str, Assignment]) -> None:
+        given = {tp.topic for assignment in made.values() for tp in assignment.partitions}
+        for topic in sorted(topics - given):
+            log.warning("group %r: nobody reads %r, which is subscribed", self._settings.group_id, topic)
+        if given - topics:
+            # Once their metadata come, they are no change that asks for another rebalance.
+            self._subscriptions.group_subscription = frozenset(topics | given)
+            self._follow_topics()
+            self._followed_version = -1
+            self.follow_metadata()
+            self._assigned_by = self._snapshot
+
+    # ---- When all have joined ----------------------------------------------------------------------------
+    def complete(self, generation: Generation, blob: bytes) -> str | None:
+        """Take over what the leader gave us.
+
+        Returns
+        -------
+        str or None
+            Why the group has to be joined at once again.
+
+        Raises
+        ------
+        MalformedMessageError
+            If the assignment cannot be read.
+        Exception
+            As of :meth:`prepare`.
+        """
+        if not self.is_leader:
+            self._assigned_by = None
+        assignor = self._assignor(generation.protocol_name)
+        assignment = decode_assignment(blob)
+        wanted = list(dict.fromkeys(assignment.partitions))
+        if not self._subscriptions.matches(wanted):
+            log.warning("group %r: %s were not subscribed to", self._settings.group_id, _listed(wanted))
+            return "received an assignment that does not match the subscription"
+        rejoin: str | None = None
+        owned = self._subscriptions.assigned_partitions()
+        error: Exception | None = None
+        if self.protocol is RebalanceProtocol.COOPERATIVE and (gone := owned.difference(wanted)):
+            kept = [tp for tp in self._subscriptions.assigned_in_order() if tp not in gone]
+            error = self._revoke(gone, kept)
+            rejoin = "need to revoke partitions and to join again"
+        told = ConsumerGroupMetadata(
+            self._settings.group_id,
+            generation.generation_id,
+            generation.member_id,
+            self._settings.group_instance_id,
+        )
+        try:
+            assignor.on_assignment(assignment, told)
+        except Exception as raised:
+            log.exception("group %r: the assignor's on_assignment failed", self._settings.group_id)
+            error = error or raised
+        self._undelivered |= set(wanted) - owned
+        self._assign(wanted)
+        if self._joined_subscription is not None:
+            self._joined_subscription |= {tp.topic for tp in wanted} & self._subscriptions.subscription
+        log.info("group %r: assigned %s", self._settings.group_id, _listed(wanted))
+        later = self._tell("on_partitions_assigned", set(self._undelivered))
+        self._undelivered = set()
+        error = error or later
+        if error is not None:
+            raise error
+        return rejoin
+
+    def leave(self, generation: Generation, is_rebalancing: bool) -> None:
+        """Before leaving for good: give all back.
+
+        Raises
+        ------
+        Exception
+            What the listener raised.
+        """
+        assigned = self._subscriptions.assigned_partitions()
+        if not assigned or not self._subscriptions.has_auto_assigned_partitions():
+            return
+        lost = generation.was_reset() or not generation.has_member_id() or is_rebalancing
+        error = self._lose(assigned) if lost else self._revoke(assigned, [])
+        if error is not None:
+            raise error
+
+    # ---- The listener ------------------------------------------------------------------------------------
+    def _tell(self, method: str, partitions: set[TopicPartition]) -> Exception | None:
+        """Call the listener; what it raises is returned, lest it keep us from finishing. A wakeup goes
+        through.
+        """
+        listener = self._subscriptions.listener
+        if listener is None:
+            return None
+        self.in_callback = True
+        try:
+            with self._released():
+                outcome = getattr(listener, method)(partitions)
+                if inspect.iscoroutine(outcome):
+                    asyncio.run(outcome)
+        except WakeupError:
+            raise
+        except Exception as error:
+            log.exception("group %r: the listener's %s failed", self._settings.group_id, method)
+            return error
+        finally:
+            self.in_callback = False
+        return None
+
+
+def _racks(cluster: Cluster, tp: TopicPartition) -> frozenset[str]:
+    partition = cluster.partition(tp)
+    nodes = [cluster.node_by_id(each) for each in partition.replica_ids] if partition else []
+    return frozenset(node.rack for node in nodes if node is not None and node.rack)
+
+
+def _partitions(cluster: Cluster, topics: Iterable[str]) -> dict[str, list[PartitionRacks]]:
+    has_racks = any(node.rack for node in cluster.nodes)
+    found: dict[str, list[PartitionRacks]] = {}
+    for topic in topics:
+        numbers = cluster.partitions_for_topic(topic)
+        if numbers:
+            found[topic] = [
+                PartitionRacks(number, _racks(cluster, TopicPartition(topic, number)))
+                if has_racks
+                else PartitionRacks(number)
+                for number in numbers
+            ]
+    return found
+
+
+def _listed(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions)) or "nothing"

@@ -1,0 +1,99 @@
+"""The requests of a member, made of its settings and its generation. Does not know: when they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafkacore.consumer.group.generation import Generation
+from kafkacore.consumer.group.settings import GroupSettings
+from kafkacore.coordinator.protocol import PROTOCOL_TYPE
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
+from kafkacore.protocol.generated.join_group import JoinGroupRequest
+from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
+from kafkacore.protocol.generated.sync_group import SyncGroupRequest
+from kafkacore.wire import Writer
+
+#: Of a reason (KIP-800) no more characters go over the wire.
+MAX_REASON_LENGTH = 255
+#: Since when LeaveGroup names several members.
+_SEVERAL_MEMBERS_FROM = 3
+
+
+def truncated_reason(reason: str) -> str:
+    """What fits into a request."""
+    return reason[:MAX_REASON_LENGTH]
+
+
+class OneMemberLeaves(LeaveGroupRequest):
+    """A LeaveGroupRequest of one member that can be written in every version."""
+
+    __slots__ = ()
+
+    def encode(self, writer: Writer, version: int) -> None:
+        if version >= _SEVERAL_MEMBERS_FROM:
+            super().encode(writer, version)
+        else:
+            (member,) = self.members
+            LeaveGroupRequest(group_id=self.group_id, member_id=member.member_id).encode(writer, version)
+
+
+def join_request(
+    settings: GroupSettings,
+    generation: Generation,
+    protocols: Sequence[tuple[str, bytes]],
+    reason: str,
+) -> JoinGroupRequest:
+    """``protocols``: assignors by name and what the member tells each, best first."""
+    return JoinGroupRequest(
+        group_id=settings.group_id,
+        session_timeout_ms=int(settings.session_timeout_ms),
+        rebalance_timeout_ms=settings.rebalance_timeout_ms,
+        member_id=generation.member_id,
+        group_instance_id=settings.group_instance_id,
+        protocol_type=PROTOCOL_TYPE,
+        protocols=[
+            JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)
+            for name, metadata in protocols
+        ],
+        reason=truncated_reason(reason),
+    )
+
+
+def sync_request(
+    settings: GroupSettings, generation: Generation, assignments: Sequence[tuple[str, bytes]] = ()
+) -> SyncGroupRequest:
+    """``assignments``: members and what they get, from the leader; from others none."""
+    return SyncGroupRequest(
+        group_id=settings.group_id,
+        generation_id=generation.generation_id,
+        member_id=generation.member_id,
+        group_instance_id=settings.group_instance_id,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=generation.protocol_name,
+        assignments=[
+            SyncGroupRequest.SyncGroupRequestAssignment(member_id=member, assignment=assignment)
+            for member, assignment in assignments
+        ],
+    )
+
+
+def heartbeat_request(settings: GroupSettings, generation: Generation) -> HeartbeatRequest:
+    return HeartbeatRequest(
+        group_id=settings.group_id,
+        generation_id=generation.generation_id,
+        member_id=generation.member_id,
+        group_instance_id=settings.group_instance_id,
+    )
+
+
+def leave_request(settings: GroupSettings, generation: Generation, reason: str) -> LeaveGroupRequest:
+    return OneMemberLeaves(
+        group_id=settings.group_id,
+        members=[
+            LeaveGroupRequest.MemberIdentity(
+                member_id=generation.member_id,
+                group_instance_id=settings.group_instance_id,
+                reason=truncated_reason(reason),
+            )
+        ],
+    )

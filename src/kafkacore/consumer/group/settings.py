@@ -1,0 +1,58 @@
+"""What a member of a group has to know of the consumer's settings. Times are milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_MAX_INT32 = 2**31 - 1
+#: A rebalance may be decided at its last moment, and the answer takes its time.
+JOIN_GROUP_TIMEOUT_LAPSE_MS = 5000.0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Settings of a member, by their names in the consumer's configuration."""
+
+    group_id: str
+    group_instance_id: str | None = None
+    session_timeout_ms: float = 45_000
+    heartbeat_interval_ms: float = 3000
+    max_poll_interval_ms: float = 300_000
+    retry_backoff_ms: float = 100
+    retry_backoff_max_ms: float = 1000
+    request_timeout_ms: float = 30_000
+    client_rack: str | None = None
+    exclude_internal_topics: bool = True
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> GroupSettings:
+        """Those of a consumer's configuration."""
+        return cls(
+            group_id=config["group_id"],
+            group_instance_id=config["group_instance_id"],
+            session_timeout_ms=config["session_timeout_ms"],
+            heartbeat_interval_ms=config["heartbeat_interval_ms"],
+            max_poll_interval_ms=config["max_poll_interval_ms"],
+            retry_backoff_ms=config["retry_backoff_ms"],
+            retry_backoff_max_ms=config["retry_backoff_max_ms"],
+            request_timeout_ms=config["request_timeout_ms"],
+            client_rack=config["client_rack"] or None,
+            exclude_internal_topics=config["exclude_internal_topics"],
+        )
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the member keeps its place over restarts (KIP-345)."""
+        return self.group_instance_id is not None
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """For the others to join: as long as this member may stay away from poll."""
+        return int(min(self.max_poll_interval_ms, _MAX_INT32))
+
+    @property
+    def join_timeout_ms(self) -> float:
+        """For JoinGroup's answer, which waits until all members have joined."""
+        return max(self.request_timeout_ms, self.rebalance_timeout_ms + JOIN_GROUP_TIMEOUT_LAPSE_MS)
