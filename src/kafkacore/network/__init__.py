@@ -5,6 +5,8 @@ One thread owns a :class:`Selector`; what it reads and writes is Cython, without
 
 from kafkacore.network.channel import KafkaChannel
 from kafkacore.network.channel_state import ChannelState, ConnectionPhase
+from kafkacore.network.heartbeat_line import HeartbeatLine
+from kafkacore.network.line_notice import LineNotice
 from kafkacore.network.memory import MemoryPool
 from kafkacore.network.receive import FrameReader, NetworkReceive
 from kafkacore.network.selectable import Selectable
@@ -15,7 +17,9 @@ __all__ = [
     "ChannelState",
     "ConnectionPhase",
     "FrameReader",
+    "HeartbeatLine",
     "KafkaChannel",
+    "LineNotice",
     "MemoryPool",
     "NetworkReceive",
     "NetworkSend",

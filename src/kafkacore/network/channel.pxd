@@ -1,5 +1,6 @@
 """KafkaChannel for Cython callers."""
 
+from kafkacore.network.heartbeat_line cimport HeartbeatLine
 from kafkacore.network.memory cimport MemoryPool
 from kafkacore.network.receive cimport FrameReader, ReadBuffer
 from kafkacore.network.send cimport NetworkSend
@@ -28,12 +29,17 @@ cdef class KafkaChannel:
     cdef TransportLayer transport
     cdef FrameReader reader
     cdef NetworkSend pending_send
+    # Writes frames of its own in between; None for most.
+    cdef HeartbeatLine line
 
     cdef int wanted_interest(self) noexcept
     cdef int set_send(self, NetworkSend send) except -1
     cdef int write(self) except? -1
+    cdef int write_some(self) noexcept nogil
+    cdef bint is_mid_frame(self) noexcept nogil
     cdef bint write_on(self) noexcept nogil
     cdef int read(self, ReadBuffer buffer, list frames) except? -1
+    cdef bint attach_line(self, HeartbeatLine line) except -1
     cdef int finish_connect(self) noexcept
     cdef int close(self) except -1
 

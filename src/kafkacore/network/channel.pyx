@@ -10,6 +10,7 @@ Kafka's ``KafkaChannel``.
 cimport cython
 
 cimport kafkacore.network.poller as poller
+from kafkacore.network.heartbeat_line cimport HeartbeatLine
 from kafkacore.network.memory cimport MemoryPool
 from kafkacore.network.poller cimport KC_READ, KC_WRITE
 from kafkacore.network.receive cimport STARVED, FrameReader, ReadBuffer
@@ -59,21 +60,39 @@ cdef class KafkaChannel:
         if self.failed_write < 0:
             return self.failed_write
         if self.pending_send.remaining <= WRITE_WITH_GIL:
-            result = self.pending_send.write_to(self.transport)
+            result = self.write_some()
         else:
             with nogil:
-                result = self.pending_send.write_to(self.transport)
+                result = self.write_some()
                 gil_wanted()
             gil_had()
         self.waits_for_room = result == 0
         return result
+
+    cdef int write_some(self) noexcept nogil:
+        """As ``NetworkSend.write_to``, and never into the middle of a heartbeat."""
+        cdef int result
+        if self.line is None:
+            return self.pending_send.write_to(self.transport)
+        result = self.line.begin_write()
+        if result == 1:
+            result = self.pending_send.write_to(self.transport)
+        self.line.end_write(self.is_mid_frame())
+        return result
+
+    cdef bint is_mid_frame(self) noexcept nogil:
+        """Whether a frame has been written in part."""
+        return (
+            self.pending_send is not None
+            and 0 < self.pending_send.remaining < self.pending_send.size_in_bytes
+        )
 
     cdef bint write_on(self) noexcept nogil:
         """Write more of a frame that has not gone out whole: whether nobody need hear of it yet."""
         cdef int result
         if not self.waits_for_room:
             return False
-        result = self.pending_send.write_to(self.transport)
+        result = self.write_some()
         if result < 0:
             self.failed_write = result
         self.has_written_on = True
@@ -81,9 +100,28 @@ cdef class KafkaChannel:
 
     cdef int read(self, ReadBuffer buffer, list frames) except? -1:
         """As ``FrameReader.read_from``."""
-        cdef int result = self.reader.read_from(self.transport, buffer, frames)
+        cdef int result
+        # Reading makes objects, and that may run anything.
+        cdef HeartbeatLine line = self.line
+        if line is not None:
+            line.begin_read()
+        result = self.reader.read_from(self.transport, buffer, frames)
+        if line is not None:
+            line.end_read(self.reader.is_amid_frame())
         self.is_starved = result == STARVED
         return result
+
+    cdef bint attach_line(self, HeartbeatLine line) except -1:
+        """Have ``line`` write here too; whether it can."""
+        cdef int fd = self.transport.bare_fd()
+        if fd < 0 or self.is_closed or not self.is_connected:
+            return False
+        if self.line is not line:
+            if self.line is not None:
+                raise IllegalStateError(f"{self.id} has a heartbeat line already")
+            line.attach(self.sock, fd, self.is_mid_frame(), self.reader.is_amid_frame())
+            self.line = line
+        return True
 
     cdef int finish_connect(self) noexcept:
         """0, or the errno for which there is no connection."""
@@ -99,6 +137,9 @@ cdef class KafkaChannel:
         if self.pending_send is not None:
             self.pending_send.release()
             self.pending_send = None
+        if self.line is not None:
+            self.line.detach()
+            self.line = None
         self.sock.close()
         return 0
 

@@ -3,6 +3,7 @@
 from cpython.ref cimport PyObject
 
 from kafkacore.network.channel cimport KafkaChannel
+from kafkacore.network.heartbeat_line cimport HeartbeatLine
 from kafkacore.network.idle cimport IdleExpiry
 from kafkacore.network.poller cimport EventTaker, Poller
 
@@ -22,9 +23,12 @@ cdef class ChannelSet(EventTaker):
     cdef int check_usable(self) except -1
     cdef KafkaChannel get(self, str channel_id)
     cdef KafkaChannel at_fd(self, int fd)
+    cdef int check_unused(self, str channel_id) except -1
+    cdef KafkaChannel release_line(self, HeartbeatLine line, KafkaChannel keeper)
     cdef int make_room(self, int fd) except -1
     cdef int add(self, KafkaChannel channel, double now_ms) except -1
     cdef int drop(self, KafkaChannel channel) except -1
     cdef int update_interest(self, KafkaChannel channel) except -1
     cdef int touch(self, KafkaChannel channel, double now_ms) except -1
+    cdef KafkaChannel next_expired(self, double now_ms)
     cdef int close_all(self) except -1

@@ -10,6 +10,7 @@ from posix.unistd cimport getpid
 
 cimport kafkacore.network.poller as poller_functions
 from kafkacore.network.channel cimport KafkaChannel
+from kafkacore.network.heartbeat_line cimport HeartbeatLine
 from kafkacore.network.idle cimport IdleExpiry
 from kafkacore.network.poller cimport KC_WRITE, EventTaker, Poller
 
@@ -51,6 +52,20 @@ cdef class ChannelSet(EventTaker):
         if self.poller.handle == NULL:
             raise IllegalStateError("the Selector is closed")
         return 0
+
+    cdef int check_unused(self, str channel_id) except -1:
+        if channel_id in self.by_id:
+            raise IllegalStateError(f"there is a connection {channel_id} already")
+        return 0
+
+    cdef KafkaChannel release_line(self, HeartbeatLine line, KafkaChannel keeper):
+        """Detach a line from every channel but one; the channel that is of no use any more, or ``None``."""
+        cdef KafkaChannel channel
+        for channel in self.by_id.values():
+            if channel.line is line and channel is not keeper:
+                channel.line = None
+                return channel if line.detach() else None
+        return None
 
     cdef KafkaChannel get(self, str channel_id):
         return self.by_id.get(channel_id)
@@ -113,6 +128,18 @@ cdef class ChannelSet(EventTaker):
         if self.idle is not None:
             self.idle.touch(channel, now_ms)
         return 0
+
+    cdef KafkaChannel next_expired(self, double now_ms):
+        """The channel that has been idle for the longest time, if that is too long; or ``None``."""
+        cdef KafkaChannel channel
+        while True:
+            channel = self.idle.oldest_expired(now_ms)
+            if channel is None or not channel.is_connected:
+                return channel
+            if not channel.has_written_on and not channel.transport.has_unread():
+                return channel
+            # Or its owner has muted it, and has not forgotten it.
+            self.touch(channel, now_ms)
 
     cdef int close_all(self) except -1:
         """Close every channel, and the poller."""

@@ -41,6 +41,7 @@ cdef class FrameReader:
     cdef bint expects_large
 
     cdef int read_from(self, TransportLayer transport, ReadBuffer buffer, list frames) except? -1
+    cdef bint is_amid_frame(self) noexcept nogil
     cdef int parse(self, Chunk chunk, Py_ssize_t at, Py_ssize_t size, list frames) except -1
     cdef int begin(self) except -1
     cdef int open_frame(self) except -1

@@ -126,6 +126,9 @@ cdef class FrameReader:
     @property
     def is_within_frame(self):
         """Whether the stream would end in the middle of a frame if it ended now."""
+        return self.is_amid_frame()
+
+    cdef bint is_amid_frame(self) noexcept nogil:
         return self.header_fill > 0 or self.frame is not None
 
     def feed(self, data):

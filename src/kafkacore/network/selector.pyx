@@ -8,6 +8,7 @@ cimport cython
 
 from kafkacore.network.channel cimport KafkaChannel, new_channel
 from kafkacore.network.channel_set cimport ChannelSet
+from kafkacore.network.heartbeat_line cimport HeartbeatLine
 from kafkacore.network.idle cimport IdleExpiry
 from kafkacore.network.memory cimport MemoryPool
 from kafkacore.network.poller cimport KC_BROKEN, KC_READ, KC_WRITE, Poller
@@ -112,7 +113,7 @@ cdef class Selector:
             When the address is none, or there is no socket to be had; then nothing is registered.
         """
         self.channels.check_usable()
-        self.check_unused(connection_id)
+        self.channels.check_unused(connection_id)
         sock, error = open_connection(address, send_buffer_bytes, receive_buffer_bytes, self.socket_options)
         self.add(connection_id, sock, False)
         if error == 0:
@@ -129,7 +130,7 @@ cdef class Selector:
             When the id is in use; the socket stays the caller's.
         """
         self.channels.check_usable()
-        self.check_unused(connection_id)
+        self.channels.check_unused(connection_id)
         sock.setblocking(False)
         self.add(connection_id, sock, True)
 
@@ -151,6 +152,16 @@ cdef class Selector:
     def channel_ids(self):
         """Ids of all open connections."""
         return list(self.channels.by_id)
+
+    def attach_line(self, str connection_id, HeartbeatLine line not None):
+        """Have ``line`` write on this connection, and on no other, until it ends; ``False`` if there is none,
+        or its bytes do not travel as they are."""
+        cdef KafkaChannel channel = self.channels.get(connection_id)
+        self.channels.check_usable()
+        cut = self.channels.release_line(line, channel)
+        if cut is not None:
+            self.end(cut, ConnectionPhase.LOCAL_CLOSE, "a heartbeat was cut short on it", None)
+        return channel is not None and channel.attach_line(line)
 
     def mute(self, str connection_id):
         """Read nothing from this connection until :meth:`unmute`."""
@@ -344,25 +355,14 @@ cdef class Selector:
 
     cdef int expire(self, double now_ms) except -1:
         """Close what has been idle for too long, the oldest first."""
-        cdef KafkaChannel channel
-        cdef IdleExpiry idle = self.channels.idle
-        channel = idle.oldest_expired(now_ms)
+        cdef KafkaChannel channel = self.channels.next_expired(now_ms)
         while channel is not None:
-            if channel.is_connected and (channel.has_written_on or channel.transport.has_unread()):
-                # Or its owner has muted it, and has not forgotten it.
-                self.channels.touch(channel, now_ms)
-            else:
-                reason = f"nothing happened for {now_ms - channel.last_active_ms:.0f} ms"
-                self.end(channel, ConnectionPhase.EXPIRED, reason, None)
-            channel = idle.oldest_expired(now_ms)
+            reason = f"nothing happened for {now_ms - channel.last_active_ms:.0f} ms"
+            self.end(channel, ConnectionPhase.EXPIRED, reason, None)
+            channel = self.channels.next_expired(now_ms)
         return 0
 
     # ---- Book-keeping -------------------------------------------------------------------------------------
-
-    cdef int check_unused(self, str connection_id) except -1:
-        if connection_id in self.channels.by_id:
-            raise IllegalStateError(f"there is a connection {connection_id} already")
-        return 0
 
     cdef int add(self, str connection_id, sock, bint is_connected) except -1:
         cdef KafkaChannel channel = new_channel(

@@ -1,4 +1,4 @@
-"""The boundary between a channel and the way its bytes travel: plain sockets now, TLS behind the same four
+"""The boundary between a channel and the way its bytes travel: plain sockets now, TLS behind the same
 methods.
 """
 
@@ -13,6 +13,8 @@ cdef class TransportLayer:
     cdef bint has_unread(self) noexcept nogil
     # Whether more can be read though the socket is quiet (bytes held in an engine).
     cdef bint has_buffered(self) noexcept nogil
+    # The socket, if the bytes of a frame go to it as they are; else -1.
+    cdef int bare_fd(self) noexcept nogil
 
 cdef class PlaintextTransportLayer(TransportLayer):
     cdef int fd

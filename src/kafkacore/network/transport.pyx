@@ -25,6 +25,9 @@ cdef class TransportLayer:
     cdef bint has_buffered(self) noexcept nogil:
         return False
 
+    cdef int bare_fd(self) noexcept nogil:
+        return -1
+
 
 @cython.final
 cdef class PlaintextTransportLayer(TransportLayer):
@@ -47,3 +50,6 @@ cdef class PlaintextTransportLayer(TransportLayer):
 
     cdef bint has_unread(self) noexcept nogil:
         return poller.has_unread(self.fd)
+
+    cdef int bare_fd(self) noexcept nogil:
+        return self.fd

@@ -32,7 +32,7 @@ from typing import Any
 from kafkacore.client import ClientResponse, Metadata, NetworkClient
 from kafkacore.client.addresses import bootstrap_nodes
 from kafkacore.errors import IllegalStateError
-from kafkacore.network import ChannelState, ConnectionPhase, NetworkReceive, NetworkSend
+from kafkacore.network import ChannelState, ConnectionPhase, HeartbeatLine, NetworkReceive, NetworkSend
 from kafkacore.protocol import (
     API_REGISTRY,
     ApiKey,
@@ -134,6 +134,10 @@ class MockSelector:
 
     def wakeup(self) -> None:
         self.wakeup_count += 1
+
+    def attach_line(self, connection_id: str, line: HeartbeatLine) -> bool:
+        """No descriptor, no line."""
+        return False
 
     def mute(self, connection_id: str) -> None:
         self.muted.add(connection_id)
