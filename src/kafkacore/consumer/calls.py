@@ -28,7 +28,7 @@ class ConsumerCalls(RecordLoop):
         self._engine.begin()
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._engine.closed:
             raise IllegalStateError("this KafkaConsumer is closed")
 
     def _timer(self, timeout_ms: float | None) -> Timer:

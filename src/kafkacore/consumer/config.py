@@ -15,15 +15,21 @@ from kafkacore.client.config import (
     Setting,
     at_least,
     boolean,
-    no_effect,
+    finite,
     one_of,
+    refuse,
     text_or_none,
 )
 from kafkacore.client.config import resolve as resolve_settings
+from kafkacore.client.interceptors import objects_with
+from kafkacore.consumer.subscription_state import MAX_TOPIC_NAME_LENGTH, ensure_valid_topic_name
+from kafkacore.coordinator.assignors import assignors_for
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE
 
+_MAX_INT32 = 2**31 - 1
 _ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
+_INTERCEPTOR_METHODS = ("on_consume", "on_commit", "close")
 _OLD_RESETS = {"smallest": "earliest", "largest": "latest"}
 
 
@@ -36,11 +42,58 @@ def _timeout(name: str, value: Any) -> Any:
     return at_least(0)(name, math.inf if value == -1 else value)
 
 
+def _group_id(name: str, value: Any) -> Any:
+    if text_or_none(name, value) == "":
+        raise refuse(name, value, "None or the name of a group")
+    return value
+
+
+def _instance_id(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    try:
+        ensure_valid_topic_name(value)
+    except (TypeError, ValueError):
+        # Kafka's rule for both is the same.
+        raise refuse(
+            name, value, f"None, or 1 to {MAX_TOPIC_NAME_LENGTH} of a-z, A-Z, 0-9, '.', '_', '-'"
+        ) from None
+    return value
+
+
+def _int32_ms(name: str, value: Any) -> Any:
+    """Milliseconds that a request can carry."""
+    if at_least(1)(name, value) > _MAX_INT32:
+        raise refuse(name, value, f"at most {_MAX_INT32}")
+    return value
+
+
+def _callback(name: str, value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise refuse(name, value, "None, or a function of the offsets and the error")
+    return value
+
+
+def _strategy(name: str, value: Any) -> Any:
+    if value is not None:
+        assignors_for(value)
+    return value
+
+
+def _group_protocol(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value.lower() == "consumer":
+        raise KafkaConfigurationError(
+            f"{name}={value!r}: kafkacore does not have the protocol of KIP-848 yet; leave it out, every broker "
+            "understands the classic one"
+        )
+    return one_of("classic")(name, value.lower() if isinstance(value, str) else value)
+
+
 # fmt: off
 #: Name → setting; times in milliseconds, sizes in bytes.
 CONSUMER_SETTINGS: dict[str, Setting] = {
-    "group_id":                          Setting(None, text_or_none),
-    "group_instance_id":                 Setting(None, text_or_none),
+    "group_id":                          Setting(None, _group_id),
+    "group_instance_id":                 Setting(None, _instance_id),  # KIP-345
     "key_deserializer":                  Setting(None),
     "value_deserializer":                Setting(None),
     "auto_offset_reset":                 Setting("latest", _offset_reset),
@@ -58,14 +111,16 @@ CONSUMER_SETTINGS: dict[str, Setting] = {
     "exclude_internal_topics":           Setting(True, boolean),
     "allow_auto_create_topics":          Setting(True, boolean),
     "client_rack":                       Setting("", text_or_none),
-    # Of a group's members; accepted, and without meaning before there are groups.
-    "enable_auto_commit":                Setting(True, no_effect),
-    "auto_commit_interval_ms":           Setting(5000, no_effect),
-    "default_offset_commit_callback":    Setting(None, no_effect),
-    "partition_assignment_strategy":     Setting(None, no_effect),
-    "max_poll_interval_ms":              Setting(300_000, no_effect),
-    "session_timeout_ms":                Setting(45_000, no_effect),
-    "heartbeat_interval_ms":             Setting(3000, no_effect),
+    "interceptors":                      Setting((), objects_with(*_INTERCEPTOR_METHODS)),  # KIP-42
+    # Of a group, and of who commits for one.
+    "enable_auto_commit":                Setting(True, boolean),
+    "auto_commit_interval_ms":           Setting(5000, finite(0)),
+    "default_offset_commit_callback":    Setting(None, _callback),
+    "group_protocol":                    Setting("classic", _group_protocol),  # KIP-848
+    "partition_assignment_strategy":     Setting(None, _strategy),
+    "max_poll_interval_ms":              Setting(300_000, _int32_ms),
+    "session_timeout_ms":                Setting(45_000, _int32_ms),
+    "heartbeat_interval_ms":             Setting(3000, _int32_ms),
 }
 # fmt: on
 DEFAULTS: dict[str, Any] = {
@@ -92,8 +147,17 @@ def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
             f"connections_max_idle_ms={config['connections_max_idle_ms']} must be larger than "
             f"request_timeout_ms={config['request_timeout_ms']}: a connection that waits is idle"
         )
-    if config["group_instance_id"] is not None and config["group_id"] is None:
-        raise KafkaConfigurationError("group_instance_id needs a group_id")
+    if config["group_id"] is None:
+        if config["group_instance_id"] is not None:
+            raise KafkaConfigurationError("group_instance_id needs a group_id")
+        # Nowhere to commit to.
+        config["enable_auto_commit"] = False
+    if not config["heartbeat_interval_ms"] < config["session_timeout_ms"]:
+        raise KafkaConfigurationError(
+            f"session_timeout_ms={config['session_timeout_ms']} must be larger than "
+            f"heartbeat_interval_ms={config['heartbeat_interval_ms']}, better three times: it ends when no "
+            "heartbeat has come"
+        )
     # A response holds more than its records, and at least one batch however large.
     config["receive_message_max_bytes"] = max(
         config["receive_message_max_bytes"], config["fetch_max_bytes"] + config["max_partition_fetch_bytes"]

@@ -7,7 +7,7 @@ user wrote, threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, TypeVar
 
 from kafkacore.client import Metadata, NetworkClient
@@ -18,8 +18,12 @@ from kafkacore.consumer.completed_fetch import ReadOptions
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.deserializers import deserialize_function
 from kafkacore.consumer.fetcher import Columns, FetchConfig, Fetcher, Records
+from kafkacore.consumer.group.committed_offsets import CommittedOffsets
 from kafkacore.consumer.group.factory import new_membership
+from kafkacore.consumer.group.group_requests import GroupParts
 from kafkacore.consumer.group.heartbeat import InBandHeartbeats
+from kafkacore.consumer.group.offset_commits import OffsetCommits
+from kafkacore.consumer.interceptors import ConsumerInterceptors
 from kafkacore.consumer.metrics import ConsumerMetrics
 from kafkacore.consumer.offset_fetcher import OffsetFetcher
 from kafkacore.consumer.offset_validator import OffsetValidator
@@ -32,7 +36,7 @@ from kafkacore.consumer.subscription_state import (
 from kafkacore.consumer.timer import Timer
 from kafkacore.consumer.topic_metadata import TopicMetadataFetcher
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError
-from kafkacore.structs import IsolationLevel, TopicPartition
+from kafkacore.structs import IsolationLevel, OffsetAndMetadata, TopicPartition
 
 F = TypeVar("F", Records, Columns)
 
@@ -105,6 +109,17 @@ class ConsumerEngine:
             on_assignment_changed=self.fetcher.clear_buffered_for_unassigned,
             heartbeats=self.heartbeats,
         )
+        self.interceptors = ConsumerInterceptors(config["interceptors"])
+        #: ``None`` without a group, both.
+        self.commits: OffsetCommits | None = None
+        self.committed: CommittedOffsets | None = None
+        if self.membership is not None:
+            parts = GroupParts(
+                config, self.client, metadata, self.subscriptions, self.membership, clock, self.metrics.group
+            )
+            self.commits = OffsetCommits(parts, self.consumed_offsets, self.interceptors)
+            self.committed = CommittedOffsets(parts)
+            self.membership.commits = self.commits
 
     def begin(self) -> None:
         """Of every call that changes something: refuse when closed, end an iteration where the loop
@@ -112,14 +127,41 @@ class ConsumerEngine:
         """
         if self.closed:
             raise IllegalStateError("this KafkaConsumer is closed")
+        self._end_iteration()
+
+    def _end_iteration(self) -> None:
+        """Go on, if at all, from where the loop over the consumer stands."""
         untaken = self.iteration.untaken()
         self.iteration.end()
         for tp, record in untaken.items():
             if self.subscriptions.is_assigned(tp) and self.subscriptions.position(tp) is not None:
                 self.subscriptions.seek(tp, FetchPosition(record.offset, record.leader_epoch))
 
+    def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What the program has been given: of each partition the offset to go on from; in a loop over the
+        consumer, up to the record that the loop has now.
+        """
+        offsets = self.subscriptions.all_consumed()
+        for tp, record in self.iteration.untaken().items():
+            if tp in offsets:
+                offsets[tp] = OffsetAndMetadata(record.offset, "", record.leader_epoch)
+        return offsets
+
     # ---- Subscription ------------------------------------------------------------------------------------
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """Read exactly ``partitions``; what the others have come to is committed, if that is automatic."""
+        self._auto_commit_before_change()
+        self.subscriptions.assign_from_user(partitions)
+        self.fetcher.clear_buffered_for_unassigned()
+        self.metadata.set_topics({tp.topic for tp in partitions})
+
+    def _auto_commit_before_change(self) -> None:
+        # Nothing is connected for its sake.
+        if self.commits is not None and self.membership is not None and self.membership.coordinator():
+            self.commits.auto_commit_now()
+
     def unsubscribe(self) -> None:
+        self._auto_commit_before_change()
         try:
             if self.membership is not None:
                 self.membership.leave("the consumer unsubscribed from all topics")
@@ -254,7 +296,9 @@ class ConsumerEngine:
         self.validator.validate_if_needed()
         if self.subscriptions.has_all_fetch_positions():
             return True
-        self.subscriptions.reset_initializing_positions()
+        # What the group has committed comes first; it may take more than one turn to find out.
+        if self.committed is None or self.committed.init_positions():
+            self.subscriptions.reset_initializing_positions()
         self.offsets.reset_positions_if_needed()
         return False
 
@@ -269,14 +313,28 @@ class ConsumerEngine:
     def next_record(self) -> ConsumerRecord | None:
         """The next record of an iteration; ``None`` if none came within ``consumer_timeout_ms``."""
         limit = self.config["max_poll_records"]
-        found = self.poll(
-            Timer(self.clock, self.config["consumer_timeout_ms"]),
-            lambda: self.fetcher.collect_records(limit),
-            lambda found: bool(found.records),
-            max_records=limit,
-        )
-        self.iteration.start(found.records)
-        return self.iteration.take()
+        timer = Timer(self.clock, self.config["consumer_timeout_ms"])
+        while True:
+            found = self.poll(
+                timer,
+                lambda: self.fetcher.collect_records(limit),
+                lambda found: bool(found.records),
+                max_records=limit,
+            )
+            self.iteration.start(self.interceptors.on_consume(found.records))
+            record = self.iteration.take()
+            if record is not None or timer.expired:
+                return record
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """Records between the position and the end, as of the last fetch; ``None`` if either is unknown."""
+        state = self.subscriptions.state(partition)
+        is_committed = self.config["isolation_level"] == IsolationLevel.READ_COMMITTED.name.lower()
+        end = state.last_stable_offset if is_committed else state.high_watermark
+        if end is None or state.position is None:
+            return None
+        next_one = self.iteration.untaken().get(partition)
+        return max(end - (state.position.offset if next_one is None else next_one.offset), 0)
 
     def position(self, partition: TopicPartition, timer: Timer) -> int:
         """Where reading stands, found out if it is not known yet.
@@ -304,20 +362,29 @@ class ConsumerEngine:
                     f"{timer.timeout_ms:.0f} ms (bootstrap_servers={self.bootstrap_servers})"
                 )
 
-    def close(self, timer: Timer) -> None:
-        """End the brokers' fetch sessions if that is possible in time, and all connections in any case."""
-        self.closed = True
-        self.iteration.end()
+    def close(self, timer: Timer, autocommit: bool = True) -> None:
+        """Commit, leave the group, end the brokers' fetch sessions, as far as ``timer`` allows; and all
+        connections in any case.
+        """
+        self._end_iteration()
         self.client.disable_wakeups()
-        try:
+        with ExitStack() as closing:
+            # The last is the first.
+            closing.callback(self.interceptors.close)
+            closing.callback(self.metrics.close)
+            closing.callback(self.client.close)
+            closing.callback(self.fetcher.close, timer)
+            closing.callback(self._refuse_calls)
             if self.membership is not None:
-                self.membership.close(timer)
-        finally:
-            try:
-                self.fetcher.close(timer)
-            finally:
-                self.client.close()
-            self.metrics.close()
+                closing.callback(self.membership.close, timer)
+            if self.commits is not None:
+                closing.callback(self.commits.close, timer)
+                if autocommit:
+                    closing.callback(self.commits.auto_commit_sync, timer)
+
+    def _refuse_calls(self) -> None:
+        # Not before: a listener that is told of its partitions' end may commit.
+        self.closed = True
 
 
 def _fetch_config(config: Mapping[str, Any], isolation_level: IsolationLevel) -> FetchConfig:

@@ -14,7 +14,7 @@ from kafkacore.client.interceptors import Interceptors
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger("kafkacore.consumer")
+log = logging.getLogger(__name__)
 
 Records = dict[TopicPartition, list[ConsumerRecord]]
 

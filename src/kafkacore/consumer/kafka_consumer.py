@@ -17,6 +17,7 @@ from kafkacore.client.config import servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.calls import check_partitions
+from kafkacore.consumer.commit_calls import CommitCalls
 from kafkacore.consumer.config import DEFAULTS, resolve
 from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.engine import ConsumerEngine
@@ -34,7 +35,7 @@ _THREAD_END_MS = 1000.0
 _COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
 
-class KafkaConsumer(PositionCalls):
+class KafkaConsumer(PositionCalls, CommitCalls):
     """Reads records from Kafka. Arguments and methods are kafka-python 3.0's; :meth:`poll_arrow` is ours.
 
     No connection is made before it is needed: by :meth:`poll`, iteration, or a method that must ask a broker.
@@ -106,9 +107,7 @@ class KafkaConsumer(PositionCalls):
             if not wanted:
                 self._engine.unsubscribe()
                 return
-            self._engine.subscriptions.assign_from_user(wanted)
-            self._engine.fetcher.clear_buffered_for_unassigned()
-            self._engine.metadata.set_topics({tp.topic for tp in wanted})
+            self._engine.assign(wanted)
 
     def assignment(self) -> set[TopicPartition]:
         """The partitions that are read now."""
@@ -186,12 +185,13 @@ class KafkaConsumer(PositionCalls):
         _check_poll(timeout_ms, limit)
         with self._guard:
             self._begin()
-            return self._engine.poll(
+            found = self._engine.poll(
                 Timer(self._engine.clock, timeout_ms),
                 lambda: self._engine.fetcher.collect_records(limit, update_offsets),
                 lambda found: bool(found.records),
                 max_records=limit if update_offsets else 0,
-            ).records
+            )
+            return self._engine.interceptors.on_consume(found.records)
 
     def poll_arrow(
         self,
@@ -309,10 +309,15 @@ class KafkaConsumer(PositionCalls):
 
     # ---- The end -----------------------------------------------------------------------------------------
     def close(self, autocommit: bool = True, timeout_ms: float | None = None) -> None:
-        """Close fetch sessions and connections; at most ``timeout_ms`` (default: ``request_timeout_ms``).
-        Idempotent.
+        """Commit, leave the group, close fetch sessions and connections. Idempotent.
 
-        ``autocommit`` is for members of a group.
+        Parameters
+        ----------
+        autocommit:
+            If false, nothing is committed, though ``enable_auto_commit`` is set. Leaving a ``with`` block by
+            an exception does so: whether the last record has been dealt with is not known.
+        timeout_ms:
+            For all of it; ``request_timeout_ms`` by default. 0 sends the commit and waits for nothing.
         """
         if self._closed:
             return
@@ -324,7 +329,7 @@ class KafkaConsumer(PositionCalls):
             timer = self._timer(timeout_ms)
             if self._heartbeat_thread is not None:
                 self._heartbeat_thread.close(_THREAD_END_MS)
-            self._engine.close(timer)
+            self._engine.close(timer, autocommit)
             close_deserializer(self.config["key_deserializer"])
             close_deserializer(self.config["value_deserializer"])
 

@@ -20,7 +20,7 @@ from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaError
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger("kafkacore.consumer")
+log = logging.getLogger(__name__)
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
 

@@ -6,7 +6,7 @@ Does not know: what is asked.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacore import errors
@@ -16,6 +16,7 @@ from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.membership import GroupMembership
+from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.consumer.timer import Timer
@@ -35,6 +36,8 @@ class GroupParts:
         Shared with the rest of the consumer.
     membership:
         For the coordinator and the generation.
+    metrics:
+        Told how long it took.
     """
 
     config: Mapping[str, Any]
@@ -43,6 +46,7 @@ class GroupParts:
     subscriptions: SubscriptionState
     membership: GroupMembership
     clock: Clock
+    metrics: GroupMetrics = field(default_factory=GroupMetrics)
 
 
 class GroupRequests:
@@ -55,6 +59,7 @@ class GroupRequests:
         self._subscriptions = parts.subscriptions
         self._membership = parts.membership
         self._clock = parts.clock
+        self._metrics = parts.metrics
         self._group_id: str = config["group_id"]
         self._backoff = ExponentialBackoff(
             parts.clock, config["retry_backoff_ms"], config["retry_backoff_max_ms"]

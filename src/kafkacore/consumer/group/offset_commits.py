@@ -22,10 +22,10 @@ from kafkacore.consumer.group.offset_requests import Topics, commit_error, commi
 from kafkacore.consumer.interceptors import ConsumerInterceptors
 from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.timer import Timer
-from kafkacore.errors import KafkaError, KafkaTimeoutError
+from kafkacore.errors import KafkaError
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger("kafkacore.consumer")
+log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 #: Offsets, and the error or ``None``.
@@ -243,6 +243,7 @@ class OffsetCommits(GroupRequests):
         """Commit what was consumed, for it is the end. What goes wrong is logged; only a wakeup is raised."""
         if not self._config["enable_auto_commit"]:
             return
+        self._invoke_what_can_be()
         offsets = self._consumed()
         try:
             self.commit_sync(offsets, timer)
@@ -250,8 +251,14 @@ class OffsetCommits(GroupRequests):
             raise
         except KafkaError as error:
             log.warning("auto-commit of %s failed, its records may be read once more: %s", offsets, error)
-        except Exception:
-            log.exception("a callback of a commit failed before the auto-commit of %s", offsets)
+
+    def _invoke_what_can_be(self) -> None:
+        """A broken callback, or being fenced, must not keep the rest from its way."""
+        while self._completed:
+            try:
+                self.invoke_completed_callbacks()
+            except Exception:
+                log.exception("a commit's callback failed")
 
     def time_to_next_auto_commit_ms(self, now_ms: float) -> float:
         """Milliseconds; infinity without auto-commit."""
@@ -298,6 +305,7 @@ class OffsetCommits(GroupRequests):
     ) -> None:
         error = commit_error(response.message, offsets, topics)
         if error is None:
+            self._metrics.committed(response.latency_ms, self._clock.monotonic_ms())
             answered.complete(None)
             return
         log.log(logging.WARNING if error.retriable else logging.ERROR, "group %r: %s", self._group_id, error)
@@ -343,11 +351,15 @@ class OffsetCommits(GroupRequests):
         )
 
     def close(self, timer: Timer) -> None:
-        """Have asynchronous commits answered, in time, and their callbacks called."""
+        """Have asynchronous commits answered, in time, and their callbacks called. What goes wrong is
+        logged.
+        """
+        self._invoke_what_can_be()
         try:
             self._await_open_commits(timer)
-        except KafkaTimeoutError as error:
+        except KafkaError as error:
             log.warning("closing: %s", error)
+        self._invoke_what_can_be()
 
 
 def _log_failure(offsets: Offsets, error: BaseException | None) -> None:

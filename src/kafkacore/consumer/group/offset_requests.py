@@ -21,7 +21,7 @@ from kafkacore.protocol.message import ZERO_UUID
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 from kafkacore.wire import Writer
 
-log = logging.getLogger("kafkacore.consumer")
+log = logging.getLogger(__name__)
 
 #: From here on topics go by their ids alone (KIP-848).
 FIRST_VERSION_BY_ID = 10
