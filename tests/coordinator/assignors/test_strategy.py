@@ -75,6 +75,26 @@ def test_strategy_that_cannot_work_is_refused(strategy: Any, message: str) -> No
         assignors_for(strategy)
 
 
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("roundrobin", "roundrobin"),
+        ("RoundRobinAssignor", "roundrobin"),
+        ("org.apache.kafka.clients.consumer.StickyAssignor", "sticky"),
+        ("org.apache.kafka.clients.consumer.CooperativeStickyAssignor", "cooperative-sticky"),
+    ],
+)
+def test_every_assignor_of_java_has_a_name_here(spelling: str, name: str) -> None:
+    (made,) = assignors_for(spelling)
+    assert made.name == name
+
+
+def test_javas_default_is_a_list_behind_a_comma() -> None:
+    made = assignors_for("range, cooperative-sticky")
+    assert [assignor.name for assignor in made] == ["range", "cooperative-sticky"]
+    assert common_protocol(made) is RebalanceProtocol.EAGER
+
+
 class Cooperative(RangePartitionAssignor):
     name = "together"
 

@@ -11,14 +11,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafkacore.coordinator.assignors.abstract import PartitionAssignor, RebalanceProtocol
+from kafkacore.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafkacore.coordinator.assignors.foreign import KafkaPythonAssignor
 from kafkacore.coordinator.assignors.range import RangePartitionAssignor
+from kafkacore.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafkacore.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafkacore.errors import KafkaConfigurationError
 
 _JAVA_PACKAGE = "org.apache.kafka.clients.consumer."
 _BY_NAME: dict[str, type[PartitionAssignor]] = {
     "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
     "RangeAssignor": RangePartitionAssignor,
+    "RoundRobinAssignor": RoundRobinPartitionAssignor,
+    "StickyAssignor": StickyPartitionAssignor,
+    "CooperativeStickyAssignor": CooperativeStickyAssignor,
 }
 
 

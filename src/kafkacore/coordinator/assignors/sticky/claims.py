@@ -1,0 +1,74 @@
+"""Who may keep what, before anything is distributed: claims of members, checked against each other.
+
+In: what each member says it owned, and in which generation. Out: at most one previous owner of each
+partition. Does not know: balance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from kafkacore.coordinator.assignors.java_order import hash_map_order
+from kafkacore.coordinator.assignors.sticky.user_data import MemberData
+from kafkacore.coordinator.protocol import Subscription
+from kafkacore.structs import TopicPartition
+
+
+class Claims:
+    """What members owned, where they do not contradict each other.
+
+    A partition that two members claim belongs to the one of the theirs generation; in the same generation to
+    neither, and it is ``contested``. Members are in the order of a Java ``HashMap``, for of those who own too
+    much, the first ones keep more. (``AbstractStickyAssignor.allSubscriptionsEqual``.)
+    """
+
+    def __init__(
+        self,
+        subscriptions: Mapping[str, Subscription],
+        existing: Collection[TopicPartition],
+        member_data: Callable[[Subscription], MemberData],
+    ) -> None:
+        self.said = {member: member_data(subscriptions[member]) for member in hash_map_order(subscriptions)}
+        self.latest_generation = max((data.generation for data in self.said.values()), default=-1)
+        self.owned: dict[str, list[TopicPartition]] = {}
+        self.contested: set[TopicPartition] = set()
+        owners: dict[TopicPartition, str] = {}
+        for member, (partitions, generation) in self.said.items():
+            mine = self.owned[member] = []
+            for partition in partitions:
+                # Java looks for the topic only; a partition that is gone would be given twice to somebody.
+                if partition not in existing:
+                    continue
+                other = owners.get(partition)
+                if other is None:
+                    mine.append(partition)
+                    owners[partition] = member
+                else:
+                    # Java takes the other's generation from its subscription, never from its user data.
+                    theirs = subscriptions[other].generation_id
+                    self._contradiction(partition, member, generation, other, theirs)
+                    if generation >= theirs:
+                        owners[partition] = member
+
+    def _contradiction(
+        self, partition: TopicPartition, member: str, generation: int, other: str, other_generation: int
+    ) -> None:
+        if generation < other_generation:
+            return
+        if partition in self.owned[other]:
+            self.owned[other].remove(partition)
+        if generation == other_generation:
+            self.contested.add(partition)
+        else:
+            self.owned[member].append(partition)
+
+    def previous_owners(self) -> dict[TopicPartition, str]:
+        """Of partitions that members owned in generations before the latest: the last of those owners."""
+        found: dict[TopicPartition, tuple[str, int]] = {}
+        for member, (partitions, generation) in self.said.items():
+            if generation >= self.latest_generation:
+                continue
+            for partition in partitions:
+                if partition not in found or generation > found[partition][1]:
+                    found[partition] = (member, generation)
+        return {partition: member for partition, (member, _) in found.items()}

@@ -1,0 +1,62 @@
+"""Which member is near which partition (KIP-881).
+
+In: racks of members and of replicas. Out: matches. Does not know: who owns what.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from kafkacore.coordinator.assignors.abstract import Partitions
+from kafkacore.coordinator.protocol import Subscription
+from kafkacore.structs import TopicPartition
+
+
+class RackInfo:
+    """Racks, if they can make a difference: some member's rack has replicas, and not every rack has all
+    partitions.
+    """
+
+    def __init__(self, partitions: Partitions, subscriptions: Mapping[str, Subscription]) -> None:
+        self.member_racks: dict[str, str] = {}
+        self._partition_racks: dict[TopicPartition, frozenset[str]] = {}
+        self._near: dict[TopicPartition, int] = {}
+        said = {member: sub.rack_id for member, sub in subscriptions.items() if sub.rack_id}
+        if not said:
+            return
+        racks = {
+            TopicPartition(topic, entry.partition): entry.racks
+            for topic, entries in partitions.items()
+            for entry in entries
+        }
+        everywhere = frozenset().union(*racks.values())
+        if everywhere.isdisjoint(said.values()) or all(found == everywhere for found in racks.values()):
+            return
+        self.member_racks = said
+        self._partition_racks = racks
+        members_in = Counter(said.values())
+        self._near = {
+            partition: sum(members_in[rack] for rack in found) for partition, found in racks.items()
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self.member_racks)
+
+    def mismatch(self, member: str, partition: TopicPartition) -> bool:
+        """The member has a rack, and the partition no replica there."""
+        rack = self.member_racks.get(member)
+        return rack is not None and rack not in self._partition_racks[partition]
+
+    def fewest_near_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Those first that the fewest members are near to, for they are the hardest to place."""
+        return sorted(partitions, key=self._near.__getitem__) if self else partitions
+
+    def next_near(self, partition: TopicPartition, members: Sequence[str], start: int) -> int:
+        """Index of the first member from ``start`` on, and round again, that is near the partition, or -1."""
+        racks = self._partition_racks[partition]
+        for step in range(len(members)):
+            index = (start + step) % len(members)
+            if self.member_racks.get(members[index]) in racks:
+                return index
+        return -1

@@ -1,0 +1,136 @@
+"""What must hold of every assignor and every group, whatever the members say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model.random_groups import Group, claiming, for_cooperative, random_group, with_random_claims
+
+from kafkacore.coordinator.assignors import assignors_for
+from kafkacore.coordinator.protocol import Assignment
+from kafkacore.structs import TopicPartition
+
+STICKY = ("sticky", "cooperative-sticky")
+ALL = ("range", "roundrobin", *STICKY)
+#: Two are the rule; racks and contradicting claims may want more.
+MOST_ROUNDS = 4
+SOME = settings(max_examples=40)
+CHANCE = st.randoms(use_true_random=False)
+
+
+def assigned(name: str, group: Group) -> dict[str, list[TopicPartition]]:
+    (assignor,) = assignors_for(name)
+    made: dict[str, Assignment] = assignor.assign(group.partitions, group.subscriptions)
+    assert set(made) == set(group.subscriptions)
+    return {member: list(assignment.partitions) for member, assignment in made.items()}
+
+
+def settled(name: str, group: Group) -> dict[str, list[TopicPartition]]:
+    """The assignment when all rounds are over: what was withheld is given once its owner has let go of it."""
+    made = assigned(name, group)
+    for _ in range(MOST_ROUNDS):
+        if sum(map(len, made.values())) == len(group.every_partition):
+            break
+        made = assigned(name, for_cooperative(Random(1), owning(group, made)))
+    return made
+
+
+def owning(group: Group, owned: dict[str, list[TopicPartition]]) -> Group:
+    return claiming(group, owned, dict.fromkeys(owned, 7), Random(1))
+
+
+def without_racks(group: Group) -> Group:
+    nowhere = {member: sub._replace(rack_id=None) for member, sub in group.subscriptions.items()}
+    return replace(group, subscriptions=nowhere)
+
+
+def with_wild_claims(chance: Random, group: Group) -> Group:
+    """Claims to partitions that are gone, never were, or are of topics that nobody subscribes to."""
+    wild = [TopicPartition("t0", 99), TopicPartition("t0", -1), TopicPartition("nobody's", 0)]
+    every = [*group.every_partition, *wild]
+    members = list(group.subscriptions)
+    owned = {member: chance.choices(every, k=chance.randint(0, 6)) for member in members}
+    generation = {member: chance.randint(-2, 3) for member in members}
+    group = claiming(group, owned, generation, chance)
+    topics = {
+        member: sub.topics if chance.random() < 0.8 else () for member, sub in group.subscriptions.items()
+    }
+    return replace(
+        group,
+        subscriptions={
+            member: sub._replace(topics=topics[member]) for member, sub in group.subscriptions.items()
+        },
+    )
+
+
+@pytest.mark.parametrize("name", ALL)
+@SOME
+@given(chance=CHANCE)
+def test_every_partition_has_one_owner_who_subscribes(name: str, chance: Random) -> None:
+    group = with_wild_claims(chance, random_group(chance))
+    made = settled(name, group)
+    assert Counter(one for mine in made.values() for one in mine) == Counter(group.every_partition)
+    for member, mine in made.items():
+        assert {partition.topic for partition in mine} <= set(group.subscriptions[member].topics)
+
+
+@pytest.mark.parametrize("name", STICKY)
+@SOME
+@given(chance=CHANCE)
+def test_nobody_could_take_from_one_who_has_two_more(name: str, chance: Random) -> None:
+    group = with_random_claims(chance, random_group(chance))
+    made = settled(name, group)
+    for member, mine in made.items():
+        wanted = set(group.subscriptions[member].topics)
+        for others in made.values():
+            assert len(others) < len(mine) + 2 or not wanted & {partition.topic for partition in others}
+
+
+@pytest.mark.parametrize("name", STICKY)
+@SOME
+@given(chance=CHANCE)
+def test_settled_group_without_racks_stays_as_it_is(name: str, chance: Random) -> None:
+    # With racks, what fits nobody's is dealt out anew each time, by Java too.
+    group = without_racks(random_group(chance))
+    before = settled(name, group)
+    again = settled(name, owning(group, before))
+    assert {member: set(mine) for member, mine in again.items()} == {
+        m: set(mine) for m, mine in before.items()
+    }
+
+
+@pytest.mark.parametrize("name", STICKY)
+@SOME
+@given(chance=CHANCE)
+def test_who_leaves_moves_only_what_was_its(name: str, chance: Random) -> None:
+    group = without_racks(random_group(chance))
+    # Members who want the same, so that nobody has to make room.
+    topics = next(iter(group.subscriptions.values())).topics
+    same = {member: sub._replace(topics=topics) for member, sub in group.subscriptions.items()}
+    group = replace(group, subscriptions=same)
+    before = settled(name, group)
+    gone = chance.choice(list(before))
+    left = {member: mine for member, mine in before.items() if member != gone}
+    rest = replace(group, subscriptions={member: group.subscriptions[member] for member in left})
+    if left:
+        after = settled(name, owning(rest, left))
+        assert all(set(mine) <= set(after[member]) for member, mine in left.items())
+
+
+@SOME
+@given(chance=CHANCE)
+def test_cooperative_never_gives_what_another_member_owns(chance: Random) -> None:
+    group = with_random_claims(chance, random_group(chance))
+    made = assigned("cooperative-sticky", for_cooperative(chance, group))
+    for member, mine in made.items():
+        for other, sub in group.subscriptions.items():
+            # Of two who claim the same, one may keep it; the other hears that it does not.
+            if other != member:
+                assert not (set(mine) - set(group.subscriptions[member].owned_partitions)) & set(
+                    sub.owned_partitions
+                )
