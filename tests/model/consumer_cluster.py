@@ -34,6 +34,7 @@ class ModelCluster:
         self.nodes = [Node(number, f"host{number}", 9092) for number in range(node_count)]
         self.leaders = {tp: tp.partition % node_count for tp in self.logs}
         self.leader_epochs = defaultdict(int)
+        self.replicas = defaultdict(lambda: [node.node_id for node in self.nodes])
         self.epoch_ends = {}
         self.fetch_version = FETCH_VERSION
         self.down = set()
@@ -44,6 +45,8 @@ class ModelCluster:
         self.hints = {}
         self.sessions = {}
         self.requests = []
+        #: Of a group; see model.group_coordinator.
+        self.coordinator = None
 
     def topic_id(self, topic):
         return UUID(int=sum(topic.encode()) + 1)
@@ -57,7 +60,7 @@ class ModelCluster:
 
     # ---- Answers: a message, or None for "not yet" ------------------------------------------------------
     def answer(self, node_id, request, age_ms):
-        if type(request) in self.held:
+        if isinstance(request, tuple(self.held)):
             return None
         handlers = {
             FetchRequest: self._fetch,
@@ -65,6 +68,8 @@ class ModelCluster:
             MetadataRequest: self._metadata,
             OffsetForLeaderEpochRequest: self._epochs,
         }
+        if type(request) not in handlers:
+            return self.coordinator.answer(node_id, request)
         return handlers[type(request)](node_id, request, age_ms)
 
     def _fetch(self, node_id, request, age_ms):
@@ -362,6 +367,10 @@ class ModelMetadata:
         self.update_requests += 1
         return self.update_version
 
+    @property
+    def update_requested(self):
+        return self.is_update_due()
+
     def add_topic(self, topic):
         self.wanted_topics.add(topic)
 
@@ -428,6 +437,9 @@ class ModelMetadata:
             if tp in self._known and self._leaders.get(tp) is not None
             else None
         )
+
+    def partition(self, tp):
+        return SimpleNamespace(replica_ids=self.cluster.replicas[tp]) if tp in self._known else None
 
     def leader_epoch(self, tp):
         return self._epochs.get(tp, 0) if tp in self._known else None

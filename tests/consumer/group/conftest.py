@@ -1,0 +1,138 @@
+"""A member of a group on a model cluster and a virtual clock; its coordinator plays by the book."""
+
+from contextlib import nullcontext
+
+import pytest
+from model.consumer_cluster import ModelCluster, ModelMetadata, ModelNetwork
+from model.fetch_log import FetchLog
+from model.group_coordinator import ModelCoordinator
+
+from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.group.factory import new_membership
+from kafkacore.consumer.group.heartbeat import InBandHeartbeats
+from kafkacore.consumer.kafka_consumer import KafkaConsumer
+from kafkacore.consumer.listener import ConsumerRebalanceListener
+from kafkacore.consumer.subscription_state import SubscriptionState
+from kafkacore.consumer.timer import Timer
+from kafkacore.structs import TopicPartition
+from kafkacore.testing import VirtualClock
+
+
+class ToldListener(ConsumerRebalanceListener):
+    """Writes down what it is told, and raises what it is given."""
+
+    def __init__(self):
+        self.told = []
+        self.raises = {}
+        self.meanwhile = None
+
+    def _tell(self, what, partitions):
+        self.told.append((what, set(partitions)))
+        if self.meanwhile is not None:
+            self.meanwhile(what)
+        error = self.raises.pop(what, None)
+        if error is not None:
+            raise error
+
+    def on_partitions_revoked(self, revoked):
+        self._tell("revoked", revoked)
+
+    def on_partitions_assigned(self, assigned):
+        self._tell("assigned", assigned)
+
+    def on_partitions_lost(self, lost):
+        self._tell("lost", lost)
+
+    def take(self):
+        """What was told since."""
+        told, self.told = self.told, []
+        return told
+
+
+class Member:
+    """A membership with everything that it stands on."""
+
+    def __init__(self, topics, node_count=1, commits=None, released=nullcontext, **configs):
+        self.clock = VirtualClock()
+        logs = {
+            TopicPartition(topic, each): FetchLog()
+            for topic, count in topics.items()
+            for each in range(count)
+        }
+        self.cluster = ModelCluster(self.clock, logs, node_count=node_count)
+        self.group = self.cluster.coordinator = ModelCoordinator(self.cluster)
+        self.metadata = ModelMetadata(self.cluster)
+        self.network = ModelNetwork(self.cluster, self.metadata)
+        self.config = dict(KafkaConsumer.DEFAULT_CONFIG) | {"group_id": "g"} | configs
+        self.client = ConsumerNetworkClient(
+            self.network,
+            self.metadata,
+            clock=self.clock,
+            retry_backoff_ms=self.config["retry_backoff_ms"],
+            request_timeout_ms=self.config["request_timeout_ms"],
+        )
+        self.subscriptions = SubscriptionState()
+        self.listener = ToldListener()
+        self.assignment_changes = 0
+        self.heartbeats = InBandHeartbeats(self.client, self.clock, self.config["retry_backoff_ms"])
+        self.membership = new_membership(
+            self.config,
+            self.client,
+            self.metadata,
+            self.subscriptions,
+            self.clock,
+            released=released,
+            on_assignment_changed=self._assignment_changed,
+            heartbeats=self.heartbeats,
+        )
+        self.membership.commits = commits
+
+    def _assignment_changed(self):
+        self.assignment_changes += 1
+
+    # ---- What a consumer does ------------------------------------------------------------------------------
+    def subscribe(self, *topics, pattern=None):
+        self.subscriptions.subscribe(topics, pattern, self.listener)
+        self.membership.subscription_changed()
+        return self
+
+    def poll(self, timeout_ms=10_000, **options):
+        return self.membership.poll(Timer(self.clock, timeout_ms), **options)
+
+    def turn(self, timeout_ms=0):
+        """What the engine does in a turn: a look that does not wait, then the network."""
+        active = self.membership.poll(Timer(self.clock, timeout_ms), wait_for_join=False)
+        wait_ms = min(timeout_ms, self.membership.time_to_next_poll_ms(self.clock.monotonic_ms()))
+        self.client.poll(Timer(self.clock, wait_ms))
+        return active
+
+    def join(self, *topics, **options):
+        """Subscribe and be in the group; what the listener was told is forgotten."""
+        self.subscribe(*topics, **options)
+        assert self.poll(), "it has not joined in time"
+        self.listener.take()
+        return self
+
+    def background(self, duration_ms, step_ms=100.0):
+        """Let the heartbeat thread do its work for a time in which the application does not poll."""
+        end_ms = self.clock.monotonic_ms() + duration_ms
+        while (now_ms := self.clock.monotonic_ms()) < end_ms:
+            wait_ms = self.membership.background_turn(now_ms)
+            self.clock.advance(max(min(wait_ms, step_ms, end_ms - now_ms), 1.0))
+
+    @property
+    def assigned(self):
+        return self.subscriptions.assigned_partitions()
+
+    @property
+    def state(self):
+        return self.membership.state
+
+    def sent(self, kind):
+        return self.cluster.requests_of(kind)
+
+
+@pytest.fixture
+def make_member():
+    """``make_member({"a": 2}, **configs)`` → a :class:`Member`."""
+    return lambda topics=None, **options: Member({"a": 2} if topics is None else topics, **options)

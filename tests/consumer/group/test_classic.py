@@ -1,0 +1,536 @@
+"""AbstractCoordinator's part of a membership: what each answer of the coordinator leads to."""
+
+import logging
+import math
+from itertools import pairwise
+
+import pytest
+from model.group_coordinator import COORDINATOR_ID
+
+from kafkacore.consumer.group.generation import NO_GENERATION, Generation, MemberState
+from kafkacore.consumer.timer import Timer
+from kafkacore.errors import (
+    FencedInstanceIdError,
+    GroupAuthorizationFailedError,
+    GroupMaxSizeReachedError,
+    IllegalGenerationError,
+    InconsistentGroupProtocolError,
+    InvalidGroupIdError,
+    InvalidSessionTimeoutError,
+    UnknownError,
+    UnknownMemberIdError,
+    WakeupError,
+)
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
+from kafkacore.protocol.generated.join_group import JoinGroupRequest
+from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
+from kafkacore.protocol.generated.sync_group import SyncGroupRequest
+from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
+
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
+ILLEGAL_GENERATION, INCONSISTENT, INVALID_GROUP, UNKNOWN_MEMBER, SESSION_TIMEOUT = 22, 23, 24, 25, 26
+REBALANCING, UNAUTHORIZED, MAX_SIZE, FENCED, UNKNOWN = 27, 30, 81, 82, -1
+
+
+# ---- The way into the group --------------------------------------------------------------------------------
+def test_a_lone_member_joins_with_the_id_that_it_is_given_and_leads_itself(make_member):
+    member = make_member().subscribe("a")
+    assert member.poll()
+    first, second = member.sent(JoinGroupRequest)
+    assert (first.member_id, second.member_id) == ("", "member-1")
+    assert "member-1" in second.reason
+    assert member.assigned == {A0, A1}
+    assert member.listener.take() == [("assigned", {A0, A1})]
+    assert member.membership.generation() == Generation(1, "member-1", "range")
+    assert member.state is MemberState.STABLE
+
+
+def test_the_coordinator_has_a_connection_of_its_own(make_member):
+    member = make_member(node_count=3)
+    member.group.node_id = 2
+    member.join("a")
+    assert member.membership.coordinator() == (COORDINATOR_ID - 2, "host2", 9092, None)
+    asked = {node_id for node_id, request in member.cluster.requests if isinstance(request, JoinGroupRequest)}
+    assert asked == {COORDINATOR_ID - 2}
+
+
+def test_a_follower_sends_no_assignment_and_takes_what_it_is_given(make_member):
+    member = make_member()
+    member.group.follow(A1)
+    member.join("a")
+    assert member.assigned == {A1}
+    (sync,) = member.sent(SyncGroupRequest)
+    assert (sync.assignments, sync.member_id, sync.generation_id) == ([], "member-1", 1)
+    assert (sync.protocol_type, sync.protocol_name) == ("consumer", "range")
+
+
+@pytest.mark.parametrize(
+    ("request_timeout_ms", "max_poll_interval_ms", "wanted_ms"),
+    [(30_000, 300_000, 305_000), (600_000, 300_000, 600_000), (30_000, 2**31 - 1, 2**31 - 1 + 5000)],
+)
+def test_joining_may_take_the_rebalance_timeout_and_five_seconds_or_the_request_timeout(
+    make_member, request_timeout_ms, max_poll_interval_ms, wanted_ms
+):
+    member = make_member(request_timeout_ms=request_timeout_ms, max_poll_interval_ms=max_poll_interval_ms)
+    seen = []
+    new_request = member.network.new_client_request
+
+    def noting(node_id, request, now_ms, **options):
+        if isinstance(request, JoinGroupRequest):
+            seen.append(options["request_timeout_ms"])
+        return new_request(node_id, request, now_ms, **options)
+
+    member.network.new_client_request = noting
+    member.join("a")
+    assert seen == [wanted_ms, wanted_ms]
+    assert member.sent(JoinGroupRequest)[0].rebalance_timeout_ms == max_poll_interval_ms
+
+
+def test_a_poll_without_time_never_waits_and_joins_step_by_step(make_member):
+    member = make_member().subscribe("a")
+    before_ms = member.clock.monotonic_ms()
+    turns = 0
+    while not member.turn():
+        turns += 1
+        assert turns < 20
+    assert member.clock.monotonic_ms() == before_ms
+    assert member.assigned == {A0, A1}
+
+
+# ---- Finding the coordinator -------------------------------------------------------------------------------
+def test_discovery_backs_off_exponentially_with_jitter(make_member):
+    member = make_member().subscribe("a")
+    member.group.errors[FindCoordinatorRequest].extend([NOT_AVAILABLE] * 5)
+    times = []
+    answer = member.group._find
+
+    def timed(request, code):
+        times.append(member.clock.monotonic_ms())
+        return answer(request, code)
+
+    member.group._find = timed
+    assert member.poll(60_000)
+    gaps = [after - before for before, after in pairwise(times)]
+    for gap, expected in zip(gaps, [100, 200, 400, 800, 1000], strict=True):
+        assert 0.8 * expected <= gap <= 1.2 * expected + 20
+    assert len({gap / expected for gap, expected in zip(gaps, [100, 200, 400, 800, 1000], strict=True)}) > 1
+
+
+def test_a_coordinator_whose_connection_ends_is_looked_for_again(make_member):
+    member = make_member().join("a")
+    before = len(member.sent(FindCoordinatorRequest))
+    with member.group.lost():
+        member.client.disconnect_async(member.membership.coordinator())
+        member.background(3500)
+        assert member.membership.coordinator() is None
+        assert member.poll(), "it keeps its partitions meanwhile"
+    member.background(2000)
+    assert member.membership.coordinator() is not None
+    assert len(member.sent(FindCoordinatorRequest)) > before
+    assert member.state is MemberState.STABLE
+    assert len(member.sent(JoinGroupRequest)) == 2
+
+
+def test_no_permission_for_the_group_is_raised_and_tried_again_when_asked(make_member):
+    member = make_member().subscribe("a")
+    member.group.errors[FindCoordinatorRequest].append(UNAUTHORIZED)
+    with pytest.raises(GroupAuthorizationFailedError, match="'g'"):
+        member.poll()
+    assert member.poll()
+
+
+def test_a_coordinator_that_cannot_be_found_ends_with_the_time(make_member):
+    member = make_member().subscribe("a")
+    member.cluster.down.add(0)
+    assert not member.poll(700)
+    member.cluster.down.clear()
+    assert member.poll()
+
+
+def test_a_lookup_that_others_wait_for_is_one_request(make_member):
+    member = make_member()
+    member.poll(0)
+    first, second = member.membership.lookup_coordinator(), member.membership.lookup_coordinator()
+    assert first is second
+    member.client.poll_until(first, Timer(member.clock, 1000))
+    assert first.succeeded()
+    assert len(member.sent(FindCoordinatorRequest)) == 1
+    assert member.membership.lookup_coordinator().succeeded()
+
+
+# ---- Refused joins and syncs -------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (INCONSISTENT, InconsistentGroupProtocolError),
+        (SESSION_TIMEOUT, InvalidSessionTimeoutError),
+        (INVALID_GROUP, InvalidGroupIdError),
+        (UNAUTHORIZED, GroupAuthorizationFailedError),
+        (MAX_SIZE, GroupMaxSizeReachedError),
+        (FENCED, FencedInstanceIdError),
+        (UNKNOWN, UnknownError),
+    ],
+)
+def test_a_fatal_answer_to_join_is_raised_and_the_next_poll_tries_anew(make_member, code, error):
+    member = make_member(group_instance_id="i").subscribe("a")
+    member.group.errors[JoinGroupRequest].append(code)
+    with pytest.raises(error):
+        member.poll()
+    assert member.poll()
+    assert member.assigned == {A0, A1}
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(UNAUTHORIZED, GroupAuthorizationFailedError), (FENCED, FencedInstanceIdError)]
+)
+def test_a_fatal_answer_to_sync_is_raised(make_member, code, error):
+    member = make_member(group_instance_id="i").subscribe("a")
+    member.group.errors[SyncGroupRequest].append(code)
+    with pytest.raises(error):
+        member.poll()
+    assert member.poll()
+
+
+@pytest.mark.parametrize("request_class", [JoinGroupRequest, SyncGroupRequest])
+@pytest.mark.parametrize("code", [NOT_COORDINATOR, NOT_AVAILABLE])
+def test_another_coordinator_is_looked_for_and_the_join_begins_anew(make_member, request_class, code):
+    member = make_member().subscribe("a")
+    member.group.errors[request_class].append(code)
+    assert member.poll()
+    assert len(member.sent(FindCoordinatorRequest)) == 2
+    assert member.assigned == {A0, A1}
+
+
+def test_a_coordinator_that_loads_is_asked_again_after_a_while(make_member):
+    member = make_member().subscribe("a")
+    member.group.errors[JoinGroupRequest].extend([0, LOADING, LOADING, LOADING])
+    before_ms = member.clock.monotonic_ms()
+    assert member.poll()
+    assert member.clock.monotonic_ms() - before_ms >= 0.8 * (100 + 200 + 400)
+    assert len(member.sent(FindCoordinatorRequest)) == 1
+
+
+def test_a_retriable_refusal_ends_with_the_time_and_goes_on_later(make_member):
+    member = make_member().subscribe("a")
+    member.group.errors[JoinGroupRequest].extend([0] + [LOADING] * 8)
+    assert not member.poll(500)
+    assert member.poll(60_000)
+
+
+def test_an_unknown_member_joins_again_without_its_id(make_member):
+    member = make_member().join("a")
+    member.group.errors[JoinGroupRequest].append(UNKNOWN_MEMBER)
+    member.membership.request_rejoin("to see")
+    assert member.poll()
+    *_, refused, fresh, given = member.sent(JoinGroupRequest)
+    assert [each.member_id for each in (refused, fresh, given)] == ["member-1", "", "member-2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "member_ids"), [(ILLEGAL_GENERATION, ["member-1"]), (UNKNOWN_MEMBER, ["", "member-2"])]
+)
+def test_a_sync_of_a_past_generation_joins_again_at_once(make_member, code, member_ids):
+    member = make_member().subscribe("a")
+    member.group.errors[SyncGroupRequest].append(code)
+    assert member.poll()
+    assert [each.member_id for each in member.sent(JoinGroupRequest)[2:]] == member_ids
+
+
+@pytest.mark.parametrize("request_class", [JoinGroupRequest, SyncGroupRequest])
+def test_a_rebalance_that_begins_meanwhile_is_joined_at_once(make_member, request_class):
+    member = make_member().subscribe("a")
+    member.group.errors[request_class].extend([0] * (request_class is JoinGroupRequest) + [REBALANCING])
+    assert member.poll()
+    assert len(member.sent(JoinGroupRequest)) == 3
+
+
+@pytest.mark.parametrize("request_class", [JoinGroupRequest, SyncGroupRequest])
+def test_the_member_id_is_kept_when_the_connection_is_lost_in_join_or_sync(make_member, request_class):
+    member = make_member().join("a")
+    member.membership.request_rejoin("to see")
+    member.cluster.held.add(request_class)
+    before = len(member.sent(request_class))
+    while len(member.sent(request_class)) == before:
+        member.turn(10)
+    with member.group.lost():
+        member.turn(10)
+    member.cluster.held.clear()
+    assert member.poll()
+    assert {each.member_id for each in member.sent(JoinGroupRequest)[1:]} == {"member-1"}
+    assert member.assigned == {A0, A1}
+
+
+@pytest.mark.parametrize("field", ["protocol_type", "sync_protocol_type", "sync_protocol_name"])
+def test_an_answer_of_another_kind_of_group_is_refused(make_member, field):
+    member = make_member().subscribe("a")
+    setattr(member.group, field, "connect")
+    with pytest.raises(InconsistentGroupProtocolError, match="connect"):
+        member.poll()
+
+
+def test_an_answer_without_a_protocol_type_is_as_good(make_member):
+    member = make_member()
+    member.group.protocol_type = member.group.sync_protocol_type = None
+    assert member.join("a").assigned == {A0, A1}
+
+
+# ---- Heartbeats --------------------------------------------------------------------------------------------
+def test_heartbeats_go_out_at_their_interval_while_the_application_is_away(make_member):
+    member = make_member(heartbeat_interval_ms=3000).join("a")
+    member.background(30_500)
+    beats = member.sent(HeartbeatRequest)
+    assert len(beats) == 10
+    assert {(each.group_id, each.generation_id, each.member_id) for each in beats} == {("g", 1, "member-1")}
+
+
+def test_heartbeats_go_out_while_the_application_waits_in_poll(make_member):
+    member = make_member(heartbeat_interval_ms=3000).join("a")
+    end_ms = member.clock.monotonic_ms() + 10_000
+    while member.clock.monotonic_ms() < end_ms:
+        member.turn(end_ms - member.clock.monotonic_ms())
+    assert len(member.sent(HeartbeatRequest)) == 3
+
+
+def test_a_heartbeat_is_sent_while_completing_a_rebalance_and_its_rebalance_in_progress_ignored(make_member):
+    member = make_member(heartbeat_interval_ms=3000).subscribe("a")
+    member.cluster.held.add(SyncGroupRequest)
+    assert not member.poll(1000)
+    assert member.state is MemberState.COMPLETING_REBALANCE
+    member.group.rebalance()
+    member.background(4000)
+    assert len(member.sent(HeartbeatRequest)) == 1
+    member.cluster.held.clear()
+    assert member.poll()
+    assert len(member.sent(JoinGroupRequest)) == 2
+
+
+def test_no_heartbeat_is_sent_while_joining(make_member):
+    member = make_member(heartbeat_interval_ms=3000).join("a")
+    member.membership.request_rejoin("to see")
+    member.cluster.held.add(JoinGroupRequest)
+    assert not member.poll(1000)
+    assert member.state is MemberState.PREPARING_REBALANCE
+    member.background(10_000)
+    assert member.sent(HeartbeatRequest) == []
+
+
+def test_a_join_that_is_answered_while_the_application_is_away_goes_on(make_member):
+    member = make_member().subscribe("a")
+    member.cluster.held.add(JoinGroupRequest)
+    assert not member.poll(100)
+    member.cluster.held.clear()
+    member.turn()
+    member.background(2000)
+    assert member.state in (MemberState.STABLE, MemberState.PREPARING_REBALANCE)
+    assert member.assigned == set()
+    assert member.poll(0) or member.poll()
+    assert member.listener.take() == [("assigned", {A0, A1})]
+
+
+def test_a_group_that_rebalances_is_joined_by_the_next_poll(make_member):
+    member = make_member().join("a")
+    member.group.rebalance()
+    member.background(4000)
+    assert len(member.sent(JoinGroupRequest)) == 2
+    assert member.state is MemberState.STABLE
+    assert member.assigned == {A0, A1}
+    assert member.poll()
+    assert "rebalancing" in member.sent(JoinGroupRequest)[2].reason
+    assert member.membership.generation().generation_id == 2
+
+
+@pytest.mark.parametrize(("code", "kept"), [(ILLEGAL_GENERATION, "member-1"), (UNKNOWN_MEMBER, "")])
+def test_a_heartbeat_of_no_member_resets_the_generation(make_member, code, kept):
+    member = make_member().join("a")
+    member.group.errors[HeartbeatRequest].append(code)
+    member.background(4000)
+    assert member.membership.generation() == Generation(member_id=kept)
+    assert member.state is MemberState.UNJOINED
+    assert member.poll()
+    assert member.listener.take() == [("lost", {A0, A1}), ("assigned", {A0, A1})]
+
+
+def test_a_fenced_instance_is_told_so_by_the_next_poll(make_member):
+    member = make_member(group_instance_id="i").join("a")
+    member.group.errors[HeartbeatRequest].append(FENCED)
+    member.background(4000)
+    with pytest.raises(FencedInstanceIdError, match="'i'"):
+        member.poll()
+
+
+@pytest.mark.parametrize("error", [UnknownMemberIdError(), IllegalGenerationError(), FencedInstanceIdError()])
+def test_a_late_error_of_an_old_generation_resets_nothing(make_member, error):
+    member = make_member().join("a")
+    old = member.membership.generation()
+    member.membership.request_rejoin("to see")
+    assert member.poll()
+    current = member.membership.generation()
+    member.membership.reset_generation(error, old, "a late commit")
+    assert member.membership.generation() == current
+    assert member.state is MemberState.STABLE
+    member.membership.reset_generation(error, current, "a commit")
+    assert member.membership.generation().was_reset()
+
+
+@pytest.mark.parametrize("code", [UNKNOWN_MEMBER, ILLEGAL_GENERATION, FENCED])
+def test_a_late_heartbeat_answer_of_an_old_generation_resets_nothing(make_member, code):
+    member = make_member().join("a")
+    member.cluster.held.add(HeartbeatRequest)
+    member.background(3500)
+    member.membership.request_rejoin("to see")
+    assert member.poll()
+    member.group.errors[HeartbeatRequest].append(code)
+    member.cluster.held.clear()
+    member.turn()
+    assert member.state is MemberState.STABLE
+    assert member.membership.generation().generation_id == 2
+
+
+def test_a_silent_coordinator_is_given_up_after_the_session_timeout(make_member):
+    member = make_member(session_timeout_ms=9000, request_timeout_ms=60_000).join("a")
+    member.cluster.held.add(HeartbeatRequest)
+    member.background(8500)
+    assert len(member.sent(FindCoordinatorRequest)) == 1
+    member.background(1500)
+    assert len(member.sent(FindCoordinatorRequest)) == 2
+    member.cluster.held.clear()
+    member.background(3500)
+    assert member.state is MemberState.STABLE
+    assert len(member.sent(HeartbeatRequest)) >= 2
+
+
+def test_an_error_in_the_background_surfaces_in_the_next_poll(make_member):
+    member = make_member().join("a")
+    member.group.errors[HeartbeatRequest].append(UNAUTHORIZED)
+    member.background(4000)
+    assert member.membership.background_turn(member.clock.monotonic_ms()) == math.inf
+    with pytest.raises(GroupAuthorizationFailedError):
+        member.poll()
+    assert member.poll()
+
+
+# ---- The poll interval -------------------------------------------------------------------------------------
+def test_who_stays_away_too_long_leaves_and_is_told_what_to_do(make_member, caplog):
+    member = make_member(max_poll_interval_ms=10_000).join("a")
+    with caplog.at_level(logging.WARNING):
+        member.background(11_000)
+    assert "max_poll_interval_ms" in caplog.text
+    assert "max_poll_records" in caplog.text
+    (leave,) = member.sent(LeaveGroupRequest)
+    assert leave.members[0].member_id == "member-1"
+    assert member.membership.generation() == NO_GENERATION
+    assert member.assigned == {A0, A1}
+    assert member.poll()
+    assert member.listener.take() == [("lost", {A0, A1}), ("assigned", {A0, A1})]
+
+
+def test_an_unknown_coordinator_does_not_let_the_poll_interval_expire(make_member):
+    member = make_member(max_poll_interval_ms=10_000).join("a")
+    with member.group.lost():
+        member.cluster.held.add(FindCoordinatorRequest)
+        for _ in range(5):
+            member.turn(100)
+            member.clock.advance(5000)
+        member.turn(100)
+    member.cluster.held.clear()
+    member.background(2000)
+    assert member.sent(LeaveGroupRequest) == []
+    assert member.poll()
+    assert member.state is MemberState.STABLE
+
+
+# ---- Wakeups -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("request_class", [FindCoordinatorRequest, JoinGroupRequest, SyncGroupRequest])
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_wakeup_at_any_stage_loses_nothing(make_member, request_class, answered):
+    member = make_member().subscribe("a")
+    member.cluster.held.add(request_class)
+    assert not member.poll(100)
+    member.client.wakeup()
+    if answered:
+        member.cluster.held.clear()
+    with pytest.raises(WakeupError):
+        member.poll()
+    member.cluster.held.clear()
+    assert member.poll()
+    assert member.listener.take() == [("assigned", {A0, A1})]
+    assert len(member.sent(SyncGroupRequest)) == 1
+    assert len(member.sent(JoinGroupRequest)) == 2
+    assert member.membership.generation().generation_id == 1
+
+
+def test_a_wakeup_in_the_callback_of_an_assignment_has_it_called_again(make_member):
+    member = make_member().subscribe("a")
+    member.listener.raises["assigned"] = WakeupError("in the listener")
+    with pytest.raises(WakeupError):
+        member.poll()
+    assert member.poll()
+    assert member.listener.take() == [("assigned", {A0, A1})] * 2
+    assert len(member.sent(JoinGroupRequest)) == 2
+    assert member.poll()
+    assert member.listener.take() == []
+
+
+def test_a_wakeup_in_the_callback_of_a_revocation_has_it_called_again(make_member):
+    member = make_member().join("a")
+    member.membership.request_rejoin("to see")
+    member.listener.raises["revoked"] = WakeupError("in the listener")
+    with pytest.raises(WakeupError):
+        member.poll()
+    assert member.poll()
+    assert member.listener.take() == [("revoked", {A0, A1})] * 2 + [("assigned", {A0, A1})]
+
+
+# ---- Leaving -----------------------------------------------------------------------------------------------
+def test_a_member_leaves_and_its_reason_is_cut_to_255(make_member):
+    member = make_member().join("a")
+    member.membership.leave("because " * 100)
+    (leave,) = member.sent(LeaveGroupRequest)
+    assert leave.group_id == "g"
+    assert (leave.members[0].member_id, len(leave.members[0].reason)) == ("member-1", 255)
+    assert member.listener.take() == [("revoked", {A0, A1})]
+    assert member.assigned == set()
+    assert member.membership.generation() == NO_GENERATION
+
+
+def test_a_reason_to_join_is_cut_to_255(make_member):
+    member = make_member().join("a")
+    member.membership.request_rejoin("because " * 100)
+    member.poll()
+    assert len(member.sent(JoinGroupRequest)[-1].reason) == 255
+
+
+def test_a_static_member_gives_its_partitions_back_but_does_not_leave(make_member):
+    member = make_member(group_instance_id="i").join("a")
+    member.membership.close(Timer(member.clock, 1000))
+    assert member.sent(LeaveGroupRequest) == []
+    assert member.listener.take() == [("revoked", {A0, A1})]
+
+
+def test_who_never_joined_does_not_leave(make_member):
+    member = make_member().subscribe("a")
+    member.membership.leave("why not")
+    assert member.sent(LeaveGroupRequest) == []
+    assert member.poll()
+
+
+def test_who_left_in_the_middle_of_joining_does_not_go_on_with_it(make_member):
+    member = make_member().subscribe("a")
+    member.cluster.held.add(JoinGroupRequest)
+    member.group.errors[JoinGroupRequest].append(0)
+    assert not member.poll(100)
+    member.membership.leave("changed my mind")
+    member.subscriptions.unsubscribe()
+    member.membership.subscription_changed()
+    member.cluster.held.clear()
+    for _ in range(5):
+        member.turn(10)
+    assert member.sent(SyncGroupRequest) == []
+    assert member.state is MemberState.UNJOINED
+
+
+def test_group_metadata_say_who_the_member_is(make_member):
+    member = make_member(group_instance_id="i").join("a")
+    assert member.membership.group_metadata()[:4] == ConsumerGroupMetadata("g", 1, "i-1", "i")[:4]
