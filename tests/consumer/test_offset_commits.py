@@ -482,11 +482,12 @@ def test_auto_commit_at_the_end_is_bounded_and_what_fails_is_logged(group, caplo
 
 
 def test_broken_callback_does_not_keep_the_end_from_its_way(group, caplog):
-    group.commits.commit_async(FIVE, lambda *_: 1 / 0)
+    group.commits.commit_async({A0: OffsetAndMetadata(1)}, lambda *_: 1 / 0)
     group.client.poll(group.timer())
     group.consumed = FIVE
     group.commits.auto_commit_sync(group.timer())
     assert "ZeroDivisionError" in caplog.text
+    assert group.broker.committed == FIVE
 
 
 def test_close_waits_for_asynchronous_commits_and_calls_them_back(group):

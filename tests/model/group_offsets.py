@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
-from uuid import UUID
+
+from model.committed import ModelOffsets, topic_id
 
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.committed_offsets import CommittedOffsets
@@ -24,18 +25,14 @@ from kafkacore.consumer.timer import Timer
 from kafkacore.errors import CoordinatorNotAvailableError
 from kafkacore.protocol import ApiKey
 from kafkacore.protocol.generated.metadata import MetadataResponse
-from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
+from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.structs import ConsumerGroupMetadata, Node, OffsetAndMetadata, TopicPartition
 from kafkacore.testing.clock import VirtualClock
-from kafkacore.testing.mock_client import MockClient, SentRequest
+from kafkacore.testing.mock_client import MockClient
 
 GROUP = "readers"
 MEMBER = Generation(7, "member-1", "range")
-
-
-def topic_id(name: str) -> UUID:
-    return UUID(bytes=name.encode().rjust(16, b"\1"))
 
 
 class OffsetsBroker(MockClient):
@@ -48,13 +45,21 @@ class OffsetsBroker(MockClient):
 
     def __init__(self, versions: Mapping[ApiKey, int], **options: Any) -> None:
         super().__init__(**options)
-        self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
+        self.offsets = ModelOffsets(lambda: self.topics)
         self.errors: dict[type, deque[int]] = {OffsetCommitRequest: deque(), OffsetFetchRequest: deque()}
         self.group_errors: deque[int] = deque()
         self.silent = False
         self.with_ids = True
         for known in self.api_versions.api_keys:
             known.max_version = min(known.max_version, versions.get(ApiKey(known.api_key), known.max_version))
+
+    @property
+    def committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self.offsets.committed
+
+    @committed.setter
+    def committed(self, committed: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        self.offsets.committed = committed
 
     def commits(self) -> list[OffsetCommitRequest]:
         return [each.message for each in self.requests_of(OffsetCommitRequest)]
@@ -74,77 +79,13 @@ class OffsetsBroker(MockClient):
         """Answer what waits."""
         waiting, self.unanswered = self.unanswered, deque()
         for request in waiting:
-            answer = {OffsetCommitRequest: self._commit, OffsetFetchRequest: self._fetch}
-            self.answer(request, answer[type(request.message)](request))
-
-    def _name(self, topic: Any) -> str:
-        return str(topic.name) or next(name for name in self.topics if topic_id(name) == topic.topic_id)
-
-    def _next_error(self, kind: type) -> int:
-        return self.errors[kind].popleft() if self.errors[kind] else 0
-
-    def _commit(self, request: SentRequest) -> OffsetCommitResponse:
-        error = self._next_error(OffsetCommitRequest)
-        response = OffsetCommitResponse()
-        for topic in request.message.topics:
-            told = OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
-            response.topics.append(told)
-            for part in topic.partitions:
-                told.partitions.append(
-                    OffsetCommitResponse.OffsetCommitResponsePartition(
-                        partition_index=part.partition_index, error_code=error
-                    )
-                )
-                if not error:
-                    self.committed[TopicPartition(self._name(topic), part.partition_index)] = (
-                        OffsetAndMetadata(
-                            part.committed_offset, part.committed_metadata or "", part.committed_leader_epoch
-                        )
-                    )
-        return response
-
-    def _fetch(self, request: SentRequest) -> OffsetFetchResponse:
-        group_error = self.group_errors.popleft() if self.group_errors else 0
-        error = self._next_error(OffsetFetchRequest)
-        if request.version < 8:
-            topics = [
-                OffsetFetchResponse.OffsetFetchResponseTopic(
-                    name=topic.name,
-                    partitions=[
-                        OffsetFetchResponse.OffsetFetchResponsePartition(**self._offset(topic, number, error))
-                        for number in topic.partition_indexes
-                    ],
-                )
-                for topic in request.message.topics
-            ]
-            return OffsetFetchResponse(topics=topics, error_code=group_error)
-        asked = request.message.groups[0]
-        group = OffsetFetchResponse.OffsetFetchResponseGroup(group_id=asked.group_id, error_code=group_error)
-        for topic in asked.topics if not group_error else ():
-            group.topics.append(
-                OffsetFetchResponse.OffsetFetchResponseTopics(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    partitions=[
-                        OffsetFetchResponse.OffsetFetchResponsePartitions(
-                            **self._offset(topic, number, error)
-                        )
-                        for number in topic.partition_indexes
-                    ],
-                )
-            )
-        return OffsetFetchResponse(groups=[group])
-
-    def _offset(self, topic: Any, number: int, error: int) -> dict[str, Any]:
-        found = self.committed.get(TopicPartition(self._name(topic), number))
-        if error or found is None:
-            return {"partition_index": number, "committed_offset": -1, "error_code": error}
-        return {
-            "partition_index": number,
-            "committed_offset": found.offset,
-            "metadata": found.metadata,
-            "committed_leader_epoch": found.leader_epoch,
-        }
+            errors = self.errors[type(request.message)]
+            error = errors.popleft() if errors else 0
+            if isinstance(request.message, OffsetCommitRequest):
+                self.answer(request, self.offsets.commit(request.message, error))
+            else:
+                group_error = self.group_errors.popleft() if self.group_errors else 0
+                self.answer(request, self.offsets.fetch(request.message, error, group_error))
 
 
 class ToldMembership:
