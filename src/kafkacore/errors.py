@@ -11,10 +11,12 @@ Subclasses of :class:`BrokerResponseError` are what the broker said.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from kafkacore.structs import TopicPartition
+    from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
 
 class KafkaError(Exception):
@@ -46,10 +48,8 @@ class IllegalStateError(KafkaError): ...
 class KafkaConfigurationError(KafkaError): ...
 class KafkaConnectionError(InvalidMetadataError): ...
 class KafkaTimeoutError(RetriableError): ...
-class LogTruncationError(KafkaError): ...
 class MetadataEmptyBrokerList(RetriableError): ...
 class NoBrokersAvailable(KafkaTimeoutError): ...
-class NoOffsetForPartitionError(KafkaError): ...
 class NodeNotReadyError(RetriableError): ...
 class QuotaViolationError(KafkaError): ...
 class RetriableCommitFailedError(RetriableError): ...
@@ -120,12 +120,33 @@ class CorruptRecordError(RetriableError, BrokerResponseError, errno=2, code_name
         return type(self), (self.reason, self.topic_partition, self.offset), self.__dict__
 
 
+class OffsetOutOfRangeError(BrokerResponseError, errno=1, code_name="OFFSET_OUT_OF_RANGE"):
+    """An offset that the log does not hold; of a consumer, ``partitions`` says where it stood."""
+
+    partitions: Mapping[TopicPartition, int] = MappingProxyType({})
+
+
+class NoOffsetForPartitionError(KafkaError):
+    """``partitions`` have no position, and ``auto_offset_reset`` is ``none``."""
+
+    partitions: frozenset[TopicPartition] = frozenset()
+
+
+class LogTruncationError(KafkaError):
+    """Records that have been read are not in the log any more (KIP-320).
+
+    ``divergent_offsets``: partition → where the log and what has been read part, a safe offset to seek to;
+    ``None`` where the broker cannot tell.
+    """
+
+    divergent_offsets: Mapping[TopicPartition, OffsetAndMetadata | None] = MappingProxyType({})
+
+
 # ---- One class per broker error code, in the order of the codes ------------------------------------------
 # fmt: off
 class AuthorizationError(BrokerResponseError): ...
 class UnknownError(BrokerResponseError, errno=-1, code_name="UNKNOWN_SERVER_ERROR"): ...
 class NoError(BrokerResponseError, errno=0, code_name="NONE"): ...
-class OffsetOutOfRangeError(BrokerResponseError, errno=1, code_name="OFFSET_OUT_OF_RANGE"): ...
 class UnknownTopicOrPartitionError(
     InvalidMetadataError, BrokerResponseError, errno=3, code_name="UNKNOWN_TOPIC_OR_PARTITION"): ...
 class InvalidFetchRequestError(BrokerResponseError, errno=4, code_name="INVALID_FETCH_SIZE"): ...

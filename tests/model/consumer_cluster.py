@@ -42,6 +42,7 @@ class ModelCluster:
         self.held_metadata = False
         self.errors = defaultdict(deque)
         self.preferred = {}
+        self.offline = defaultdict(set)
         self.hints = {}
         self.sessions = {}
         self.requests = []
@@ -411,6 +412,13 @@ class ModelMetadata:
         missing = self.wanted_topics - {tp.topic for tp in self._known}
         return bool(self.update_requests or missing)
 
+    def update_last_seen_epoch_if_newer(self, tp, leader_epoch):
+        if leader_epoch <= self._epochs.get(tp, -1):
+            return False
+        self._epochs[tp] = leader_epoch
+        self.request_update()
+        return True
+
     # Cluster
     @property
     def is_bootstrap(self):
@@ -430,6 +438,9 @@ class ModelMetadata:
 
     def node_by_id(self, node_id):
         return next((node for node in self.nodes if node.node_id == node_id), None)
+
+    def online_node(self, tp, node_id):
+        return None if node_id in self.cluster.offline[tp] else self.node_by_id(node_id)
 
     def leader_for(self, tp):
         return (

@@ -136,6 +136,13 @@ class Cluster:
     def partition(self, tp: TopicPartition) -> PartitionMetadata | None:
         return self._partitions.get(tp)
 
+    def online_node(self, tp: TopicPartition, node_id: int) -> Node | None:
+        """The node, unless it is unknown or its replica of the partition offline."""
+        partition = self.partition(tp)
+        if partition is not None and node_id in partition.offline_replica_ids:
+            return None
+        return self.node_by_id(node_id)
+
     def leader_for(self, tp: TopicPartition) -> Node | None:
         """``None`` without a leader, and if the leader is not among the nodes."""
         partition = self._partitions.get(tp)

@@ -313,6 +313,22 @@ class Metadata:
                 self._condition.notify_all()
             return set(changed)
 
+    def update_last_seen_epoch_if_newer(self, tp: TopicPartition, leader_epoch: int) -> bool:
+        """A broker's answer has named a leader epoch: if it is newer than what is known, ask for metadata.
+
+        Returns
+        -------
+        bool
+            Whether it is newer. That of a partition that is not known never is.
+        """
+        with self._condition:
+            seen = self._seen_epochs.get(tp)
+            if seen is None or leader_epoch <= seen:
+                return False
+            self._seen_epochs[tp] = leader_epoch
+            self.request_update()
+            return True
+
     # ---- Reading and waiting -------------------------------------------------------------------------------
 
     def fetch(self) -> Cluster:

@@ -83,6 +83,17 @@ cdef class RecordReader:
         """Whether a batch is begun; otherwise :attr:`batches` goes on where reading does."""
         return self.batch is not None
 
+    @property
+    def has_whole_batch(self):
+        """Whether the first batch of all is there with its last byte."""
+        cdef const uint8_t[::1] data
+        if self._data is None:
+            return False
+        data = self._data
+        if data.shape[0] < LOG_OVERHEAD:
+            return False
+        return load_int32(&data[LENGTH_AT]) <= data.shape[0] - LOG_OVERHEAD
+
     def moved(self, int64_t next_offset, int last_epoch):
         """Somebody else has taken batches off :attr:`batches`, up to ``next_offset``."""
         self.next_offset = max(self.next_offset, next_offset)

@@ -131,6 +131,11 @@ class CompletedFetch:
     def is_consumed(self) -> bool:
         return self._reader.is_consumed
 
+    @property
+    def has_whole_batch(self) -> bool:
+        """Whether the first batch came with all its bytes; more of a response may be cut off."""
+        return self._reader.has_whole_batch
+
     def drain(self) -> None:
         """Nothing of it is wanted any more; let the buffers go."""
         if self.data.records is not None:

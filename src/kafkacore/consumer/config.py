@@ -22,6 +22,7 @@ from kafkacore.client.config import (
 )
 from kafkacore.client.config import resolve as resolve_settings
 from kafkacore.client.interceptors import objects_with
+from kafkacore.consumer.offset_reset import OffsetResetStrategy
 from kafkacore.consumer.subscription_state import MAX_TOPIC_NAME_LENGTH, ensure_valid_topic_name
 from kafkacore.coordinator.assignors import assignors_for
 from kafkacore.errors import KafkaConfigurationError
@@ -33,8 +34,13 @@ _INTERCEPTOR_METHODS = ("on_consume", "on_commit", "close")
 _OLD_RESETS = {"smallest": "earliest", "largest": "latest"}
 
 
-def _offset_reset(name: str, value: Any) -> Any:
-    return one_of("earliest", "latest", "none")(name, _OLD_RESETS.get(value, value))
+def _offset_reset(name: str, value: Any) -> str:
+    text = _OLD_RESETS.get(value, value) if isinstance(value, str) else "none" if value is None else None
+    try:
+        return OffsetResetStrategy.parse(text or repr(value)).name
+    except ValueError as error:
+        allowed = "'earliest', 'latest', 'none' or 'by_duration:' with a duration as PT1H"
+        raise refuse(name, value, f"{allowed} ({error})") from None
 
 
 def _timeout(name: str, value: Any) -> Any:

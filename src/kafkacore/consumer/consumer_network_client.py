@@ -159,6 +159,12 @@ class ConsumerNetworkClient:
         """Whether the connection failed and it is too early to try again."""
         return self.client.connection_failed(node) and self._backs_off(node)
 
+    def maybe_raise_authentication_error(self, node: Node) -> None:
+        """Raise why ``node`` has refused us, if that is known: trying again is of no use."""
+        error = self.client.authentication_error(node)
+        if error is not None:
+            raise error
+
     def _backs_off(self, node: Node) -> bool:
         return self.client.connection_delay(node, self.clock.monotonic_ms()) > 0
 

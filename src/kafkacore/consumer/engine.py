@@ -82,7 +82,7 @@ class ConsumerEngine:
             retry_backoff_ms=config["retry_backoff_ms"],
             request_timeout_ms=config["request_timeout_ms"],
         )
-        self.subscriptions = SubscriptionState(OffsetResetStrategy[config["auto_offset_reset"].upper()])
+        self.subscriptions = SubscriptionState(OffsetResetStrategy.parse(config["auto_offset_reset"]))
         self.offsets = OffsetFetcher(
             self.client, metadata, self.subscriptions, clock, isolation_level, bootstrap_servers
         )
@@ -96,6 +96,7 @@ class ConsumerEngine:
             _fetch_config(config, isolation_level),
             clock,
             self.metrics.fetch,
+            self.validator.notice_new_leaders,
         )
         self.heartbeats = InBandHeartbeats(self.client, clock, config["retry_backoff_ms"])
         #: ``None`` without a ``group_id``.

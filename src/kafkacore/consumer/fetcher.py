@@ -35,6 +35,7 @@ from kafkacore.errors import (
     CorruptRecordError,
     FetchSessionTopicIdError,
     KafkaError,
+    OffsetNotAvailableError,
     OffsetOutOfRangeError,
     TopicAuthorizationFailedError,
     UnknownError,
@@ -75,6 +76,9 @@ class Fetcher:
         See :class:`FetchConfig`.
     metrics:
         Told of responses and of how far they are read; ``None`` counts nothing.
+    notice_new_leaders:
+        Called before each fetch: whoever has a new leader is not asked of it before its log is known to hold
+        the position.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class Fetcher:
         config: FetchConfig,
         clock: Clock,
         metrics: FetchMetrics | None = None,
+        notice_new_leaders: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._metadata = metadata
@@ -97,6 +102,7 @@ class Fetcher:
         self._pins = PinLedger()
         self._closed = False
         self._metrics = metrics
+        self._notice_new_leaders = notice_new_leaders
 
     # ---- Asking ------------------------------------------------------------------------------------------
     def send_fetches(self, end_offsets: Mapping[TopicPartition, int] | None = None) -> int:
@@ -134,6 +140,7 @@ class Fetcher:
         self, end_offsets: Mapping[TopicPartition, int], taken: Mapping[TopicPartition, int]
     ) -> list[tuple[Node, FetchRequestData]]:
         """What to ask of each node; ``taken``: partitions that wait here no more, and their offsets."""
+        self._notice_new_leaders()
         now_ms = self._clock.monotonic_ms()
         cluster = self._metadata.fetch()
         busy_nodes = self._busy_nodes(taken, end_offsets, now_ms)
@@ -149,7 +156,9 @@ class Fetcher:
             node = self._node_for(tp, now_ms)
             if node is None:
                 self._metadata.request_update()
-            elif node.node_id not in busy_nodes and not self._client.is_unavailable(node):
+            elif self._client.is_unavailable(node):
+                self._client.maybe_raise_authentication_error(node)
+            elif node.node_id not in busy_nodes:
                 epoch = cluster.leader_epoch(tp)
                 data = FetchPartition(
                     cluster.topic_id(tp.topic) or ZERO_UUID,
@@ -195,11 +204,16 @@ class Fetcher:
         cluster = self._metadata.fetch()
         replica = self._subscriptions.preferred_read_replica(tp, now_ms)
         if replica is not None:
-            node = cluster.node_by_id(replica)
+            node = cluster.online_node(tp, replica)
             if node is not None:
                 return node
-            self._subscriptions.clear_preferred_read_replica(tp)
+            self._refresh_metadata(tp)
         return cluster.leader_for(tp)
+
+    def _refresh_metadata(self, tp: TopicPartition) -> None:
+        """What is known of the partition's brokers is wrong."""
+        self._metadata.request_update()
+        self._subscriptions.clear_preferred_read_replica(tp)
 
     def _request(self, data: FetchRequestData) -> FetchRequest:
         config = self._config
@@ -276,6 +290,10 @@ class Fetcher:
             return False
         if position.offset != completed.next_fetch_offset:
             return False
+        if completed.size_in_bytes and not completed.has_whole_batch:
+            raise CorruptRecordError(
+                f"{completed.size_in_bytes} bytes came, and no whole batch", tp, position.offset
+            )
         if data.high_watermark >= 0:
             state.high_watermark = data.high_watermark
         if data.log_start_offset >= 0:
@@ -298,8 +316,8 @@ class Fetcher:
             raise CorruptRecordError(
                 "the broker says that its log is corrupt", tp, completed.next_fetch_offset
             )
-        elif error.invalid_metadata:
-            self._metadata.request_update()
+        elif error.invalid_metadata or error is OffsetNotAvailableError:
+            self._refresh_metadata(tp)
             if not _names_leader(completed.data):
                 self._back_off(tp)
         elif error.retriable or error in (UnknownLeaderEpochError, UnknownError):
@@ -316,9 +334,11 @@ class Fetcher:
         if fetch_offset != position:
             return  # The user has gone elsewhere meanwhile.
         if self._subscriptions.default_reset_strategy is OffsetResetStrategy.NONE:
-            raise OffsetOutOfRangeError(
+            error = OffsetOutOfRangeError(
                 f"the position {position} of {tp} is out of the log's range, and auto_offset_reset is 'none'"
             )
+            error.partitions = {tp: position}
+            raise error
         log.info("position %d of %s is out of range, starting over by auto_offset_reset", position, tp)
         self._subscriptions.request_offset_reset(tp)
 

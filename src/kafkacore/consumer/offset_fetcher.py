@@ -18,16 +18,14 @@ from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy, SubscriptionState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
-    BrokerResponseError,
     KafkaError,
     KafkaTimeoutError,
     TopicAuthorizationFailedError,
-    UnknownTopicOrPartitionError,
     UnsupportedForMessageFormatError,
     for_code,
 )
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
-from kafkacore.structs import IsolationLevel, Node, TopicPartition
+from kafkacore.structs import IsolationLevel, Node, OffsetSpec, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +44,8 @@ class FoundOffset(NamedTuple):
 class _Answer(NamedTuple):
     found: dict[TopicPartition, FoundOffset]
     retry: set[TopicPartition]
+    #: Of one of those to be tried again.
+    error: KafkaError | None
 
 
 class OffsetFetcher:
@@ -94,7 +94,10 @@ class OffsetFetcher:
         needed = self._subscriptions.partitions_needing_reset(now_ms)
         if not needed:
             return
-        by_node, homeless = self._group_by_leader({tp: int(strategy) for tp, strategy in needed.items()})
+        wall_ms = self._clock.wall_ms()
+        by_node, homeless = self._group_by_leader(
+            {tp: strategy.timestamp(wall_ms) for tp, strategy in needed.items()}
+        )
         if homeless:
             self._metadata.request_update()
             # Where the leader is unknown, metadata alone are waited for: they have a back-off of their own.
@@ -104,23 +107,65 @@ class OffsetFetcher:
         for node, timestamps in by_node.items():
             # Neither asked twice while on the way, nor forgotten for good if the answer never comes.
             self._subscriptions.set_next_retry(timestamps, now_ms + self._client.request_timeout_ms)
-            future = self._send(node, timestamps)
-            strategies = {tp: needed[tp] for tp in timestamps}
-            future.add_callbacks(
-                partial(self._on_reset_answer, strategies), partial(self._on_reset_error, strategies)
-            )
+            self._ask_to_reset(node, timestamps, {tp: needed[tp] for tp in timestamps}, {})
+
+    def _ask_to_reset(
+        self,
+        node: Node,
+        timestamps: Mapping[TopicPartition, int],
+        strategies: Mapping[TopicPartition, OffsetResetStrategy],
+        ends: Mapping[TopicPartition, FoundOffset],
+    ) -> None:
+        self._send(node, timestamps).add_callbacks(
+            partial(self._on_reset_answer, node, timestamps, strategies, ends),
+            partial(self._on_reset_error, strategies),
+        )
 
     def _on_reset_answer(
-        self, strategies: Mapping[TopicPartition, OffsetResetStrategy], answer: _Answer
+        self,
+        node: Node,
+        timestamps: Mapping[TopicPartition, int],
+        strategies: Mapping[TopicPartition, OffsetResetStrategy],
+        ends: Mapping[TopicPartition, FoundOffset],
+        answer: _Answer,
     ) -> None:
         self._retry_later(answer.retry)
+        too_young = {}
         for tp, found in answer.found.items():
-            if found.offset == UNKNOWN_OFFSET:
+            if found.offset == UNKNOWN_OFFSET and tp in ends:
+                self._reset(tp, strategies[tp], ends[tp])
+            elif found.offset == UNKNOWN_OFFSET and strategies[tp].duration_ms is not None:
+                too_young[tp] = timestamps[tp]
+            elif found.offset == UNKNOWN_OFFSET:
                 self._retry_later({tp})
-                continue
-            position = FetchPosition(found.offset, found.leader_epoch)
-            if self._subscriptions.maybe_seek_unvalidated(tp, strategies[tp], position):
-                log.info("%s starts at offset %d (%s)", tp, found.offset, strategies[tp].name.lower())
+            else:
+                self._reset(tp, strategies[tp], found)
+        if too_young:
+            self._ask_for_ends(node, too_young, strategies)
+
+    def _ask_for_ends(
+        self,
+        node: Node,
+        timestamps: Mapping[TopicPartition, int],
+        strategies: Mapping[TopicPartition, OffsetResetStrategy],
+    ) -> None:
+        """No record is as young as the duration says: the end it is, unless one comes before it is known."""
+
+        def on_ends(answer: _Answer) -> None:
+            self._retry_later(answer.retry)
+            again = {tp: timestamps[tp] for tp in answer.found}
+            if again:
+                self._ask_to_reset(node, again, strategies, answer.found)
+
+        self._send(node, dict.fromkeys(timestamps, int(OffsetSpec.LATEST))).add_callbacks(
+            on_ends, partial(self._on_reset_error, {tp: strategies[tp] for tp in timestamps})
+        )
+
+    def _reset(self, tp: TopicPartition, strategy: OffsetResetStrategy, found: FoundOffset) -> None:
+        # Without an epoch: what a leader has just said needs no other's word.
+        if self._subscriptions.maybe_seek_unvalidated(tp, strategy, FetchPosition(found.offset)):
+            log.info("%s starts at offset %d (%s)", tp, found.offset, strategy.name)
+        self._metadata.update_last_seen_epoch_if_newer(tp, found.leader_epoch)
 
     def _on_reset_error(
         self, strategies: Mapping[TopicPartition, OffsetResetStrategy], error: BaseException
@@ -159,6 +204,7 @@ class OffsetFetcher:
             for future in answers:
                 if future.succeeded():
                     found.update(future.value().found)
+                    last_error = future.value().error or last_error
                 elif future.failed():
                     last_error = future.exception()
                     if not future.is_retriable():
@@ -171,7 +217,21 @@ class OffsetFetcher:
             # Leaders unknown, moved or not ready: what is known of them has to change, and its back-off is
             # ours.
             self._client.await_metadata_update(timer)
+        self._note_ends(timestamps, found)
         return found
+
+    def _note_ends(
+        self, timestamps: Mapping[TopicPartition, int], found: Mapping[TopicPartition, FoundOffset]
+    ) -> None:
+        """The ends that were told are news for the lag of assigned partitions."""
+        for tp, timestamp in timestamps.items():
+            state = self._subscriptions.state_or_none(tp)
+            if state is None or timestamp != OffsetSpec.LATEST or found[tp].offset == UNKNOWN_OFFSET:
+                continue
+            if self._isolation_level is IsolationLevel.READ_COMMITTED:
+                state.last_stable_offset = found[tp].offset
+            else:
+                state.high_watermark = found[tp].offset
 
     def _timeout_message(self, remaining: Mapping[TopicPartition, int], timer: Timer) -> str:
         missing = ", ".join(f"{tp.topic}-{tp.partition}" for tp in sorted(remaining)[:5])
@@ -196,7 +256,10 @@ class OffsetFetcher:
         homeless = set()
         for tp, timestamp in timestamps.items():
             leader = cluster.leader_for(tp)
-            if leader is None or self._client.is_unavailable(leader):
+            if leader is None:
+                homeless.add(tp)
+            elif self._client.is_unavailable(leader):
+                self._client.maybe_raise_authentication_error(leader)
                 homeless.add(tp)
             else:
                 by_node.setdefault(leader, {})[tp] = timestamp
@@ -228,6 +291,8 @@ class OffsetFetcher:
     def _on_answer(self, response: ClientResponse, future: RequestFuture[_Answer]) -> None:
         found: dict[TopicPartition, FoundOffset] = {}
         retry: set[TopicPartition] = set()
+        forbidden: set[str] = set()
+        passing: KafkaError | None = None
         for topic in response.message.topics:
             for partition in topic.partitions:
                 tp = TopicPartition(topic.name, partition.partition_index)
@@ -237,18 +302,17 @@ class OffsetFetcher:
                 elif error is UnsupportedForMessageFormatError:
                     # Messages of before 0.10 have no timestamps: the same as finding none.
                     found[tp] = FoundOffset(UNKNOWN_OFFSET, -1, -1)
-                elif self._is_retriable(error):
-                    retry.add(tp)
                 elif error is TopicAuthorizationFailedError:
-                    future.fail(error(f"no permission to read topic {tp.topic!r}"))
-                    return
+                    forbidden.add(topic.name)
                 else:
-                    future.fail(error(f"while listing offsets of {tp}"))
-                    return
+                    level = logging.DEBUG if error.retriable else logging.WARNING
+                    log.log(level, "listing offsets of %s: %s; trying again", tp, error.message)
+                    passing = error(f"while listing offsets of {tp}")
+                    retry.add(tp)
+        if forbidden:
+            names = ", ".join(map(repr, sorted(forbidden)))
+            future.fail(TopicAuthorizationFailedError(f"no permission to read topic {names}"))
+            return
         if retry:
             self._metadata.request_update()
-        future.complete(_Answer(found, retry))
-
-    @staticmethod
-    def _is_retriable(error: type[BrokerResponseError]) -> bool:
-        return error.retriable or error is UnknownTopicOrPartitionError
+        future.complete(_Answer(found, retry, passing))

@@ -14,14 +14,23 @@ from kafkacore.client import ClientResponse, Metadata
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy, SubscriptionState
-from kafkacore.errors import KafkaError, LogTruncationError, UnsupportedVersionError, for_code
+from kafkacore.errors import (
+    BrokerResponseError,
+    KafkaError,
+    LogTruncationError,
+    TopicAuthorizationFailedError,
+    UnsupportedVersionError,
+    for_code,
+)
 from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from kafkacore.structs import Node, TopicPartition
+from kafkacore.structs import Node, OffsetAndMetadata, TopicPartition
 
 log = logging.getLogger(__name__)
 
 _CONSUMER_REPLICA_ID = -1
 _UNDEFINED = -1
+#: Brokers before Kafka 2.3 tell only who may administer the cluster.
+_FIRST_USABLE_VERSION = 3
 
 
 class OffsetValidator:
@@ -58,13 +67,8 @@ class OffsetValidator:
         error, self._error = self._error, None
         if error is not None:
             raise error
+        self.notice_new_leaders()
         cluster = self._metadata.fetch()
-        if self._metadata.update_version != self._seen_version:
-            self._seen_version = self._metadata.update_version
-            for tp in self._subscriptions.assigned_partitions():
-                epoch = cluster.leader_epoch(tp)
-                if epoch is not None and epoch >= 0:
-                    self._subscriptions.maybe_validate_position(tp, epoch)
         now_ms = self._clock.monotonic_ms()
         needed = self._subscriptions.partitions_needing_validation(now_ms)
         if not needed:
@@ -72,7 +76,10 @@ class OffsetValidator:
         by_node: dict[Node, dict[TopicPartition, FetchPosition]] = {}
         for tp, position in needed.items():
             leader = cluster.leader_for(tp)
-            if leader is None or self._client.is_unavailable(leader):
+            if leader is None:
+                self._retry_later([tp])
+            elif self._client.is_unavailable(leader):
+                self._client.maybe_raise_authentication_error(leader)
                 self._retry_later([tp])
             else:
                 by_node.setdefault(leader, {})[tp] = position
@@ -81,6 +88,21 @@ class OffsetValidator:
             self._client.send(node, self._request(positions)).add_callbacks(
                 partial(self._on_answer, positions), partial(self._on_error, positions)
             )
+
+    def notice_new_leaders(self) -> None:
+        """Where the metadata name a leader epoch that a position has not been checked against, nothing is
+        fetched until it is.
+        """
+        version = self._metadata.update_version
+        if version == self._seen_version and not self._subscriptions.has_unseen_positions:
+            return
+        self._seen_version = version
+        self._subscriptions.has_unseen_positions = False
+        cluster = self._metadata.fetch()
+        for tp in self._subscriptions.assigned_partitions():
+            epoch = cluster.leader_epoch(tp)
+            if epoch is not None and epoch >= 0:
+                self._subscriptions.maybe_validate_position(tp, epoch)
 
     def _request(self, positions: Mapping[TopicPartition, FetchPosition]) -> OffsetForLeaderEpochRequest:
         cluster = self._metadata.fetch()
@@ -101,30 +123,47 @@ class OffsetValidator:
         return OffsetForLeaderEpochRequest(replica_id=_CONSUMER_REPLICA_ID, topics=list(topics.values()))
 
     def _on_answer(self, positions: Mapping[TopicPartition, FetchPosition], response: ClientResponse) -> None:
+        if response.version < _FIRST_USABLE_VERSION:
+            self._skip(positions)
+            return
+        truncated: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        unanswered = dict(positions)
         for topic in response.message.topics:
             for answer in topic.partitions:
                 tp = TopicPartition(topic.topic, answer.partition)
-                position = positions.get(tp)
+                position = unanswered.pop(tp, None)
                 if position is None:
                     continue
                 if answer.error_code:
-                    log.debug("validating %s: %s", tp, for_code(answer.error_code).message)
-                    self._retry_later([tp])
+                    self._handle_error(tp, for_code(answer.error_code))
                 elif self._subscriptions.awaits_validation(tp, position):
-                    self._apply(tp, position, answer.leader_epoch, answer.end_offset)
+                    self._apply(tp, position, answer.leader_epoch, answer.end_offset, truncated)
+        if unanswered:
+            self._retry_later(unanswered)
+        if truncated:
+            self._error = self._truncation(positions, truncated)
 
-    def _apply(self, tp: TopicPartition, position: FetchPosition, epoch: int, end_offset: int) -> None:
+    def _handle_error(self, tp: TopicPartition, error: type[BrokerResponseError]) -> None:
+        log.debug("validating %s: %s", tp, error.message)
+        self._retry_later([tp])
+        if issubclass(error, TopicAuthorizationFailedError):
+            self._error = error(f"no permission to read topic {tp.topic!r}")
+
+    def _apply(
+        self,
+        tp: TopicPartition,
+        position: FetchPosition,
+        epoch: int,
+        end_offset: int,
+        truncated: dict[TopicPartition, OffsetAndMetadata | None],
+    ) -> None:
         undefined = _UNDEFINED in (epoch, end_offset)
         if not undefined and end_offset >= position.offset:
             self._subscriptions.complete_validation(tp, position)
-            return
-        if self._subscriptions.default_reset_strategy is OffsetResetStrategy.NONE:
+        elif self._subscriptions.default_reset_strategy is OffsetResetStrategy.NONE:
             # Not complete: raised again by every poll until a seek.
             self._subscriptions.set_next_retry([tp], self._clock.monotonic_ms())
-            self._error = LogTruncationError(
-                f"the log of {tp} was cut back behind the position {position.offset} (epoch "
-                f"{position.offset_epoch}); it now has {end_offset} as the end of epoch {epoch}"
-            )
+            truncated[tp] = None if undefined else OffsetAndMetadata(end_offset, "", epoch)
         elif undefined:
             log.warning("the log of %s was cut back behind offset %d, starting over", tp, position.offset)
             self._subscriptions.request_offset_reset(tp)
@@ -137,11 +176,30 @@ class OffsetValidator:
             )
             self._subscriptions.seek(tp, FetchPosition(end_offset, epoch))
 
+    @staticmethod
+    def _truncation(
+        positions: Mapping[TopicPartition, FetchPosition],
+        truncated: Mapping[TopicPartition, OffsetAndMetadata | None],
+    ) -> LogTruncationError:
+        places = []
+        for tp, safe in truncated.items():
+            now = "unknown" if safe is None else f"offset {safe.offset}"
+            places.append(
+                f"{tp.topic}-{tp.partition} (position {positions[tp].offset} of epoch "
+                f"{positions[tp].offset_epoch}, the log parts from it at: {now})"
+            )
+        error = LogTruncationError(f"logs were cut back behind what has been read: {', '.join(places)}")
+        error.divergent_offsets = truncated
+        return error
+
+    def _skip(self, positions: Mapping[TopicPartition, FetchPosition]) -> None:
+        """The broker cannot tell; reading on is what clients did before there were epochs."""
+        for tp, position in positions.items():
+            self._subscriptions.complete_validation(tp, position)
+
     def _on_error(self, positions: Mapping[TopicPartition, FetchPosition], error: BaseException) -> None:
         if isinstance(error, UnsupportedVersionError):
-            # The broker cannot tell; reading on is what clients did before there were epochs.
-            for tp, position in positions.items():
-                self._subscriptions.complete_validation(tp, position)
+            self._skip(positions)
             return
         self._retry_later(positions)
         if isinstance(error, KafkaError) and not error.retriable:

@@ -134,7 +134,7 @@ class PositionCalls(ConsumerCalls):
             self._check_open()
             asked = dict.fromkeys(wanted, int(spec))
             found = self._engine.offsets.fetch_offsets(asked, self._timer(timeout_ms))
-        return {tp: found[tp].offset for tp in asked}
+        return {tp: found[tp].offset for tp in asked if found[tp].offset != UNKNOWN_OFFSET}
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], timeout_ms: float | None = None

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import NamedTuple
 
 from kafkacore.consumer.listener import ConsumerRebalanceListener
+from kafkacore.consumer.offset_reset import OffsetResetStrategy as OffsetResetStrategy
 from kafkacore.errors import IllegalStateError, NoOffsetForPartitionError
-from kafkacore.structs import OffsetAndMetadata, OffsetSpec, TopicPartition
+from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
 MAX_TOPIC_NAME_LENGTH = 249
 _LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -26,14 +27,6 @@ class SubscriptionType(Enum):
     AUTO_TOPICS = "topics"
     AUTO_PATTERN = "pattern"
     USER_ASSIGNED = "assigned"
-
-
-class OffsetResetStrategy(IntEnum):
-    """Where to start without a usable position; the value is what ListOffsets is asked for."""
-
-    NONE = 0
-    LATEST = int(OffsetSpec.LATEST)
-    EARLIEST = int(OffsetSpec.EARLIEST)
 
 
 class FetchState(Enum):
@@ -74,6 +67,7 @@ class TopicPartitionState:
         "preferred_read_replica",
         "preferred_replica_expires_ms",
         "reset_strategy",
+        "seen_epoch",
         "state",
         "validated_epoch",
     )
@@ -90,6 +84,7 @@ class TopicPartitionState:
         self.preferred_read_replica: int | None = None
         self.preferred_replica_expires_ms = 0.0
         self.validated_epoch = -1
+        self.seen_epoch = -1
 
     def is_fetchable(self) -> bool:
         return self.state is FetchState.FETCHING and not self.paused
@@ -128,6 +123,8 @@ class SubscriptionState:
         self._assignment: dict[TopicPartition, TopicPartitionState] = {}
         # Those without a position to fetch from: every poll asks for them, and mostly there are none.
         self._unsettled: dict[TopicPartition, TopicPartitionState] = {}
+        #: There are positions that have to be compared with the leaders' epochs, even if these are not new.
+        self.has_unseen_positions = False
 
     # ---- What is subscribed ------------------------------------------------------------------------------
     def subscribe(
@@ -243,6 +240,16 @@ class SubscriptionState:
     def seek(self, partition: TopicPartition, position: FetchPosition) -> None:
         self._seek(partition, self.state(partition), position)
 
+    def seek_unvalidated(self, partition: TopicPartition, position: FetchPosition) -> None:
+        """Go to a position that was not found by reading, as a committed one: if it has an epoch, the leader
+        is asked whether its log still has it before anything is fetched.
+        """
+        state = self.state(partition)
+        self._seek(partition, state, position)
+        if position.offset_epoch >= 0:
+            state.validated_epoch = -1
+            self.has_unseen_positions = True
+
     def _seek(self, partition: TopicPartition, state: TopicPartitionState, position: FetchPosition) -> None:
         state.seek(position)
         self._unsettled.pop(partition, None)
@@ -336,10 +343,12 @@ class SubscriptionState:
         """
         missing = [tp for tp, state in self._unsettled.items() if state.state is FetchState.INITIALIZING]
         if missing and self.default_reset_strategy is OffsetResetStrategy.NONE:
-            raise NoOffsetForPartitionError(
+            error = NoOffsetForPartitionError(
                 f"no position for {', '.join(map(str, missing))} and auto_offset_reset is 'none': "
                 "call seek() first or choose 'earliest' or 'latest'"
             )
+            error.partitions = frozenset(missing)
+            raise error
         for partition in missing:
             self.request_offset_reset(partition)
 
@@ -377,7 +386,7 @@ class SubscriptionState:
     ) -> bool:
         """Take the answer of a look-up unless the partition moved on meanwhile. Whether it was taken."""
         state = self._assignment.get(partition)
-        if state is None or state.state is not FetchState.AWAIT_RESET or state.reset_strategy is not strategy:
+        if state is None or state.state is not FetchState.AWAIT_RESET or state.reset_strategy != strategy:
             return False
         self._seek(partition, state, position)
         return True
@@ -386,6 +395,10 @@ class SubscriptionState:
     def maybe_validate_position(self, partition: TopicPartition, current_leader_epoch: int) -> bool:
         """Have the position checked once for each new leader epoch. Whether a check is under way now."""
         state = self.state(partition)
+        if current_leader_epoch > state.seen_epoch:
+            # Whom the leader before has named says nothing about the new one's followers.
+            state.preferred_read_replica = None
+            state.seen_epoch = current_leader_epoch
         if state.state is FetchState.AWAIT_VALIDATION:
             return True
         if state.state is not FetchState.FETCHING or state.position is None:
@@ -418,8 +431,9 @@ class SubscriptionState:
         self, partition: TopicPartition, node_id: int, expires_ms: float
     ) -> None:
         state = self.state(partition)
-        state.preferred_read_replica = node_id
-        state.preferred_replica_expires_ms = expires_ms
+        if state.preferred_read_replica != node_id:
+            state.preferred_read_replica = node_id
+            state.preferred_replica_expires_ms = expires_ms
 
     def preferred_read_replica(self, partition: TopicPartition, now_ms: float) -> int | None:
         """The replica that the leader named, until it expires."""
