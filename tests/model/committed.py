@@ -25,9 +25,7 @@ def topic_id(name: str) -> UUID:
 class ModelOffsets:
     """``topics`` gives the names of all topics, ``id_of`` their ids; ``committed`` is what is kept."""
 
-    def __init__(
-        self, topics: Callable[[], Iterable[str]], id_of: Callable[[str], UUID] = topic_id
-    ) -> None:
+    def __init__(self, topics: Callable[[], Iterable[str]], id_of: Callable[[str], UUID] = topic_id) -> None:
         self._topics = topics
         self._id_of = id_of
         self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -61,13 +59,13 @@ class ModelOffsets:
             request = OffsetFetchRequest.decode(Cursor(b"".join(writer.pieces())), FETCH_VERSION)
         if not request.groups:
             topic_class = OffsetFetchResponse.OffsetFetchResponseTopic
+            part_class = OffsetFetchResponse.OffsetFetchResponsePartition
             return OffsetFetchResponse(
                 topics=[
                     topic_class(
                         name=topic.name,
                         partitions=[
-                            OffsetFetchResponse.OffsetFetchResponsePartition(**self._offset(topic, each, error))
-                            for each in topic.partition_indexes
+                            part_class(**self._offset(topic, each, error)) for each in topic.partition_indexes
                         ],
                     )
                     for topic in request.topics or ()
