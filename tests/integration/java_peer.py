@@ -136,6 +136,26 @@ class JavaPeer:
             for one in answer["records"]
         ]
 
+    def commit(
+        self, servers: str, group: str, topic: str, offsets: Mapping[int, tuple[int, str, int]]
+    ) -> None:
+        """Commit for ``group``: partition → offset, note, leader epoch (-1 for none)."""
+        named = [
+            {"partition": partition, "offset": offset, "metadata": metadata, "leader_epoch": leader_epoch}
+            for partition, (offset, metadata, leader_epoch) in offsets.items()
+        ]
+        config = {"group.id": group, "enable.auto.commit": "false"}
+        self._ask("commit", servers, topic=topic, offsets=named, client_config=config)
+
+    def committed(self, servers: str, group: str, topic: str) -> dict[int, tuple[int, str, int]]:
+        """What ``group`` has committed of the topic, as :meth:`commit` takes it."""
+        config = {"group.id": group, "enable.auto.commit": "false"}
+        answer = self._ask("committed", servers, topic=topic, client_config=config)
+        return {
+            one["partition"]: (one["offset"], one["metadata"], one["leader_epoch"])
+            for one in answer["offsets"]
+        }
+
     def offsets(self, servers: str, topic: str, timestamps: Sequence[int] = ()) -> Offsets:
         """First and end offsets of every partition, and the first offset at or after each timestamp (ms)."""
         answer = self._ask("offsets", servers, topic=topic, timestamps=list(timestamps))

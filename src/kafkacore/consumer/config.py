@@ -25,12 +25,15 @@ from kafkacore.client.interceptors import objects_with
 from kafkacore.consumer.offset_reset import OffsetResetStrategy
 from kafkacore.consumer.subscription_state import MAX_TOPIC_NAME_LENGTH, ensure_valid_topic_name
 from kafkacore.coordinator.assignors import assignors_for
+from kafkacore.coordinator.assignors.range import RangePartitionAssignor
+from kafkacore.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE
 
 _MAX_INT32 = 2**31 - 1
 _ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _INTERCEPTOR_METHODS = ("on_consume", "on_commit", "close")
+_STRATEGY = (RangePartitionAssignor, RoundRobinPartitionAssignor)
 _OLD_RESETS = {"smallest": "earliest", "largest": "latest"}
 
 
@@ -81,16 +84,16 @@ def _callback(name: str, value: Any) -> Any:
 
 
 def _strategy(name: str, value: Any) -> Any:
-    if value is not None:
-        assignors_for(value)
+    # Tried only: each consumer has assignors of its own.
+    assignors_for(value)
     return value
 
 
 def _group_protocol(name: str, value: Any) -> Any:
     if isinstance(value, str) and value.lower() == "consumer":
         raise KafkaConfigurationError(
-            f"{name}={value!r}: kafkacore does not have the protocol of KIP-848 yet; leave it out, every broker "
-            "understands the classic one"
+            f"{name}={value!r}: kafkacore does not have the protocol of KIP-848 yet; leave it out, the "
+            "classic one is understood by every broker"
         )
     return one_of("classic")(name, value.lower() if isinstance(value, str) else value)
 
@@ -123,7 +126,7 @@ CONSUMER_SETTINGS: dict[str, Setting] = {
     "auto_commit_interval_ms":           Setting(5000, finite(0)),
     "default_offset_commit_callback":    Setting(None, _callback),
     "group_protocol":                    Setting("classic", _group_protocol),  # KIP-848
-    "partition_assignment_strategy":     Setting(None, _strategy),
+    "partition_assignment_strategy":     Setting(_STRATEGY, _strategy),
     "max_poll_interval_ms":              Setting(300_000, _int32_ms),
     "session_timeout_ms":                Setting(45_000, _int32_ms),
     "heartbeat_interval_ms":             Setting(3000, _int32_ms),

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -24,6 +25,7 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -75,6 +77,8 @@ public final class Peer {
             case "produce" -> produce(command, answer);
             case "consume" -> consume(command, answer);
             case "offsets" -> offsets(command, answer);
+            case "commit" -> commit(command);
+            case "committed" -> committed(command, answer);
             case "partitions_for_keys" -> partitionsForKeys(command, answer);
             default -> throw new IllegalArgumentException("unknown command " + name);
         }
@@ -202,6 +206,33 @@ public final class Peer {
                     }
                 }
             }
+        }
+    }
+
+    private static void commit(JsonNode command) {
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        for (JsonNode one : command.get("offsets")) {
+            TopicPartition place = new TopicPartition(command.get("topic").asText(), one.get("partition").asInt());
+            int epoch = one.get("leader_epoch").asInt();
+            offsets.put(place, new OffsetAndMetadata(
+                one.get("offset").asLong(), epoch < 0 ? Optional.empty() : Optional.of(epoch),
+                one.get("metadata").asText()));
+        }
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(command)) {
+            consumer.assign(offsets.keySet());
+            consumer.commitSync(offsets);
+        }
+    }
+
+    private static void committed(JsonNode command, ObjectNode answer) {
+        ArrayNode offsets = answer.putArray("offsets");
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(command)) {
+            consumer.committed(new HashSet<>(partitions(consumer, command))).forEach((tp, committed) -> {
+                if (committed != null) {
+                    offsets.addObject().put("partition", tp.partition()).put("offset", committed.offset())
+                        .put("metadata", committed.metadata()).put("leader_epoch", committed.leaderEpoch().orElse(-1));
+                }
+            });
         }
     }
 

@@ -17,9 +17,6 @@ from kafkacore.consumer.group.settings import GroupSettings
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.coordinator.assignors import assignors_for
 
-#: As kafka-python's.
-DEFAULT_STRATEGY = ("range",)
-
 
 def new_membership(
     config: Mapping[str, Any],
@@ -55,7 +52,7 @@ def new_membership(
     settings = GroupSettings.of(config)
     rebalance = Rebalance(
         settings,
-        assignors_for(config["partition_assignment_strategy"] or DEFAULT_STRATEGY),
+        assignors_for(config["partition_assignment_strategy"]),
         metadata,
         subscriptions,
         released,
