@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kafkacore.consumer import AsyncConsumerRebalanceListener as AsyncConsumerRebalanceListener
     from kafkacore.consumer import ConsumerRebalanceListener as ConsumerRebalanceListener
     from kafkacore.consumer import ConsumerRecord as ConsumerRecord
     from kafkacore.consumer import KafkaConsumer as KafkaConsumer
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 # Public name → where it lives. Imported when it is used: a part of the package does not load all of it.
 _HOME = {
     "ConsumerGroupMetadata": "kafkacore.structs",
+    "AsyncConsumerRebalanceListener": "kafkacore.consumer",
     "ConsumerRebalanceListener": "kafkacore.consumer",
     "ConsumerRecord": "kafkacore.consumer",
     "DefaultSerializer": "kafkacore.serializer",

@@ -6,6 +6,12 @@ Does not know: producing, the broker's insides.
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.deserializers import RecordDeserializationError
 from kafkacore.consumer.kafka_consumer import KafkaConsumer
-from kafkacore.consumer.listener import ConsumerRebalanceListener
+from kafkacore.consumer.listener import AsyncConsumerRebalanceListener, ConsumerRebalanceListener
 
-__all__ = ["ConsumerRebalanceListener", "ConsumerRecord", "KafkaConsumer", "RecordDeserializationError"]
+__all__ = [
+    "AsyncConsumerRebalanceListener",
+    "ConsumerRebalanceListener",
+    "ConsumerRecord",
+    "KafkaConsumer",
+    "RecordDeserializationError",
+]

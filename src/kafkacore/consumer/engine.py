@@ -24,6 +24,7 @@ from kafkacore.consumer.group.group_requests import GroupParts
 from kafkacore.consumer.group.heartbeat import InBandHeartbeats
 from kafkacore.consumer.group.offset_commits import OffsetCommits
 from kafkacore.consumer.interceptors import ConsumerInterceptors
+from kafkacore.consumer.listener import call_listener
 from kafkacore.consumer.metrics import ConsumerMetrics
 from kafkacore.consumer.offset_fetcher import OffsetFetcher
 from kafkacore.consumer.offset_validator import OffsetValidator
@@ -206,12 +207,12 @@ class ConsumerEngine:
         listener = self.subscriptions.listener
         gone, new = before - set(wanted), set(wanted) - before
         if gone and listener is not None:
-            listener.on_partitions_revoked(gone)
+            call_listener(listener, "on_partitions_revoked", gone)
         if gone or new:
             self.subscriptions.assign_from_subscribed(wanted)
             self.fetcher.clear_buffered_for_unassigned()
         if new and listener is not None:
-            listener.on_partitions_assigned(new)
+            call_listener(listener, "on_partitions_assigned", new)
 
     # ---- Reading -----------------------------------------------------------------------------------------
     def poll(

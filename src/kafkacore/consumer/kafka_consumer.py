@@ -23,7 +23,7 @@ from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.engine import ConsumerEngine
 from kafkacore.consumer.group.heartbeat_thread import HeartbeatThread
 from kafkacore.consumer.guard import SingleOwnerGuard
-from kafkacore.consumer.listener import ConsumerRebalanceListener
+from kafkacore.consumer.listener import RebalanceListener
 from kafkacore.consumer.position_calls import PositionCalls
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaTimeoutError
@@ -118,7 +118,7 @@ class KafkaConsumer(PositionCalls, CommitCalls):
         self,
         topics: Iterable[str] = (),
         pattern: str | re.Pattern[str] | None = None,
-        listener: ConsumerRebalanceListener | None = None,
+        listener: RebalanceListener | None = None,
     ) -> None:
         """Follow ``topics``, or all topics whose name ``pattern`` matches (from its beginning), now and
         later.

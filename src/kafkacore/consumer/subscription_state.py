@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from kafkacore.consumer.listener import ConsumerRebalanceListener
+from kafkacore.consumer.listener import RebalanceListener
 from kafkacore.consumer.offset_reset import OffsetResetStrategy as OffsetResetStrategy
 from kafkacore.errors import IllegalStateError, NoOffsetForPartitionError
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
@@ -118,7 +118,7 @@ class SubscriptionState:
         #: What all members of the group subscribe to, while we are their leader.
         self.group_subscription: frozenset[str] = frozenset()
         self.pattern: re.Pattern[str] | None = None
-        self.listener: ConsumerRebalanceListener | None = None
+        self.listener: RebalanceListener | None = None
         # Ordered: the front is fetched first, and a partition that gave records moves to the back.
         self._assignment: dict[TopicPartition, TopicPartitionState] = {}
         # Those without a position to fetch from: every poll asks for them, and mostly there are none.
@@ -131,7 +131,7 @@ class SubscriptionState:
         self,
         topics: Iterable[str] = (),
         pattern: str | re.Pattern[str] | None = None,
-        listener: ConsumerRebalanceListener | None = None,
+        listener: RebalanceListener | None = None,
     ) -> None:
         """Follow ``topics``, or all topics that ``pattern`` matches; replaces the subscription before.
 
@@ -142,15 +142,17 @@ class SubscriptionState:
         IllegalStateError
             If partitions were assigned, or the other kind of subscription is in use.
         TypeError
-            If ``listener`` is no :class:`ConsumerRebalanceListener`.
+            If ``listener`` is no :class:`ConsumerRebalanceListener`, nor an asynchronous one.
         """
         if isinstance(topics, str):
             raise TypeError("topics must be a list of names, not one str")
         names = set(topics)
         if bool(names) == (pattern is not None):
             raise ValueError("subscribe() takes either topics or a pattern, and one of them")
-        if listener is not None and not isinstance(listener, ConsumerRebalanceListener):
-            raise TypeError("listener must be a ConsumerRebalanceListener")
+        if listener is not None and not isinstance(listener, RebalanceListener):
+            raise TypeError(
+                "listener must be a ConsumerRebalanceListener or an AsyncConsumerRebalanceListener"
+            )
         for name in names:
             ensure_valid_topic_name(name)
         self._set_type(SubscriptionType.AUTO_TOPICS if names else SubscriptionType.AUTO_PATTERN)

@@ -97,7 +97,6 @@ class ClassicMembership:
     def poll(self, timer: Timer, *, wait_for_join: bool = True) -> bool:
         """See ``GroupMembership``."""
         commits = self.commits
-        self.rebalance.follow_metadata()
         if commits is not None:
             commits.invoke_completed_callbacks()
         error, self._background_error = self._background_error, None
@@ -114,6 +113,7 @@ class ClassicMembership:
 
     def _step(self, timer: Timer) -> bool:
         """Do what can be done at once; whether the member is active."""
+        self.rebalance.follow_metadata()
         if not self.finder.advance():
             return not self.join.is_needed() and self.state is MemberState.STABLE
         return self.join.advance(timer)

@@ -183,17 +183,19 @@ class GroupJoin:
             member.reset_lost("the group threw this member out before it had its assignment")
             return
         try:
-            rejoin = self._rebalance.complete(generation, future.value())
+            completion = self._rebalance.complete(generation, future.value())
         except errors.WakeupError:
             raise  # Nothing of it is lost: the next turn takes it over again.
         except BaseException:
             self._done()
             raise
         self._done()
-        if rejoin is not None:
-            self.request(rejoin)
+        if completion.rejoin_reason is not None:
+            self.request(completion.rejoin_reason)
         if member.commits is not None:
             member.commits.restart_auto_commit_interval(member.clock.monotonic_ms())
+        if completion.error is not None:
+            raise completion.error
 
     def _done(self) -> None:
         self._future = None

@@ -7,15 +7,15 @@ heartbeats. (The rebalancing half of Kafka's ``ConsumerCoordinator``.)
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 from kafkacore.client import Cluster, Metadata
 from kafkacore.consumer.group.generation import Generation
 from kafkacore.consumer.group.settings import GroupSettings
+from kafkacore.consumer.listener import call_listener
 from kafkacore.consumer.subscription_state import SubscriptionState, SubscriptionType
 from kafkacore.coordinator.assignors import (
     PartitionAssignor,
@@ -43,6 +43,15 @@ _TRUSTED_COOPERATIVE = "cooperative-sticky"
 
 #: Topic → number of partitions and, with a rack of our own, their replicas' racks.
 _Snapshot = dict[str, tuple[object, ...]]
+
+
+class Completion(NamedTuple):
+    """What comes of a rebalance: why the group has to be joined at once again, and the first error that the
+    listener or the assignor raised.
+    """
+
+    rejoin_reason: str | None
+    error: Exception | None
 
 
 class Rebalance:
@@ -119,7 +128,8 @@ class Rebalance:
         """Whether, with a pattern, the cluster's topics are known; joining before would be for nothing."""
         if self._subscriptions.subscription_type is not SubscriptionType.AUTO_PATTERN:
             return True
-        return not self._metadata.fetch().is_bootstrap and not self._metadata.update_requested
+        is_fresh = not self._metadata.fetch().is_bootstrap and not self._metadata.update_requested
+        return is_fresh and self._followed_version == self._metadata.update_version
 
     def _take_snapshot(self, cluster: Cluster) -> _Snapshot:
         topics = self._subscriptions.subscription | self._subscriptions.group_subscription
@@ -304,20 +314,15 @@ class Rebalance:
             self._assigned_by = self._snapshot
 
     # ---- When all have joined ----------------------------------------------------------------------------
-    def complete(self, generation: Generation, blob: bytes) -> str | None:
+    def complete(self, generation: Generation, blob: bytes) -> Completion:
         """Take over what the leader gave us.
-
-        Returns
-        -------
-        str or None
-            Why the group has to be joined at once again.
 
         Raises
         ------
         MalformedMessageError
             If the assignment cannot be read.
-        Exception
-            As of :meth:`prepare`.
+        WakeupError
+            Out of a callback; it is to be called again.
         """
         if not self.is_leader:
             self._assigned_by = None
@@ -326,7 +331,7 @@ class Rebalance:
         wanted = list(dict.fromkeys(assignment.partitions))
         if not self._subscriptions.matches(wanted):
             log.warning("group %r: %s were not subscribed to", self._settings.group_id, _listed(wanted))
-            return "received an assignment that does not match the subscription"
+            return Completion("received an assignment that does not match the subscription", None)
         rejoin: str | None = None
         owned = self._subscriptions.assigned_partitions()
         error: Exception | None = None
@@ -352,10 +357,7 @@ class Rebalance:
         log.info("group %r: assigned %s", self._settings.group_id, _listed(wanted))
         later = self._tell("on_partitions_assigned", set(self._undelivered))
         self._undelivered = set()
-        error = error or later
-        if error is not None:
-            raise error
-        return rejoin
+        return Completion(rejoin, error or later)
 
     def leave(self, generation: Generation, is_rebalancing: bool) -> None:
         """Before leaving for good: give all back.
@@ -384,9 +386,7 @@ class Rebalance:
         self.in_callback = True
         try:
             with self._released():
-                outcome = getattr(listener, method)(partitions)
-                if inspect.iscoroutine(outcome):
-                    asyncio.run(outcome)
+                call_listener(listener, method, partitions)
         except WakeupError:
             raise
         except Exception as error:
