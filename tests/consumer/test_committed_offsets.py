@@ -215,14 +215,15 @@ def test_error_that_a_retry_cannot_cure_is_raised_by_the_poll_and_asked_again_by
     assert group.subscriptions.position(A0) == FetchPosition(5, 0)
 
 
-def test_committed_offset_of_an_old_leader_epoch_is_validated(group):
+def test_committed_offset_of_an_old_leader_epoch_is_validated_before_it_is_read_from(group):
     group.broker.metadata.update_partition_leadership({A0: (0, 4)}, [])
-    assign(group, A0)
-    group.broker.committed[A0] = OffsetAndMetadata(5, "", 3)
+    assign(group, A0, A1)
+    group.broker.committed = {A0: OffsetAndMetadata(5, "", 3), A1: OffsetAndMetadata(6, "", -1)}
     init(group)
-    assert group.subscriptions.partitions_needing_validation(group.clock.monotonic_ms()) == {
-        A0: FetchPosition(5, 3)
-    }
+    group.validator.notice_new_leaders()
+    now_ms = group.clock.monotonic_ms()
+    assert group.subscriptions.partitions_needing_validation(now_ms) == {A0: FetchPosition(5, 3)}
+    assert group.subscriptions.fetchable_partitions() == [A1]
 
 
 def test_committed_offset_of_an_epoch_that_is_news_asks_for_metadata(group):

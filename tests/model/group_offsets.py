@@ -19,6 +19,7 @@ from kafkacore.consumer.group.group_requests import GroupParts
 from kafkacore.consumer.group.membership import GroupCommits
 from kafkacore.consumer.group.offset_commits import OffsetCommits
 from kafkacore.consumer.interceptors import ConsumerInterceptors
+from kafkacore.consumer.offset_validator import OffsetValidator
 from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import OffsetResetStrategy, SubscriptionState
 from kafkacore.consumer.timer import Timer
@@ -214,6 +215,7 @@ class Group:
             self.parts, lambda: dict(self.consumed), ConsumerInterceptors([self.interceptor])
         )
         self.offsets = CommittedOffsets(self.parts)
+        self.validator = OffsetValidator(self.client, self.broker.metadata, self.subscriptions, self.clock)
         self._started_ms = self.clock.monotonic_ms()
 
     def elapsed_ms(self) -> float:

@@ -301,6 +301,7 @@ class ConsumerEngine:
         # What the group has committed comes first; it may take more than one turn to find out.
         if self.committed is None or self.committed.init_positions():
             self.subscriptions.reset_initializing_positions()
+        self.validator.notice_new_leaders()
         self.offsets.reset_positions_if_needed()
         return False
 

@@ -112,20 +112,15 @@ class CommittedOffsets(GroupRequests):
         return True
 
     def _begin_at(self, committed: Committed) -> None:
-        """Positions from committed offsets; one with an epoch is validated if there is a newer leader."""
-        cluster = self._metadata.fetch()
+        """Positions from committed offsets; one with an epoch is validated before it is read from."""
         for tp, offset in committed.items():
             if offset is None:
                 log.info("group %r has committed nothing of %s", self._group_id, tp)
                 continue
             log.info("%s goes on at the offset %d that group %r has", tp, offset.offset, self._group_id)
-            self._subscriptions.seek(tp, FetchPosition(offset.offset, offset.leader_epoch))
-            epoch = cluster.leader_epoch(tp)
-            if epoch is not None and epoch < offset.leader_epoch:
-                # Whoever committed knew of a newer leader than we do.
-                self._metadata.request_update()
-            elif epoch is not None:
-                self._subscriptions.maybe_validate_position(tp, epoch)
+            # Whoever committed may know of a newer leader than we do.
+            self._metadata.update_last_seen_epoch_if_newer(tp, offset.leader_epoch)
+            self._subscriptions.seek_unvalidated(tp, FetchPosition(offset.offset, offset.leader_epoch))
 
     def _send_fetch(self, partitions: set[TopicPartition]) -> RequestFuture[Committed]:
         node = self._membership.coordinator()
