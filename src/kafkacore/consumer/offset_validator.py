@@ -85,8 +85,9 @@ class OffsetValidator:
                 by_node.setdefault(leader, {})[tp] = position
         for node, positions in by_node.items():
             self._subscriptions.set_next_retry(positions, now_ms + self._client.request_timeout_ms)
-            self._client.send(node, self._request(positions)).add_callbacks(
-                partial(self._on_answer, positions), partial(self._on_error, positions)
+            epochs = {tp: self._subscriptions.state(tp).validated_epoch for tp in positions}
+            self._client.send(node, self._request(positions, epochs)).add_callbacks(
+                partial(self._on_answer, positions, epochs), partial(self._on_error, positions)
             )
 
     def notice_new_leaders(self) -> None:
@@ -104,25 +105,31 @@ class OffsetValidator:
             if epoch is not None and epoch >= 0:
                 self._subscriptions.maybe_validate_position(tp, epoch)
 
-    def _request(self, positions: Mapping[TopicPartition, FetchPosition]) -> OffsetForLeaderEpochRequest:
-        cluster = self._metadata.fetch()
+    @staticmethod
+    def _request(
+        positions: Mapping[TopicPartition, FetchPosition], leader_epochs: Mapping[TopicPartition, int]
+    ) -> OffsetForLeaderEpochRequest:
         topics: dict[str, OffsetForLeaderEpochRequest.OffsetForLeaderTopic] = {}
         for tp, position in positions.items():
             if tp.topic not in topics:
                 topics[tp.topic] = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(
                     topic=tp.topic, partitions=[]
                 )
-            epoch = cluster.leader_epoch(tp)
             topics[tp.topic].partitions.append(
                 OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
                     partition=tp.partition,
-                    current_leader_epoch=_UNDEFINED if epoch is None else epoch,
+                    current_leader_epoch=leader_epochs[tp],
                     leader_epoch=position.offset_epoch,
                 )
             )
         return OffsetForLeaderEpochRequest(replica_id=_CONSUMER_REPLICA_ID, topics=list(topics.values()))
 
-    def _on_answer(self, positions: Mapping[TopicPartition, FetchPosition], response: ClientResponse) -> None:
+    def _on_answer(
+        self,
+        positions: Mapping[TopicPartition, FetchPosition],
+        leader_epochs: Mapping[TopicPartition, int],
+        response: ClientResponse,
+    ) -> None:
         if response.version < _FIRST_USABLE_VERSION:
             self._skip(positions)
             return
@@ -136,7 +143,7 @@ class OffsetValidator:
                     continue
                 if answer.error_code:
                     self._handle_error(tp, for_code(answer.error_code))
-                elif self._subscriptions.awaits_validation(tp, position):
+                elif self._subscriptions.awaits_validation(tp, position, leader_epochs[tp]):
                     self._apply(tp, position, answer.leader_epoch, answer.end_offset, truncated)
         if unanswered:
             self._retry_later(unanswered)

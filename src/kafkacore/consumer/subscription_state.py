@@ -402,6 +402,10 @@ class SubscriptionState:
             state.preferred_read_replica = None
             state.seen_epoch = current_leader_epoch
         if state.state is FetchState.AWAIT_VALIDATION:
+            if current_leader_epoch > state.validated_epoch:
+                # What the leader before answers, should it still do so, says nothing any more.
+                state.validated_epoch = current_leader_epoch
+                state.next_retry_ms = 0.0
             return True
         if state.state is not FetchState.FETCHING or state.position is None:
             return False
@@ -415,10 +419,17 @@ class SubscriptionState:
         self._unsettled[partition] = state
         return True
 
-    def awaits_validation(self, partition: TopicPartition, position: FetchPosition) -> bool:
-        """Whether it is still ``position`` that is to be validated."""
+    def awaits_validation(
+        self, partition: TopicPartition, position: FetchPosition, leader_epoch: int | None = None
+    ) -> bool:
+        """Whether it is still ``position`` that is to be validated, by the leader of ``leader_epoch``."""
         state = self._assignment.get(partition)
-        return state is not None and state.state is FetchState.AWAIT_VALIDATION and state.position == position
+        return (
+            state is not None
+            and state.state is FetchState.AWAIT_VALIDATION
+            and state.position == position
+            and leader_epoch in (None, state.validated_epoch)
+        )
 
     def complete_validation(self, partition: TopicPartition, validated: FetchPosition) -> bool:
         """Go on from ``validated`` unless the position changed meanwhile. Whether it was so."""
