@@ -3,6 +3,7 @@
 import pytest
 from model.fetch_log import FetchLog, simple_batch
 
+from kafkacore.consumer.fetcher import FetchConfig, Fetcher
 from kafkacore.consumer.offset_reset import OffsetResetStrategy
 from kafkacore.consumer.offset_validator import OffsetValidator
 from kafkacore.consumer.subscription_state import FetchPosition, SubscriptionState
@@ -260,36 +261,30 @@ def test_partition_that_an_answer_leaves_out_is_asked_about_again(make_validator
     assert parts.subscriptions.is_fetchable(A0)
 
 
-def test_new_leader_confirms_the_position_before_anything_is_fetched_from_it(make_consumer, monkeypatch):
-    logs = {A0: FetchLog(simple_batch(0, 5, leader_epoch=1)), A1: FetchLog(simple_batch(0, 50))}
-    consumer = make_consumer(logs)
-    consumer.model.leader_epochs.update({A0: 1})
-    consumer.assign([A0, A1])
-    while consumer.position(A0) < 5:
-        consumer.poll(100)
-    # The news come in the poll that gives records of the other partition, and so sends the next fetch.
-    consumer.model.leader_epochs[A0] = 2
-    consumer.model.logs[A0].append(simple_batch(5, 1, leader_epoch=2))
-    poll = consumer.network.poll
+def test_new_leader_confirms_the_position_before_anything_is_fetched_from_it(make_validator):
+    parts = make_validator()
+    turn(parts)
+    fetcher = Fetcher(
+        parts.client,
+        parts.metadata,
+        parts.subscriptions,
+        FetchConfig(),
+        parts.clock,
+        notice_new_leaders=parts.validator.notice_new_leaders,
+    )
+    # News that a fetch's answer has brought, before the next turn looks at them.
+    parts.metadata.update_partition_leadership({A0: (0, LED_IN + 1)}, [])
+    parts.metadata.update_version += 1
+    assert fetcher.send_fetches() == 0
+    turn(parts)
+    assert questions(parts)[-1] == (0, A0, LED_IN + 1, WRITTEN_IN)
+    assert fetcher.send_fetches() == 1
 
-    def poll_with_news(timeout_ms, now_ms):
-        found = poll(timeout_ms, now_ms)
-        consumer.known.update()
-        return found
 
-    monkeypatch.setattr(consumer.network, "poll", poll_with_news)
-    consumer.model.requests.clear()
-    while consumer.position(A0) < 6:
-        consumer.poll(100, max_records=1)
-    kinds = [
-        type(request).__name__
-        for _, request in consumer.model.requests
-        if isinstance(request, OffsetForLeaderEpochRequest)
-        or any(
-            (each.partition, each.current_leader_epoch) == (0, 2)
-            for topic in getattr(request, "topics", None) or ()
-            for each in getattr(topic, "partitions", ())
-            if hasattr(each, "fetch_offset")
-        )
-    ]
-    assert kinds[0] == "OffsetForLeaderEpochRequest"
+def test_facade_looks_for_new_leaders_before_each_fetch(make_consumer):
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 5, leader_epoch=1))}, "a")
+    assert len(consumer.poll(1000)[A0]) == 5
+    consumer.known.update_partition_leadership({A0: (0, 9)}, [])
+    consumer.known.update_version += 1
+    consumer._engine.fetcher.send_fetches()
+    assert not consumer._engine.subscriptions.is_fetchable(A0)

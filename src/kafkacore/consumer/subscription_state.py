@@ -435,7 +435,10 @@ class SubscriptionState:
         """Go on from ``validated`` unless the position changed meanwhile. Whether it was so."""
         if not self.awaits_validation(partition, validated):
             return False
-        self.state(partition).state = FetchState.FETCHING
+        state = self.state(partition)
+        state.state = FetchState.FETCHING
+        # The time by which the leader had to answer; nothing else is to wait for it.
+        state.next_retry_ms = 0.0
         del self._unsettled[partition]
         return True
 
