@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kafkacore.client import ClientResponse
-from kafkacore.client.requests import MAX_CORRELATION_ID, CorrelationIds
+from kafkacore.client.requests import HEARTBEAT_CORRELATION_IDS, MAX_CORRELATION_ID, CorrelationIds
 from kafkacore.errors import IllegalStateError, SaslAuthenticationFailedError
 from kafkacore.network import ConnectionPhase
 from kafkacore.protocol import encode_response
@@ -515,7 +515,8 @@ def test_throttle_time_of_an_older_broker_has_passed_already() -> None:
 def test_correlation_ids_wrap_and_never_enter_the_range_of_sasl() -> None:
     ids = CorrelationIds(start=MAX_CORRELATION_ID - 1)
     assert [ids.next() for _ in range(4)] == [MAX_CORRELATION_ID - 1, MAX_CORRELATION_ID, 0, 1]
-    assert MAX_CORRELATION_ID < 2**31 - 1 - 7
+    assert HEARTBEAT_CORRELATION_IDS.start > MAX_CORRELATION_ID
+    assert HEARTBEAT_CORRELATION_IDS.stop <= 2**31 - 8
 
 
 def test_wakeup_reaches_the_selector() -> None:

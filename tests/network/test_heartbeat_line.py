@@ -327,7 +327,12 @@ def test_silence_past_the_session_is_told_once(connection: Connection) -> None:
     began_ms = SYSTEM_CLOCK.monotonic_ms()
     assert told(connection, LineNotice.SILENT) is LineNotice.SILENT
     assert SYSTEM_CLOCK.monotonic_ms() - began_ms >= 90
+    assert connection.line.is_silent
     assert connection.line.run(150) == LineNotice(0)
+    connection.answer(connection.read_beat())
+    wait_for(lambda: not connection.line.is_silent)
+    # And it may fall silent again.
+    assert told(connection, LineNotice.SILENT) is LineNotice.SILENT
 
 
 def test_answers_that_are_read_keep_the_session(connection: Connection) -> None:

@@ -20,14 +20,16 @@ from kafkacore.client.client_metrics import ClientMetrics
 from kafkacore.client.connection_states import ClusterConnectionStates
 from kafkacore.client.connection_troubles import ConnectionTroubles
 from kafkacore.client.exponential_backoff import ExponentialBackoff
+from kafkacore.client.heartbeat_lines import HeartbeatLines
 from kafkacore.client.in_flight_requests import InFlightRequests
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.metadata_updater import MetadataUpdater
 from kafkacore.client.requests import ClientRequest, ClientResponse, CorrelationIds
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, KafkaError, UnsupportedVersionError
-from kafkacore.network import NetworkSend, Selectable
+from kafkacore.network import HeartbeatLine, NetworkSend, Selectable
 from kafkacore.protocol import ApiKey, RequestMessage, encode_request
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.structs import Node
 
 logger = logging.getLogger(__name__)
@@ -91,6 +93,8 @@ class NetworkClient:
             resolver,
         )
         self.in_flight = InFlightRequests(max_in_flight_requests_per_connection)
+        #: Who beats by himself on one of the connections.
+        self.heartbeat_lines = HeartbeatLines(self)
         self.api_versions = ApiVersions()
         self.updater = MetadataUpdater(
             self,
@@ -311,6 +315,34 @@ class NetworkClient:
         if self.metrics is not None:
             self.metrics.request_sent(request.node_id, request.send.size_in_bytes, now_ms)
 
+    def begin_heartbeats(
+        self,
+        node_id: int,
+        line: HeartbeatLine,
+        request: HeartbeatRequest,
+        interval_ms: float,
+        session_timeout_ms: float,
+        callback: Callable[[ClientResponse], None],
+    ) -> bool:
+        """Have ``line`` beat on a node's connection, and on no other; no request in flight is made of that.
+
+        Parameters
+        ----------
+        request:
+            What every beat says.
+        interval_ms, session_timeout_ms:
+            As of ``HeartbeatLine.begin``.
+        callback:
+            Told of each answer until ``line.end()``, and of the connection's end, inside :meth:`poll`.
+
+        Returns
+        -------
+        bool
+            ``False`` if the connection is not ready, or cannot carry a line.
+        """
+        self._check_open()
+        return self.heartbeat_lines.begin(node_id, line, request, interval_ms, session_timeout_ms, callback)
+
     def has_room(self, node_id: int) -> bool:
         """Whether less than ``max_in_flight_requests_per_connection`` wait for the node's answers."""
         return self.in_flight.has_room(node_id)
@@ -423,6 +455,8 @@ class NetworkClient:
                 )
             elif request.api_key == ApiKey.METADATA:
                 self.updater.handle_failed_request(now_ms)
+        if self.heartbeat_lines:
+            self.heartbeat_lines.disconnected(node_id, now_ms, responses)
 
     def send_api_versions(self, now_ms: float) -> None:
         """Begin what must come first on every connection: ask what the broker speaks."""

@@ -13,11 +13,14 @@ from kafkacore.network import NetworkSend
 from kafkacore.protocol import ApiKey, RequestMessage
 
 #: Kafka's SASL authenticator counts in the last eight (``SaslClientAuthenticator``); all others stay below.
-MAX_CORRELATION_ID: Final = 2**31 - 1 - 8
+_SASL_CORRELATION_IDS: Final = range(2**31 - 8, 2**31)
+#: Of heartbeats that a line writes by itself, so that their answers are told apart from all others.
+HEARTBEAT_CORRELATION_IDS: Final = range(_SASL_CORRELATION_IDS.start - 2**16, _SASL_CORRELATION_IDS.start)
+MAX_CORRELATION_ID: Final = HEARTBEAT_CORRELATION_IDS.start - 1
 
 
 class CorrelationIds:
-    """0, 1, 2 … and from the top to 0 again, without the ids reserved for authentication."""
+    """0, 1, 2 … and from the top to 0 again, without the ids kept for authentication and heartbeats."""
 
     def __init__(self, start: int = 0) -> None:
         self._next = start

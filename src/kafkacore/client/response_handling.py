@@ -21,7 +21,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
     for_code,
 )
-from kafkacore.network import ChannelState, ConnectionPhase
+from kafkacore.network import ChannelState, ConnectionPhase, NetworkReceive
 from kafkacore.protocol import ApiKey, decode_response
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
@@ -82,6 +82,8 @@ def _completed_receives(
             continue
         request = client.in_flight.oldest(node_id)
         try:
+            if client.heartbeat_lines and _is_heartbeat(client, node_id, receive, now_ms, responses):
+                continue
             message = _decode(request, receive.payload)
         except (KafkaProtocolError, UnsupportedVersionError) as error:
             # What comes after cannot be told apart any more.
@@ -118,6 +120,21 @@ def _decode(request: ClientRequest | None, payload: memoryview) -> Any:
             f"it answered correlation id {correlation_id}, the next to answer was {request.correlation_id}"
         )
     return message
+
+
+def _is_heartbeat(
+    client: NetworkClient,
+    node_id: int,
+    receive: NetworkReceive,
+    now_ms: float,
+    responses: MutableSequence[ClientResponse],
+) -> bool:
+    """Whether it answers a beat of a line; then it is dealt with."""
+    response = client.heartbeat_lines.take(node_id, receive, now_ms, responses)
+    if response is None:
+        return False
+    _keep_throttle_time(client, node_id, response.request, response.message, now_ms)
+    return True
 
 
 def _keep_throttle_time(

@@ -20,6 +20,8 @@ from kafkacore.errors import (
     KafkaTimeoutError,
     WakeupError,
 )
+from kafkacore.network import HeartbeatLine
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
 #: The longest sleep without looking round, in milliseconds.
@@ -173,6 +175,32 @@ class ConsumerNetworkClient:
         now_ms = self.clock.monotonic_ms()
         self._try_send(now_ms)
         self._collect(self.client.poll(0, now_ms))
+
+    def is_ready(self, node: Node) -> bool:
+        """Whether a request to ``node`` would be sent at once."""
+        return self.client.is_ready(node, self.clock.monotonic_ms())
+
+    def begin_heartbeats(
+        self,
+        node: Node,
+        line: HeartbeatLine,
+        request: HeartbeatRequest,
+        interval_ms: float,
+        session_timeout_ms: float,
+        on_answer: Callable[[HeartbeatResponse | BaseException], None],
+    ) -> bool:
+        """As ``NetworkClient.begin_heartbeats``; answers, and why there will be no more, are told as the
+        outcomes of futures are.
+        """
+
+        def completed(response: ClientResponse) -> None:
+            future: RequestFuture[ClientResponse] = RequestFuture()
+            future.add_callbacks(lambda answer: on_answer(answer.message), on_answer)
+            self._pending_completion.append(self._completed(future, response))
+
+        return self.client.begin_heartbeats(
+            node.node_id, line, request, interval_ms, session_timeout_ms, completed
+        )
 
     # ---- Polling -----------------------------------------------------------------------------------------
     def poll(

@@ -21,7 +21,8 @@ from kafkacore.consumer.fetcher import Columns, FetchConfig, Fetcher, Records
 from kafkacore.consumer.group.committed_offsets import CommittedOffsets
 from kafkacore.consumer.group.factory import new_membership
 from kafkacore.consumer.group.group_requests import GroupParts
-from kafkacore.consumer.group.heartbeat import InBandHeartbeats
+from kafkacore.consumer.group.heartbeat import HeartbeatSender, InBandHeartbeats
+from kafkacore.consumer.group.line_heartbeats import LineHeartbeats
 from kafkacore.consumer.group.offset_commits import OffsetCommits
 from kafkacore.consumer.interceptors import ConsumerInterceptors
 from kafkacore.consumer.listener import call_listener
@@ -37,6 +38,7 @@ from kafkacore.consumer.subscription_state import (
 from kafkacore.consumer.timer import Timer
 from kafkacore.consumer.topic_metadata import TopicMetadataFetcher
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError
+from kafkacore.network import Selector
 from kafkacore.structs import IsolationLevel, OffsetAndMetadata, TopicPartition
 
 F = TypeVar("F", Records, Columns)
@@ -99,7 +101,7 @@ class ConsumerEngine:
             self.metrics.fetch,
             self.validator.notice_new_leaders,
         )
-        self.heartbeats = InBandHeartbeats(self.client, clock, config["retry_backoff_ms"])
+        self.heartbeats = self._new_heartbeats(client)
         #: ``None`` without a ``group_id``.
         self.membership = new_membership(
             config,
@@ -122,6 +124,13 @@ class ConsumerEngine:
             self.commits = OffsetCommits(parts, self.consumed_offsets, self.interceptors)
             self.committed = CommittedOffsets(parts)
             self.membership.commits = self.commits
+
+    def _new_heartbeats(self, client: NetworkClient) -> HeartbeatSender:
+        """By a line, if the network is a real one, and somebody may need it."""
+        is_line = self.config["group_id"] is not None and isinstance(client.selector, Selector)
+        return (LineHeartbeats if is_line else InBandHeartbeats)(
+            self.client, self.clock, self.config["retry_backoff_ms"]
+        )
 
     def begin(self) -> None:
         """Of every call that changes something: refuse when closed, end an iteration where the loop
@@ -377,6 +386,7 @@ class ConsumerEngine:
             closing.callback(self.metrics.close)
             closing.callback(self.client.close)
             closing.callback(self.fetcher.close, timer)
+            closing.callback(self.heartbeats.close)
             closing.callback(self._refuse_calls)
             if self.membership is not None:
                 closing.callback(self.membership.close, timer)

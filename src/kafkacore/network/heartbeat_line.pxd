@@ -36,6 +36,7 @@ cdef extern from "heartbeat_line_impl.h" nogil:
     int kc_line_begin(kc_line *line, const kc_beat *beat)
     void kc_line_end(kc_line *line)
     void kc_line_polled(kc_line *line, int64_t deadline_ns)
+    int kc_line_is_silent(kc_line *line)
     int kc_line_answered(kc_line *line, uint32_t id)
     void kc_line_tell(kc_line *line, int notice)
     int kc_line_wait(kc_line *line, int64_t until_ns)

@@ -217,6 +217,11 @@ cdef class HeartbeatLine:
         return bool(self.state().is_beating)
 
     @property
+    def is_silent(self):
+        """Whether no answer has come for the session's time-out."""
+        return bool(kc_line_is_silent(self.handle))
+
+    @property
     def is_attached(self):
         return bool(self.state().is_attached)
 

@@ -70,6 +70,7 @@ struct kc_line {
     _Atomic int64_t poll_deadline_ns;
 
     int told_already; /* Since kc_line_begin. */
+    atomic_int is_silent;
     int pending;
     kc_line_state state;
     uint8_t peeked[KC_PEEK_SIZE];
@@ -205,6 +206,8 @@ static void take_answer(kc_line *line, uint64_t beat, int64_t now_ns) {
     if (beat >= line->unanswered_beat) {
         line->unanswered_beat = beat + 1;
         line->state.last_answer_ns = now_ns;
+        atomic_store(&line->is_silent, 0);
+        line->told_already &= ~KC_LINE_SILENT;
     }
 }
 
@@ -344,8 +347,10 @@ static int64_t smaller(int64_t one, int64_t other) { return one < other ? one : 
 
 /* Whether nothing has come for a session, as far as can be known. */
 static void judge_silence(kc_line *line, int64_t now_ns) {
-    if (look(line, now_ns) && now_ns >= later(line->state.last_answer_ns, line->beat.session_ns))
+    if (look(line, now_ns) && now_ns >= later(line->state.last_answer_ns, line->beat.session_ns)) {
+        atomic_store(&line->is_silent, 1);
         tell(line, KC_LINE_SILENT);
+    }
 }
 
 /* Do what is due; the time of what comes next. */
@@ -469,6 +474,7 @@ int kc_line_detach(kc_line *line) {
     if (line->is_beating)
         tell(line, KC_LINE_DISCONNECTED);
     line->is_beating = 0;
+    atomic_store(&line->is_silent, 0);
     line->fd = -1;
     line->attachment++;
     line->rest_size = 0;
@@ -510,6 +516,7 @@ int kc_line_begin(kc_line *line, const kc_beat *beat) {
         line->next_beat_ns = later(now_ns, beat->interval_ns);
         line->pending &= KC_LINE_WOKEN | KC_LINE_CLOSED;
         line->told_already = 0;
+        atomic_store(&line->is_silent, 0);
         line->state.error_code = 0;
         if (line->is_gone)
             tell(line, KC_LINE_DISCONNECTED);
@@ -521,12 +528,15 @@ int kc_line_begin(kc_line *line, const kc_beat *beat) {
 
 void kc_line_end(kc_line *line) {
     pthread_mutex_lock(&line->mutex);
+    atomic_store(&line->is_silent, 0);
     line->is_beating = 0;
     line->pending &= KC_LINE_WOKEN | KC_LINE_CLOSED;
     pthread_mutex_unlock(&line->mutex);
 }
 
 void kc_line_polled(kc_line *line, int64_t deadline_ns) { atomic_store(&line->poll_deadline_ns, deadline_ns); }
+
+int kc_line_is_silent(kc_line *line) { return atomic_load(&line->is_silent); }
 
 int kc_line_answered(kc_line *line, uint32_t id) {
     pthread_mutex_lock(&line->mutex);
@@ -535,7 +545,7 @@ int kc_line_answered(kc_line *line, uint32_t id) {
     if (is_ours) {
         take_answer(line, beat, kc_line_now_ns());
         /* An error that was seen unread has now been read. */
-        line->told_already &= ~(KC_LINE_ERROR_ANSWER | KC_LINE_SILENT);
+        line->told_already &= ~KC_LINE_ERROR_ANSWER;
     }
     pthread_mutex_unlock(&line->mutex);
     return is_ours;

@@ -47,6 +47,8 @@ int kc_line_detach(kc_line *line);
 /* 0, or the negative errno; starts the thread if there is none yet. */
 int kc_line_begin(kc_line *line, const kc_beat *beat);
 void kc_line_end(kc_line *line);
+/* What KC_LINE_SILENT has told, while it holds. */
+int kc_line_is_silent(kc_line *line);
 void kc_line_polled(kc_line *line, int64_t deadline_ns);
 /* An answer that has been read: whether it is to a beat of the last kc_line_begin. */
 int kc_line_answered(kc_line *line, uint32_t id);

@@ -174,7 +174,8 @@ class ClassicMembership:
         self.heartbeats.turn(now_ms)
         self.client.poll_no_wakeup(0)
         due_ms = self.heartbeats.due_ms(now_ms)
-        if due_ms == math.inf or self.state is not MemberState.STABLE:
+        is_awaited = due_ms == math.inf and not self.heartbeats.beats_alone
+        if is_awaited or self.state is not MemberState.STABLE:
             return BACKGROUND_LOOK_MS
         return min(due_ms, self._poll_deadline_ms - now_ms)
 

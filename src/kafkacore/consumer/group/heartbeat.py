@@ -25,6 +25,10 @@ OnHeartbeat = Callable[[HeartbeatResponse | BaseException], None]
 class HeartbeatSender(Protocol):
     """Sends heartbeats of one member at their times."""
 
+    @property
+    def beats_alone(self) -> bool:
+        """Whether it needs no :meth:`turn`, and ends :meth:`wait` when there is something to act on."""
+
     def begin(
         self,
         node: Node,
@@ -69,6 +73,9 @@ class HeartbeatSender(Protocol):
     def wakeup(self) -> None:
         """End the wait that is, or the next. From any thread."""
 
+    def close(self) -> None:
+        """The consumer is closed."""
+
 
 class InBandHeartbeats:
     """Heartbeats as requests like any others; for a virtual clock, and where there is no line of its own.
@@ -96,6 +103,11 @@ class InBandHeartbeats:
         #: Which begin an answer belongs to; those of an earlier one are not counted here.
         self._round = 0
 
+    @property
+    def beats_alone(self) -> bool:
+        """See :class:`HeartbeatSender`."""
+        return False
+
     def begin(
         self,
         node: Node,
@@ -112,6 +124,10 @@ class InBandHeartbeats:
         self._next_ms = now_ms + interval_ms
         self._session_deadline_ms = now_ms + session_timeout_ms
         self._in_flight = False
+
+    def beat_now(self) -> None:
+        """Do not wait for the interval before the first beat."""
+        self._next_ms = self._clock.monotonic_ms()
 
     def polled(self, deadline_ms: float) -> None:
         """See :class:`HeartbeatSender`."""
@@ -172,3 +188,7 @@ class InBandHeartbeats:
         with self._condition:
             self._woken = True
             self._condition.notify_all()
+
+    def close(self) -> None:
+        """See :class:`HeartbeatSender`."""
+        self.wakeup()

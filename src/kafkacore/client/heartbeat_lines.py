@@ -1,0 +1,140 @@
+"""Heartbeats that a line writes by itself, seen from the client: whose connection, which answers, their end.
+
+A line and a request in, the answers as responses to it out. Does not know: when to beat, what an answer
+means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSequence
+from typing import TYPE_CHECKING
+
+from kafkacore.client.requests import HEARTBEAT_CORRELATION_IDS, ClientRequest, ClientResponse
+from kafkacore.network import HeartbeatLine, NetworkReceive
+from kafkacore.protocol import decode_response, encode_request
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
+
+if TYPE_CHECKING:
+    from kafkacore.client.network_client import NetworkClient
+
+#: A frame's size, and of an answer its correlation id, no tagged fields, the throttle time.
+FRAME_SIZE_BYTES = 4
+_ID_BYTES, _TAGS_BYTES, _THROTTLE_BYTES = 4, 1, 4
+
+
+def new_heartbeat_line() -> HeartbeatLine:
+    """A line whose beats have the ids that are kept for them."""
+    return HeartbeatLine(HEARTBEAT_CORRELATION_IDS.start, len(HEARTBEAT_CORRELATION_IDS))
+
+
+class _Attached:
+    """What a line beats with on one connection."""
+
+    __slots__ = ("callback", "line", "request", "version")
+
+    def __init__(
+        self,
+        line: HeartbeatLine,
+        request: HeartbeatRequest,
+        version: int,
+        callback: Callable[[ClientResponse], None],
+    ) -> None:
+        self.line = line
+        self.request = request
+        self.version = version
+        self.callback = callback
+
+
+class HeartbeatLines:
+    """The lines of a client's connections. Their beats are none of its requests in flight."""
+
+    def __init__(self, client: NetworkClient) -> None:
+        self._client = client
+        self._by_node: dict[int, _Attached] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_node)
+
+    def begin(
+        self,
+        node_id: int,
+        line: HeartbeatLine,
+        request: HeartbeatRequest,
+        interval_ms: float,
+        session_timeout_ms: float,
+        callback: Callable[[ClientResponse], None],
+    ) -> bool:
+        """See ``NetworkClient.begin_heartbeats``."""
+        client = self._client
+        connection_id = client.connection_id(node_id)
+        versions = client.api_versions.get(node_id)
+        if versions is None or not client.selector.attach_line(connection_id, line):
+            return False
+        for other, attached in list(self._by_node.items()):
+            if attached.line is line:
+                del self._by_node[other]
+        version = versions.latest_usable_version(HeartbeatRequest, None)
+        pieces = encode_request(request, version, HEARTBEAT_CORRELATION_IDS.start, client.client_id)
+        payload = b"".join(pieces)
+        self._by_node[node_id] = _Attached(line, request, version, callback)
+        has_tags = version >= 4
+        return line.begin(
+            len(payload).to_bytes(FRAME_SIZE_BYTES) + payload,
+            interval_ms,
+            session_timeout_ms,
+            error_at=_ID_BYTES + (_TAGS_BYTES if has_tags else 0) + (_THROTTLE_BYTES if version >= 1 else 0),
+            has_tags=has_tags,
+        )
+
+    def take(
+        self,
+        node_id: int,
+        receive: NetworkReceive,
+        now_ms: float,
+        responses: MutableSequence[ClientResponse],
+    ) -> ClientResponse | None:
+        """The answer to a beat, which goes to ``responses`` unless the beats that it belongs to have ended;
+        ``None`` if it is to something else.
+
+        Raises
+        ------
+        MalformedMessageError
+            If it is no such answer.
+        """
+        attached = self._by_node.get(node_id)
+        if attached is None:
+            return None
+        correlation_id = int.from_bytes(receive.payload[:_ID_BYTES])
+        if correlation_id not in HEARTBEAT_CORRELATION_IDS:
+            return None
+        _, message = decode_response(receive.payload, HeartbeatRequest, attached.version)
+        request = self._request(node_id, attached, correlation_id, now_ms)
+        response = ClientResponse(request, now_ms, message=message)
+        if attached.line.answered(correlation_id):
+            responses.append(response)
+        return response
+
+    def disconnected(self, node_id: int, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
+        """The connection has ended; the line knows already. Who still waits for an answer hears that none
+        will come.
+        """
+        attached = self._by_node.pop(node_id, None)
+        if attached is not None:
+            request = self._request(node_id, attached, HEARTBEAT_CORRELATION_IDS.start, now_ms)
+            responses.append(ClientResponse(request, now_ms, disconnected=True))
+
+    def _request(
+        self, node_id: int, attached: _Attached, correlation_id: int, now_ms: float
+    ) -> ClientRequest:
+        """What a beat would have been as a request of the client's."""
+        request = ClientRequest(
+            node_id,
+            attached.request,
+            correlation_id,
+            now_ms,
+            request_timeout_ms=self._client.request_timeout_ms,
+            callback=attached.callback,
+        )
+        request.version = attached.version
+        request.sent_ms = attached.line.last_sent_ms or now_ms
+        return request
