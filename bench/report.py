@@ -22,6 +22,7 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 GOALS = {
     ("produce", "confluent"): (3.0, 3.0),
     ("consume", "confluent"): (3.0, 3.0),
+    ("group", "confluent"): (3.0, 3.0),
     ("arrow-produce", "confluent"): (None, 8.0),
     ("arrow-consume", "confluent"): (None, 8.0),
 }

@@ -23,14 +23,15 @@ from kafkacore.bench.table import tables
 from kafkacore.cli.report import Reporter, print_table
 
 
-def plan(records: int, rounds: int) -> list[BenchOptions]:
-    """The runs, in the order of the table."""
+def plan(records: int, rounds: int, has_groups: bool) -> list[BenchOptions]:
+    """The runs, in the order of the table; as the member of a group too where the broker has groups."""
     few, paced = max(1, records // 5), max(20, min(records // 50, 10_000))
     fast: dict[str, Any] = {"peers": ("confluent",), "records": records, "rounds": rounds}
     codecs = ("none", "lz4", "zstd")
     return [
         BenchOptions(modes=("produce",), codecs=codecs, partitions=(1, 6), **fast),
         BenchOptions(modes=("consume",), **fast),
+        *([BenchOptions(modes=("group",), **fast)] if has_groups else ()),
         # Five times as many: a million are over in a tenth of a second.
         BenchOptions(modes=("arrow",), **fast | {"records": records * 5}),
         BenchOptions(modes=("consume",), codecs=("lz4",), partitions=(6,), **fast),
@@ -49,7 +50,7 @@ def measure(where: Broker, records: int, rounds: int, small: bool) -> dict[str, 
     """All runs of the plan as one result."""
     classpath = None if small else java_classpath()
     whole: dict[str, Any] = {}
-    for options in plan(records, rounds):
+    for options in plan(records, rounds, where.bootstrap is not None):
         options = BenchOptions(
             **options.to_dict()
             | {

@@ -25,5 +25,6 @@ def test_java_client_is_measured_in_every_mode_and_loses_nothing(apache_kafka, c
     assert all(entry["median"]["records_per_s"] > 0 for entry in by_java.values())
     assert by_java["roundtrip"]["median"]["latency_ms"]["p99"] > 0
     assert result["versions"]["kafka-clients (Java)"].startswith("4.")
+    assert "group" in {entry["mode"] for entry in result["results"] if entry["peer"] == "kafkacore"}
     brokers = [entry["peer"] for entry in result["results"] if entry["mode"] == "broker-produce"]
     assert brokers == ["embedded broker", f"broker at {apache_kafka.bootstrap_servers}"]

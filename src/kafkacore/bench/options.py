@@ -8,7 +8,7 @@ from typing import Any
 from kafkacore.bench.sequence import NUMBER_BYTES
 from kafkacore.errors import KafkaConfigurationError
 
-MODES = ("produce", "consume", "arrow", "roundtrip", "broker")
+MODES = ("produce", "consume", "group", "arrow", "roundtrip", "broker")
 PEERS = ("confluent", "kafka-python", "aiokafka", "java")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PROFILES = ("tuned", "default")
@@ -66,6 +66,10 @@ class BenchOptions:
         ):
             if strange := [one for one in given if one not in known]:
                 raise KafkaConfigurationError(f"there is no {name} {strange[0]!r}: {', '.join(known)}")
+        if "group" in self.modes and self.bootstrap is None:
+            raise KafkaConfigurationError(
+                "mode group needs --bootstrap: the embedded broker has no consumer groups yet"
+            )
         for what, wrong in (
             (f"--size must be at least {NUMBER_BYTES * 2} bytes", self.size < NUMBER_BYTES * 2),
             ("--records must be at least 1", self.records < 1),

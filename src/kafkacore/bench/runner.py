@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +31,7 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
 
 ARROW = f"{OURS}-arrow"
+GROUP = "kafkacore-bench"
 
 
 class Progress(Protocol):
@@ -111,6 +113,7 @@ class _Bench:
         self.missing: dict[str, str] = {}
         self.peers = [peer for peer in options.peers if self._is_there(peer)]
         self.cluster = stack.enter_context(BenchCluster(options.bootstrap, progress.say, options.broker_pid))
+        self._groups = count()
         #: Topics that are there to be read, by cluster, codec and partitions.
         self._filled: dict[tuple[str, str, int], str] = {}
 
@@ -152,6 +155,11 @@ class _Bench:
         elif mode == "consume":
             case = self._case(mode, codec, partitions)
             yield case, [self._consuming(case, peer, self.cluster) for peer in everybody]
+        elif mode == "group":
+            case = self._case(mode, codec, partitions)
+            # Java's loop here is by assignment alone.
+            members = [peer for peer in everybody if peer != "java"]
+            yield case, [self._consuming(case, peer, self.cluster) for peer in members]
         elif mode == "arrow":
             case = self._case("arrow-produce", codec, partitions)
             yield case, [self._producing(case, peer, self.cluster) for peer in by_arrow]
@@ -229,11 +237,16 @@ class _Bench:
     def _consuming(
         self, case: Case, peer: str, cluster: BenchCluster, name: str | None = None
     ) -> _Contestant:
-        settings = consumer_settings(peer, self._options, cluster.bootstrap)
+        is_member = case.mode == "group"
+        settings = consumer_settings(peer, self._options, cluster.bootstrap, GROUP if is_member else None)
 
         def run() -> dict[str, Any]:
-            task = self._task(case, "consume", peer, self._topic_to_read(case, cluster), settings)
-            return self._work(task, cluster)
+            topic, own = self._topic_to_read(case, cluster), settings
+            if is_member:
+                # A group that has committed nothing, each time.
+                group = f"{GROUP}-{self.started_ms:.0f}-{next(self._groups)}"
+                own = consumer_settings(peer, self._options, cluster.bootstrap, group)
+            return self._work(self._task(case, "consume", peer, topic, own, as_member=is_member), cluster)
 
         return _Contestant(name or peer, settings, run, cluster)
 

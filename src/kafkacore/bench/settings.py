@@ -119,12 +119,21 @@ def producer_settings(peer: str, options: BenchOptions, bootstrap: str, codec: s
     return settings | (_PRODUCER_OWN.get(client, {}) if tuned else {})
 
 
-def consumer_settings(peer: str, options: BenchOptions, bootstrap: str) -> dict[str, Any]:
-    """A consumer's settings by its own names."""
+def consumer_settings(
+    peer: str, options: BenchOptions, bootstrap: str, group: str | None = None
+) -> dict[str, Any]:
+    """A consumer's settings by its own names; with a ``group`` those of a member that commits by itself."""
     client = client_of(peer)
     name = "bootstrap.servers" if client in ("confluent", "java") else "bootstrap_servers"
     tuned = _CONSUMER_TUNED[client] if options.profile == "tuned" else {}
-    return {name: bootstrap} | _CONSUMER_ALWAYS[client] | tuned
+    settings = {name: bootstrap} | _CONSUMER_ALWAYS[client] | tuned
+    if group is not None:
+        settings |= (
+            {"group.id": group, "enable.auto.commit": True}
+            if client == "confluent"
+            else {"group_id": group, "enable_auto_commit": True}
+        )
+    return settings
 
 
 def poll_records(options: BenchOptions) -> int:

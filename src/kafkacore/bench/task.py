@@ -30,6 +30,8 @@ class Task:
     times_file: str = ""
     #: Known to the client before the clock starts, beside ``topic``; one record is sent to each.
     other_topics: tuple[str, ...] = ()
+    #: Read as the only member of a group; else by assignment.
+    as_member: bool = False
     #: Sent, or read and read again, before the clock starts.
     warm_up_records: int = 1_000
     #: Records a second, of ``paced``.

@@ -96,7 +96,10 @@ class _Patience:
 
 def _consume(task: Task) -> dict[str, Any]:
     consumer: Any = consumer_of(task.peer, task.settings, task.poll_records)
-    consumer.assign(task.topic, task.partitions)
+    if task.as_member:
+        consumer.subscribe(task.topic)
+    else:
+        consumer.assign(task.topic, task.partitions)
     consumer.read(min(task.warm_up_records, task.records), lambda values: None)
     consumer.rewind()
     sequences, patience = Sequences(task.size), _Patience(task)

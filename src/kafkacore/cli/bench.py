@@ -42,7 +42,8 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
         "mode",
         nargs="?",
         choices=(*MODES, "all"),
-        help="what to measure (default: produce and consume); arrow is whole columns, roundtrip is latency "
+        help="what to measure (default: produce and consume); group is consume as the member of a group that "
+        "commits by itself, arrow is whole columns, roundtrip is latency "
         "from send to reception, broker is the embedded broker",
     )
     _add_target(parser)
@@ -140,7 +141,9 @@ def _counts(text: str) -> tuple[int, ...]:
 
 def options_of(arguments: argparse.Namespace) -> BenchOptions:
     """The benchmark that the arguments ask for."""
-    modes = {None: ("produce", "consume"), "all": MODES}.get(arguments.mode, (arguments.mode,))
+    # The embedded broker has no groups.
+    everything = MODES if arguments.bootstrap else tuple(mode for mode in MODES if mode != "group")
+    modes = {None: ("produce", "consume"), "all": everything}.get(arguments.mode, (arguments.mode,))
     return BenchOptions(
         modes=modes,
         bootstrap=arguments.bootstrap,

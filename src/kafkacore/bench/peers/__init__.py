@@ -51,6 +51,9 @@ class Consumer(Protocol):
     def assign(self, topic: str, partitions: int) -> None:
         """Read all partitions of the topic from their start."""
 
+    def subscribe(self, topic: str) -> None:
+        """Read the topic as a member of the group that the settings name, from its start."""
+
     def read(self, count: int, take: Take) -> None:
         """Read until ``count`` values have come."""
 

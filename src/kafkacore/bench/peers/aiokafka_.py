@@ -79,6 +79,9 @@ class Consumer:
     async def _assign(self, topic: str, partitions: int) -> None:
         self._client.assign([self._module.TopicPartition(topic, number) for number in range(partitions)])
 
+    def subscribe(self, topic: str) -> None:
+        self._client.subscribe([topic])
+
     def read(self, count: int, take: Take) -> None:
         self._loop.run_until_complete(self._read(count, take))
 

@@ -78,8 +78,10 @@ class Consumer:
         self._poll_records = poll_records
 
     def assign(self, topic: str, partitions: int) -> None:
-        self._partitions = [self._module.TopicPartition(topic, number, 0) for number in range(partitions)]
-        self._client.assign(self._partitions)
+        self._client.assign([self._module.TopicPartition(topic, number, 0) for number in range(partitions)])
+
+    def subscribe(self, topic: str) -> None:
+        self._client.subscribe([topic])
 
     def read(self, count: int, take: Take) -> None:
         consume, poll_records, got = self._client.consume, self._poll_records, 0
@@ -93,7 +95,8 @@ class Consumer:
                 take([])
 
     def rewind(self) -> None:
-        for partition in self._partitions:
+        for partition in self._client.assignment():
+            partition.offset = 0
             self._seek(partition)
 
     def _seek(self, partition: Any) -> None:

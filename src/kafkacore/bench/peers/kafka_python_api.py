@@ -47,6 +47,9 @@ class PollLoop:
     def assign(self, topic: str, partitions: int) -> None:
         self._client.assign([self._topic_partition(topic, number) for number in range(partitions)])
 
+    def subscribe(self, topic: str) -> None:
+        self._client.subscribe([topic])
+
     def read(self, count: int, take: Take) -> None:
         poll, got = self._client.poll, 0
         while got < count:
