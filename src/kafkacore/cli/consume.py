@@ -6,6 +6,7 @@ import argparse
 import json
 import select
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli.common import (
@@ -17,15 +18,19 @@ from kafkacore.cli.common import (
     put_bytes,
     time_limits,
 )
+from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
     from kafkacore import ConsumerRecord, KafkaConsumer
+    from kafkacore.cli.printed_offsets import PrintedOffsets
 
 POLL_MS = 500
+COMMIT_MS = 1000
 EXAMPLES = """  kafkacore consume greetings                       # what comes from now on, until Ctrl-C
   kafkacore consume greetings --from-beginning --exit-at-end
+  kafkacore consume greetings --group readers       # share the partitions with others, go on where they were
   kafkacore consume flights --partition 3 --offset 1000 --max-records 10 --json | jq .value
 """
 
@@ -40,7 +45,13 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     start = parser.add_mutually_exclusive_group()
     start.add_argument("--from-beginning", action="store_true", help="default: what comes from now on")
     start.add_argument("--offset", type=natural, help="start here; needs --partition")
-    parser.add_argument("--partition", type=natural, help="read this partition alone")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--partition", type=natural, help="read this partition alone")
+    which.add_argument(
+        "--group",
+        metavar="NAME",
+        help="read as a member of this consumer group; what has been printed is committed",
+    )
     parser.add_argument("--max-records", type=natural, metavar="N", help="end after N records")
     parser.add_argument(
         "--exit-at-end", action="store_true", help="end at the end that the topic has at the start"
@@ -59,6 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.offset is not None and arguments.partition is None:
         raise KafkaConfigurationError("--offset counts within one partition: add --partition")
+    if arguments.group is not None:
+        if arguments.exit_at_end:
+            raise KafkaConfigurationError("--exit-at-end needs all partitions, and a group shares them")
+        return _run_as_member(arguments)
     with KafkaConsumer(
         bootstrap_servers=arguments.bootstrap,
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
@@ -75,6 +90,39 @@ def run(arguments: argparse.Namespace) -> int:
             consumer.seek_to_end(*partitions)
         _print_records(consumer, partitions, arguments)
     return 0
+
+
+def _run_as_member(arguments: argparse.Namespace) -> int:
+    from kafkacore import KafkaConsumer
+    from kafkacore.cli.printed_offsets import PrintedOffsets
+
+    with KafkaConsumer(
+        bootstrap_servers=arguments.bootstrap,
+        group_id=arguments.group,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest" if arguments.from_beginning else "latest",
+        isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
+        **time_limits(arguments, "request_timeout_ms"),
+    ) as consumer:
+        _partitions(consumer, arguments)
+        printed = PrintedOffsets(consumer)
+        consumer.subscribe([arguments.topic], listener=printed)
+        _print_as_member(consumer, printed, arguments)
+    return 0
+
+
+def _print_as_member(consumer: KafkaConsumer, printed: PrintedOffsets, arguments: argparse.Namespace) -> None:
+    """Print, and commit what has been printed: also at the end, whoever brings it about."""
+    committed_ms = SYSTEM_CLOCK.monotonic_ms()
+    try:
+        for found in _print_polls(consumer, arguments.max_records, arguments.json):
+            printed.add(found)
+            now_ms = SYSTEM_CLOCK.monotonic_ms()
+            if printed.offsets and now_ms - committed_ms >= COMMIT_MS:
+                committed_ms = now_ms
+                consumer.commit_async(dict(printed.offsets))
+    finally:
+        printed.commit(set(printed.offsets))
 
 
 def _partitions(consumer: KafkaConsumer, arguments: argparse.Namespace) -> list[TopicPartition]:
@@ -110,21 +158,34 @@ def _print_records(
     consumer: KafkaConsumer, partitions: list[TopicPartition], arguments: argparse.Namespace
 ) -> None:
     ends = consumer.end_offsets(partitions) if arguments.exit_at_end else {}
-    left = arguments.max_records
+
+    def is_at_end() -> bool:
+        return bool(ends) and all(consumer.position(tp) >= end for tp, end in ends.items())
+
+    if not is_at_end():
+        for _ in _print_polls(consumer, arguments.max_records, arguments.json):
+            if is_at_end():
+                return
+
+
+def _print_polls(
+    consumer: KafkaConsumer, left: int | None, as_json: bool
+) -> Iterator[dict[TopicPartition, list[ConsumerRecord]]]:
+    """Print ``left`` records, or all that come; what each poll gave, when it has been printed."""
     out = sys.stdout.buffer
     reader = select.poll()
     reader.register(out, 0)
     while left is None or left > 0:
-        if ends and all(consumer.position(tp) >= end for tp, end in ends.items()):
-            return
-        for records in consumer.poll(timeout_ms=POLL_MS, max_records=left).values():
+        found = consumer.poll(timeout_ms=POLL_MS, max_records=left)
+        for records in found.values():
             for record in records:
-                out.write(_as_json(record) if arguments.json else (record.value or b"") + b"\n")
+                out.write(_as_json(record) if as_json else (record.value or b"") + b"\n")
             left = None if left is None else left - len(records)
         out.flush()
         if reader.poll(0):
             # Who read our output has gone; without a further record no write would tell.
             raise BrokenPipeError
+        yield found
 
 
 def _as_json(record: ConsumerRecord) -> bytes:
