@@ -53,10 +53,9 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
         given, transferred = self.distribute(partitions, subscriptions)
         if transferred is None:
             transferred = _transferred(given, subscriptions)
-        return {
-            member: Assignment([one for one in mine if transferred.get(one) != member])
-            for member, mine in given.items()
-        }
+        for member in set(transferred.values()):
+            given[member] = [one for one in given[member] if transferred.get(one) != member]
+        return {member: Assignment(mine) for member, mine in given.items()}
 
 
 def _transferred(

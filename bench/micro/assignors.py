@@ -1,0 +1,96 @@
+"""What a rebalance costs its leader: an assignment of all partitions to all members.
+
+    python -m pytest bench/micro/assignors.py --benchmark-enable
+
+The peer is kafka-python's sticky assignor. Java's, measured by ``best_nanos`` of
+``tests/integration/java/Assignors.java`` on 1,000 members and 2,000 partitions: 2 to 4 ms where all want the
+same topics, once the JVM has compiled it (90 ms the first time), and 500 to 800 ms (1,500 the first time)
+where they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+
+from kafkacore.coordinator.assignors import PartitionRacks, assignors_for
+from kafkacore.coordinator.assignors.foreign import TopicsOfGroup
+from kafkacore.coordinator.protocol import Subscription
+
+TOPICS = 10
+
+
+class Member(NamedTuple):
+    """As kafka-python's assignors see one."""
+
+    member_id: str
+    group_instance_id: str | None
+    metadata: Any
+
+
+def topics_of(member: int, alike: bool) -> tuple[str, ...]:
+    """All, or six of them."""
+    return tuple(f"topic-{(member + n) % TOPICS}" for n in range(TOPICS if alike else 6))
+
+
+def kafkacore_assignor(
+    name: str, members: int, partitions: int, alike: bool
+) -> Callable[[], Mapping[str, Any]]:
+    (assignor,) = assignors_for(name)
+    subscriptions = {f"consumer-{n}-{n:032x}": Subscription(topics_of(n, alike)) for n in range(members)}
+    return lambda: assignor.assign(infos(partitions), subscriptions)
+
+
+def kafka_python_sticky(
+    _: str, members: int, partitions: int, alike: bool
+) -> Callable[[], Mapping[str, Any]]:
+    assignor = StickyPartitionAssignor()
+    joined = [
+        Member(
+            f"consumer-{n}-{n:032x}", None, ConsumerProtocolSubscription(0, list(topics_of(n, alike)), b"")
+        )
+        for n in range(members)
+    ]
+    return lambda: assignor.assign(TopicsOfGroup(infos(partitions)), joined)
+
+
+def infos(partitions: int) -> dict[str, list[PartitionRacks]]:
+    return {f"topic-{n}": [PartitionRacks(p) for p in range(partitions // TOPICS)] for n in range(TOPICS)}
+
+
+@pytest.mark.parametrize("alike", [True, False], ids=["same topics", "different topics"])
+@pytest.mark.parametrize(
+    ("contender", "name"),
+    [
+        ("kafkacore", "sticky"),
+        ("kafkacore", "range"),
+        ("kafkacore", "cooperative-sticky"),
+        ("kafka-python", "sticky"),
+    ],
+)
+def test_assign(
+    benchmark: Any, request: pytest.FixtureRequest, contender: str, name: str, alike: bool
+) -> None:
+    # kafka-python takes minutes for ten times as many.
+    members, partitions = (5, 20) if request.config.getoption("--small") else (100, 200)
+    benchmark.group = (
+        f"{members} members of {'the same' if alike else 'different'} topics, {partitions} partitions"
+    )
+    make = kafkacore_assignor if contender == "kafkacore" else kafka_python_sticky
+    made = benchmark.pedantic(make(name, members, partitions, alike), rounds=5, iterations=1)
+    assert len(made) == members
+
+
+@pytest.mark.parametrize("alike", [True, False], ids=["same topics", "different topics"])
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+def test_assign_to_many(benchmark: Any, request: pytest.FixtureRequest, name: str, alike: bool) -> None:
+    members, partitions = (10, 40) if request.config.getoption("--small") else (1_000, 2_000)
+    benchmark.group = (
+        f"{members} members of {'the same' if alike else 'different'} topics, {partitions} partitions"
+    )
+    made = benchmark.pedantic(kafkacore_assignor(name, members, partitions, alike), rounds=5, iterations=1)
+    assert len(made) == members
