@@ -8,6 +8,8 @@ only in what they subscribe to. Errors are asked for by request class; answers a
 from collections import defaultdict, deque
 from contextlib import contextmanager
 
+from model.committed import ModelOffsets
+
 from kafkacore.coordinator.protocol import (
     Assignment,
     Subscription,
@@ -20,6 +22,8 @@ from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
+from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 
 MEMBER_ID_REQUIRED = 79
@@ -56,6 +60,7 @@ class ModelCoordinator:
         self.errors = defaultdict(deque)
         #: Member id → assignment, as our member has handed it in as the leader.
         self.handed_in = {}
+        self.offsets = ModelOffsets(lambda: {tp.topic for tp in cluster.logs}, cluster.topic_id)
 
     @property
     def connection_id(self):
@@ -94,6 +99,8 @@ class ModelCoordinator:
             SyncGroupRequest: self._sync,
             HeartbeatRequest: lambda request, code: HeartbeatResponse(error_code=code),
             LeaveGroupRequest: lambda request, code: LeaveGroupResponse(error_code=code),
+            OffsetCommitRequest: self.offsets.commit,
+            OffsetFetchRequest: self.offsets.fetch,
         }
         kind = next(each for each in handlers if isinstance(request, each))
         to_coordinator = kind is not FindCoordinatorRequest

@@ -112,6 +112,7 @@ class ConsumerEngine:
             released=released,
             on_assignment_changed=self.fetcher.clear_buffered_for_unassigned,
             heartbeats=self.heartbeats,
+            metrics=self.metrics.group,
         )
         self.interceptors = ConsumerInterceptors(config["interceptors"])
         #: ``None`` without a group, both.
@@ -128,9 +129,10 @@ class ConsumerEngine:
     def _new_heartbeats(self, client: NetworkClient) -> HeartbeatSender:
         """By a line, if the network is a real one, and somebody may need it."""
         is_line = self.config["group_id"] is not None and isinstance(client.selector, Selector)
-        return (LineHeartbeats if is_line else InBandHeartbeats)(
-            self.client, self.clock, self.config["retry_backoff_ms"]
-        )
+        backoff_ms = self.config["retry_backoff_ms"]
+        if is_line:
+            return LineHeartbeats(self.client, self.clock, backoff_ms)
+        return InBandHeartbeats(self.client, self.clock, backoff_ms, self.metrics.group)
 
     def begin(self) -> None:
         """Of every call that changes something: refuse when closed, end an iteration where the loop

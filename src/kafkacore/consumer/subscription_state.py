@@ -63,6 +63,7 @@ class TopicPartitionState:
         "log_start_offset",
         "next_retry_ms",
         "paused",
+        "pending_revocation",
         "position",
         "preferred_read_replica",
         "preferred_replica_expires_ms",
@@ -76,6 +77,8 @@ class TopicPartitionState:
         self.state = FetchState.INITIALIZING
         self.position: FetchPosition | None = None
         self.paused = False
+        #: What was consumed is being committed before it goes: nothing more is handed out.
+        self.pending_revocation = False
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None
@@ -87,7 +90,7 @@ class TopicPartitionState:
         self.seen_epoch = -1
 
     def is_fetchable(self) -> bool:
-        return self.state is FetchState.FETCHING and not self.paused
+        return self.state is FetchState.FETCHING and not self.paused and not self.pending_revocation
 
     def seek(self, position: FetchPosition) -> None:
         self.position = position
@@ -194,6 +197,11 @@ class SubscriptionState:
             return all(self.pattern.match(tp.topic) for tp in partitions)
         return all(tp.topic in self.subscription for tp in partitions)
 
+    def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
+        """``partitions`` are about to go: hand out nothing more of them."""
+        for partition in partitions:
+            self.state(partition).pending_revocation = True
+
     def metadata_topics(self) -> set[str]:
         """Topics that metadata are needed of: our own, those of the group we lead, those still assigned."""
         return self.subscription | self.group_subscription | {tp.topic for tp in self._assignment}
@@ -291,7 +299,7 @@ class SubscriptionState:
         return [
             (tp, state)
             for tp, state in self._assignment.items()
-            if state.state is fetching and not state.paused
+            if state.state is fetching and not state.paused and not state.pending_revocation
         ]
 
     def fetchable_partitions(self) -> list[TopicPartition]:

@@ -10,10 +10,14 @@ from model.group_coordinator import ModelCoordinator
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.factory import new_membership
 from kafkacore.consumer.group.heartbeat import InBandHeartbeats
+from kafkacore.consumer.group_metrics import CountedGroupMetrics
 from kafkacore.consumer.kafka_consumer import KafkaConsumer
 from kafkacore.consumer.listener import ConsumerRebalanceListener
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.consumer.timer import Timer
+from kafkacore.coordinator.assignors import RebalanceProtocol
+from kafkacore.coordinator.assignors.range import RangePartitionAssignor
+from kafkacore.metrics import Metrics
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
 
@@ -74,7 +78,11 @@ class Member:
         self.subscriptions = SubscriptionState()
         self.listener = ToldListener()
         self.assignment_changes = 0
-        self.heartbeats = InBandHeartbeats(self.client, self.clock, self.config["retry_backoff_ms"])
+        self.registry = Metrics(clock=self.clock)
+        self.metrics = CountedGroupMetrics(self.registry, lambda: self.assigned)
+        self.heartbeats = InBandHeartbeats(
+            self.client, self.clock, self.config["retry_backoff_ms"], self.metrics
+        )
         self.membership = new_membership(
             self.config,
             self.client,
@@ -84,6 +92,7 @@ class Member:
             released=released,
             on_assignment_changed=self._assignment_changed,
             heartbeats=self.heartbeats,
+            metrics=self.metrics,
         )
         self.membership.commits = commits
 
@@ -136,3 +145,40 @@ class Member:
 def make_member():
     """``make_member({"a": 2}, **configs)`` → a :class:`Member`."""
     return lambda topics=None, **options: Member({"a": 2} if topics is None else topics, **options)
+
+
+class Cooperative(RangePartitionAssignor):
+    """Gives what the test says, and does not care who has it."""
+
+    name = "told"
+
+    def __init__(self):
+        self.gives = None
+        self.told = []
+        self.error = None
+
+    def supported_protocols(self):
+        return [RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE]
+
+    def subscription_user_data(self, topics):
+        return b"about " + ",".join(sorted(topics)).encode()
+
+    def assign(self, partitions, subscriptions):
+        self.partitions, self.subscriptions = partitions, subscriptions
+        return super().assign(partitions, subscriptions) if self.gives is None else self.gives
+
+    def on_assignment(self, assignment, metadata):
+        self.told.append((set(assignment.partitions), metadata))
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def assignor():
+    return Cooperative()
+
+
+@pytest.fixture
+def cooperative(make_member, assignor):
+    """A member that keeps what it has through rebalances."""
+    return make_member({"a": 3, "b": 1}, partition_assignment_strategy=[assignor])

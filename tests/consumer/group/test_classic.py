@@ -532,5 +532,11 @@ def test_who_left_in_the_middle_of_joining_does_not_go_on_with_it(make_member):
 
 
 def test_group_metadata_say_who_the_member_is(make_member):
-    member = make_member(group_instance_id="i").join("a")
-    assert member.membership.group_metadata()[:4] == ConsumerGroupMetadata("g", 1, "i-1", "i")[:4]
+    member = make_member(group_instance_id="i")
+    assert member.membership.group_metadata() == ConsumerGroupMetadata("g", -1, "", "i", "<unjoined>")
+    member.join("a")
+    assert member.membership.group_metadata() == ConsumerGroupMetadata("g", 1, "i-1", "i", "<stable>")
+    member.membership.request_rejoin("to see")
+    member.cluster.held.add(SyncGroupRequest)
+    member.poll(100)
+    assert member.membership.group_metadata().state == "<rebalancing>"

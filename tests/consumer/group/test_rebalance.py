@@ -10,7 +10,6 @@ from kafkacore.consumer.group.generation import MemberState
 from kafkacore.consumer.listener import AsyncConsumerRebalanceListener
 from kafkacore.consumer.timer import Timer
 from kafkacore.coordinator.assignors import RebalanceProtocol
-from kafkacore.coordinator.assignors.range import RangePartitionAssignor
 from kafkacore.coordinator.protocol import Assignment
 from kafkacore.errors import (
     IllegalStateError,
@@ -20,50 +19,12 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.protocol.generated.join_group import JoinGroupRequest
-from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest
 from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
 
 A0, A1, A2 = (TopicPartition("a", each) for each in range(3))
 B0 = TopicPartition("b", 0)
 UNKNOWN_MEMBER = 25
-
-
-class Cooperative(RangePartitionAssignor):
-    """Gives what the test says, and does not care who has it."""
-
-    name = "told"
-
-    def __init__(self):
-        self.gives = None
-        self.told = []
-        self.error = None
-
-    def supported_protocols(self):
-        return [RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE]
-
-    def subscription_user_data(self, topics):
-        return b"about " + ",".join(sorted(topics)).encode()
-
-    def assign(self, partitions, subscriptions):
-        self.partitions, self.subscriptions = partitions, subscriptions
-        return super().assign(partitions, subscriptions) if self.gives is None else self.gives
-
-    def on_assignment(self, assignment, metadata):
-        self.told.append((set(assignment.partitions), metadata))
-        if self.error is not None:
-            raise self.error
-
-
-@pytest.fixture
-def assignor():
-    return Cooperative()
-
-
-@pytest.fixture
-def cooperative(make_member, assignor):
-    """A member that keeps what it has through rebalances."""
-    return make_member({"a": 3, "b": 1}, partition_assignment_strategy=[assignor])
 
 
 def add_partition(member, partition):
@@ -150,8 +111,8 @@ def test_an_assignor_that_we_did_not_offer_is_refused(make_member):
         member.poll()
 
 
-def test_assignors_without_a_common_protocol_are_refused(make_member):
-    class OnlyCooperative(Cooperative):
+def test_assignors_without_a_common_protocol_are_refused(make_member, assignor):
+    class OnlyCooperative(type(assignor)):
         def supported_protocols(self):
             return [RebalanceProtocol.COOPERATIVE]
 
@@ -496,63 +457,3 @@ def test_an_asynchronous_listener_is_awaited(make_member):
     member.background(4000)
     assert member.poll()
     assert told == [("assigned", {A0, A1}), ("revoked", {A0, A1}), ("assigned", {A0, A1})]
-
-
-# ---- Leaving and closing -----------------------------------------------------------------------------------
-def test_unsubscribing_gives_all_back_leaves_and_another_subscription_joins_again(make_member):
-    member = make_member().join("a")
-    member.membership.leave("the consumer unsubscribed from all topics")
-    member.subscriptions.unsubscribe()
-    member.membership.subscription_changed()
-    assert member.listener.take() == [("revoked", {A0, A1})]
-    assert len(member.sent(LeaveGroupRequest)) == 1
-    member.turn(10)
-    assert len(member.sent(JoinGroupRequest)) == 2
-    member.subscribe("a")
-    assert member.poll()
-    assert member.assigned == {A0, A1}
-
-
-def test_leaving_in_the_middle_of_a_rebalance_loses_what_is_still_held(cooperative):
-    cooperative.join("a")
-    cooperative.membership.request_rejoin("to see")
-    cooperative.cluster.held.add(JoinGroupRequest)
-    cooperative.turn(10)
-    cooperative.turn(10)
-    cooperative.membership.leave("enough")
-    assert cooperative.listener.take() == [("lost", {A0, A1, A2})]
-
-
-@pytest.mark.parametrize("state", ["unknown", "unavailable", "silent"])
-def test_close_is_bounded_whatever_the_coordinator_does(make_member, state):
-    member = make_member()
-    if state == "unknown":
-        member.subscribe("a")
-    else:
-        member.join("a")
-        if state == "silent":
-            member.cluster.held.add(LeaveGroupRequest)
-        else:
-            member.cluster.down.add(member.group.connection_id)
-    before_ms = member.clock.monotonic_ms()
-    member.membership.close(Timer(member.clock, 1500))
-    assert member.clock.monotonic_ms() - before_ms <= 1500
-    assert member.assigned == set()
-
-
-def test_close_without_time_sends_and_does_not_wait(make_member):
-    member = make_member().join("a")
-    member.cluster.held.add(LeaveGroupRequest)
-    before_ms = member.clock.monotonic_ms()
-    member.membership.close(Timer(member.clock, 0))
-    assert member.clock.monotonic_ms() == before_ms
-    assert len(member.sent(LeaveGroupRequest)) == 1
-
-
-def test_close_finishes_though_the_listener_fails(make_member):
-    member = make_member().join("a")
-    member.listener.raises["revoked"] = ValueError("mine")
-    with pytest.raises(ValueError, match="mine"):
-        member.membership.close(Timer(member.clock, 1000))
-    assert len(member.sent(LeaveGroupRequest)) == 1
-    assert member.assigned == set()

@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Callable
 
+from kafkacore import structs
 from kafkacore.client import ClientResponse, Metadata
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.clock import Clock
@@ -23,6 +24,7 @@ from kafkacore.consumer.group.membership import GroupCommits
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import heartbeat_request, leave_request
 from kafkacore.consumer.group.settings import GroupSettings
+from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.consumer.timer import Timer
@@ -50,6 +52,14 @@ BACKGROUND_LOOK_MS = 100.0
 MOVED = (CoordinatorNotAvailableError, NotCoordinatorError)
 
 
+_STATES = {
+    MemberState.UNJOINED: structs.MemberState.UNJOINED,
+    MemberState.PREPARING_REBALANCE: structs.MemberState.REBALANCING,
+    MemberState.COMPLETING_REBALANCE: structs.MemberState.REBALANCING,
+    MemberState.STABLE: structs.MemberState.STABLE,
+}
+
+
 class ClassicMembership:
     """A member that joins, syncs, beats and leaves; see ``GroupMembership`` for what is promised.
 
@@ -63,6 +73,8 @@ class ClassicMembership:
         Knows what joining and being assigned means.
     heartbeats:
         Beats once there is a generation.
+    metrics:
+        Told what happens.
     """
 
     def __init__(
@@ -74,12 +86,14 @@ class ClassicMembership:
         clock: Clock,
         rebalance: Rebalance,
         heartbeats: HeartbeatSender,
+        metrics: GroupMetrics,
     ) -> None:
         self.settings = settings
         self.client = client
         self.clock = clock
         self.rebalance = rebalance
         self.heartbeats = heartbeats
+        self.metrics = metrics
         self.commits: GroupCommits | None = None
         self.wake_background: Callable[[], None] = _nobody
         self._subscriptions = subscriptions
@@ -349,6 +363,7 @@ class ClassicMembership:
             self._generation.generation_id,
             self._generation.member_id,
             self.settings.group_instance_id,
+            _STATES[self.state],
         )
 
     # ---- Leaving -----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from kafkacore.consumer.group.heartbeat import HeartbeatSender
 from kafkacore.consumer.group.membership import GroupMembership
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.settings import GroupSettings
+from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.coordinator.assignors import assignors_for
 
@@ -28,6 +29,7 @@ def new_membership(
     released: Callable[[], AbstractContextManager[None]],
     on_assignment_changed: Callable[[], None],
     heartbeats: HeartbeatSender,
+    metrics: GroupMetrics,
 ) -> GroupMembership | None:
     """The membership that ``group_id`` and ``group_protocol`` ask for; ``None`` without a group.
 
@@ -41,6 +43,8 @@ def new_membership(
         Told when partitions have gone or come.
     heartbeats:
         How to beat.
+    metrics:
+        Told what happens.
 
     Raises
     ------
@@ -57,6 +61,8 @@ def new_membership(
         subscriptions,
         released,
         on_assignment_changed,
+        clock,
+        metrics,
     )
     return ClassicMembership(
         settings,
@@ -66,4 +72,5 @@ def new_membership(
         clock,
         rebalance,
         heartbeats,
+        metrics,
     )

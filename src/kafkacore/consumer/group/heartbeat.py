@@ -15,6 +15,7 @@ from typing import Protocol
 from kafkacore.client import ClientResponse
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
@@ -86,10 +87,19 @@ class InBandHeartbeats:
         Shared with the rest of the consumer.
     retry_backoff_ms:
         Until the next beat when one has failed.
+    metrics:
+        Told of what is sent and answered.
     """
 
-    def __init__(self, client: ConsumerNetworkClient, clock: Clock, retry_backoff_ms: float) -> None:
+    def __init__(
+        self,
+        client: ConsumerNetworkClient,
+        clock: Clock,
+        retry_backoff_ms: float,
+        metrics: GroupMetrics | None = None,
+    ) -> None:
         self._client = client
+        self._metrics = metrics or GroupMetrics()
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
         self._node: Node | None = None
@@ -155,6 +165,7 @@ class InBandHeartbeats:
         assert self._on_answer is not None
         self._in_flight = True
         self._next_ms = now_ms + self._interval_ms
+        self._metrics.heartbeat_sent(now_ms)
         answer = self._client.send(self._node, self._request)
         answer.add_callbacks(
             partial(self._answered, self._round, self._on_answer),
@@ -162,9 +173,11 @@ class InBandHeartbeats:
         )
 
     def _answered(self, of_round: int, on_answer: OnHeartbeat, response: ClientResponse) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._metrics.heartbeat_answered(response.latency_ms, now_ms)
         if of_round == self._round:
             self._in_flight = False
-            self._session_deadline_ms = self._clock.monotonic_ms() + self._session_timeout_ms
+            self._session_deadline_ms = now_ms + self._session_timeout_ms
         on_answer(response.message)
 
     def _failed(self, of_round: int, on_answer: OnHeartbeat, error: BaseException) -> None:

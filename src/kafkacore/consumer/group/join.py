@@ -73,6 +73,7 @@ class GroupJoin:
         self._leading: tuple[Generation, JoinGroupResponse, RequestFuture[bytes]] | None = None
         self._failures = 0
         self._retry_at_ms = -math.inf
+        self._began_ms: float | None = None
 
     # ---- Whether -----------------------------------------------------------------------------------------
     def request(self, reason: str) -> None:
@@ -140,6 +141,8 @@ class GroupJoin:
             return False
         if not self._is_prepared and not self._prepare(now_ms):
             return False
+        if self._began_ms is None:
+            self._began_ms = now_ms
         self._member.state = MemberState.PREPARING_REBALANCE
         self._member.end_heartbeats()
         settings, generation = self._member.settings, self._member.generation()
@@ -155,7 +158,8 @@ class GroupJoin:
     def _prepare(self, now_ms: float) -> bool:
         """Commit, then give up what must not be kept. The commit is not waited for in this turn."""
         commits = self._member.commits
-        if self._commit is None and commits is not None and self._rebalance.is_prepared_by_commit():
+        generation = self._member.generation()
+        if self._commit is None and self._rebalance.begin_to_prepare(generation) and commits is not None:
             self._commit = commits.auto_commit_now()
             self._commit_deadline_ms = now_ms + self._member.settings.rebalance_timeout_ms
         if self._commit is not None and not self._commit.is_done() and now_ms < self._commit_deadline_ms:
@@ -207,6 +211,7 @@ class GroupJoin:
         """Joining has failed; whether to begin again at once. Raises what is final."""
         error = future.exception()
         self._future = self._leading = None
+        self._member.metrics.rebalance_failed(self._member.clock.monotonic_ms())
         if not isinstance(error, errors.MemberIdRequiredError):
             self.request(f"rebalance failed due to {type(error).__name__}")
         if isinstance(error, BEGIN_AT_ONCE):
@@ -230,6 +235,8 @@ class GroupJoin:
         else:
             generation = Generation(answer.generation_id, answer.member_id, answer.protocol_name or "")
             self._member.joined(generation)
+            now_ms = self._member.clock.monotonic_ms()
+            self._member.metrics.joined(response.latency_ms, now_ms)
             log.info("group %r: joined as %s", self._member.settings.group_id, generation)
             if answer.leader == answer.member_id:
                 self._leading = (generation, answer, future)
@@ -272,6 +279,10 @@ class GroupJoin:
             future.fail(_inconsistent(f"it assigns by {answer.protocol_name!r}, not {sent.protocol_name!r}"))
         else:
             member.state = MemberState.STABLE
+            now_ms = member.clock.monotonic_ms()
+            member.metrics.synced(response.latency_ms, now_ms)
+            member.metrics.rebalanced(now_ms - (self._began_ms or now_ms), now_ms)
+            self._began_ms = None
             self._is_wanted = False
             self._reason = ""
             future.complete(bytes(answer.assignment))

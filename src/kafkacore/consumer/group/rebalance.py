@@ -13,8 +13,10 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from kafkacore.client import Cluster, Metadata
+from kafkacore.clock import Clock
 from kafkacore.consumer.group.generation import Generation
 from kafkacore.consumer.group.settings import GroupSettings
+from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.consumer.listener import call_listener
 from kafkacore.consumer.subscription_state import SubscriptionState, SubscriptionType
 from kafkacore.coordinator.assignors import (
@@ -67,6 +69,8 @@ class Rebalance:
         In it code of the user's runs.
     on_assignment_changed:
         Told when partitions have gone or come.
+    clock, metrics:
+        For how long callbacks take.
     """
 
     def __init__(
@@ -77,6 +81,8 @@ class Rebalance:
         subscriptions: SubscriptionState,
         released: Callable[[], AbstractContextManager[None]],
         on_assignment_changed: Callable[[], None],
+        clock: Clock,
+        metrics: GroupMetrics,
     ) -> None:
         self._settings = settings
         self._assignors = {assignor.name: assignor for assignor in assignors}
@@ -85,6 +91,13 @@ class Rebalance:
         self._subscriptions = subscriptions
         self._released = released
         self._on_assignment_changed = on_assignment_changed
+        self._clock = clock
+        #: A listener's method → who counts how long it took.
+        self._told = {
+            "on_partitions_assigned": metrics.assigned,
+            "on_partitions_revoked": metrics.revoked,
+            "on_partitions_lost": metrics.lost,
+        }
         self.is_leader = False
         self._members: dict[str, Subscription] = {}
         self._needed_version = -1
@@ -158,9 +171,22 @@ class Rebalance:
         return None
 
     # ---- Joining -----------------------------------------------------------------------------------------
-    def is_prepared_by_commit(self) -> bool:
-        """Whether preparing takes partitions away, so that what was consumed is to be committed first."""
-        return bool(self._subscriptions.assigned_partitions())
+    def begin_to_prepare(self, generation: Generation) -> bool:
+        """Hand out nothing more of what will be given up. Whether there is something that could be committed
+        before.
+        """
+        assigned = self._subscriptions.assigned_partitions()
+        if not assigned or generation.was_reset():
+            return False
+        self._subscriptions.mark_pending_revocation(assigned.difference(self._kept()))
+        return True
+
+    def _kept(self) -> list[TopicPartition]:
+        """What stays assigned while the group is joined."""
+        if self.protocol is RebalanceProtocol.EAGER:
+            return []
+        topics = self._subscriptions.subscription
+        return [tp for tp in self._subscriptions.assigned_in_order() if tp.topic in topics]
 
     def prepare(self, generation: Generation) -> None:
         """Before joining: give up what must not be kept, and tell the listener.
@@ -175,13 +201,11 @@ class Rebalance:
         error: Exception | None = None
         if generation.was_reset() or not generation.has_member_id():
             error = self._lose(assigned)
-        elif self.protocol is RebalanceProtocol.EAGER:
-            error = self._revoke(assigned, [])
         else:
-            topics = self._subscriptions.subscription
-            kept = [tp for tp in self._subscriptions.assigned_in_order() if tp.topic in topics]
+            kept = self._kept()
             gone = assigned.difference(kept)
-            error = self._revoke(gone, kept) if gone else None
+            if gone or self.protocol is RebalanceProtocol.EAGER:
+                error = self._revoke(gone, kept)
         self.is_leader = False
         self._undelivered = set()
         self._subscriptions.group_subscription = frozenset()
@@ -384,6 +408,7 @@ class Rebalance:
         if listener is None:
             return None
         self.in_callback = True
+        began_ms = self._clock.monotonic_ms()
         try:
             with self._released():
                 call_listener(listener, method, partitions)
@@ -394,6 +419,8 @@ class Rebalance:
             return error
         finally:
             self.in_callback = False
+            now_ms = self._clock.monotonic_ms()
+            self._told[method](now_ms - began_ms, now_ms)
         return None
 
 
