@@ -6,8 +6,12 @@ import pytest
 from model.consumer_cluster import ModelCluster, ModelMetadata, ModelNetwork
 
 from kafkacore.consumer import kafka_consumer
+from kafkacore.consumer.completed_fetch import ReadOptions
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.fetcher import FetchConfig, Fetcher
 from kafkacore.consumer.kafka_consumer import KafkaConsumer
+from kafkacore.consumer.offset_reset import OffsetResetStrategy
+from kafkacore.consumer.subscription_state import FetchPosition, SubscriptionState
 from kafkacore.testing import VirtualClock
 
 
@@ -52,3 +56,27 @@ def make_consumer(clock, monkeypatch):
     yield make
     for consumer in made:
         consumer.close(timeout_ms=0)
+
+
+@pytest.fixture
+def make_fetcher(make_parts):
+    """``make_fetcher(logs, read=…)`` → the parts, with a fetcher that stands at offset 0 of every log."""
+
+    def make(logs, reset=OffsetResetStrategy.EARLIEST, node_count=1, read=None, **config):
+        parts = make_parts(logs, node_count=node_count)
+        parts.subscriptions = SubscriptionState(reset)
+        parts.fetcher = Fetcher(
+            parts.client,
+            parts.metadata,
+            parts.subscriptions,
+            FetchConfig(read=read or ReadOptions(), **config),
+            parts.clock,
+        )
+        parts.subscriptions.assign_from_user(logs)
+        for tp in logs:
+            parts.subscriptions.seek(tp, FetchPosition(0))
+        parts.metadata.set_topics({tp.topic for tp in logs})
+        parts.client.poll_no_wakeup()
+        return parts
+
+    return make

@@ -2,11 +2,11 @@
 
 import pytest
 from model.fetch_log import ABORT, FetchLog, batch, marker, simple_batch, with_bad_crc
+from model.fetching import collect, fetch, fetch_requests
 
 from kafkacore.consumer.completed_fetch import ReadOptions
 from kafkacore.consumer.deserializers import RecordDeserializationError
-from kafkacore.consumer.fetcher import FetchConfig, Fetcher
-from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy, SubscriptionState
+from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
     CorruptRecordError,
@@ -23,48 +23,6 @@ from kafkacore.structs import IsolationLevel, TopicPartition
 
 A0, A1, A2 = (TopicPartition("a", number) for number in range(3))
 EARLIEST, NONE = OffsetResetStrategy.EARLIEST, OffsetResetStrategy.NONE
-
-
-@pytest.fixture
-def make_fetcher(make_parts):
-    """``make_fetcher(logs, read=…)`` → the parts, with a fetcher that stands at offset 0 of every log."""
-
-    def make(logs, reset=EARLIEST, node_count=1, read=None, **config):
-        parts = make_parts(logs, node_count=node_count)
-        parts.subscriptions = SubscriptionState(reset)
-        parts.fetcher = Fetcher(
-            parts.client,
-            parts.metadata,
-            parts.subscriptions,
-            FetchConfig(read=read or ReadOptions(), **config),
-            parts.clock,
-        )
-        parts.subscriptions.assign_from_user(logs)
-        for tp in logs:
-            parts.subscriptions.seek(tp, FetchPosition(0))
-        parts.metadata.set_topics({tp.topic for tp in logs})
-        parts.client.poll_no_wakeup()
-        return parts
-
-    return make
-
-
-def fetch(parts, timeout_ms=0):
-    """One round: ask, and let the answers come in. The number of requests."""
-    sent = parts.fetcher.send_fetches()
-    parts.client.poll_no_wakeup(timeout_ms)
-    parts.client.poll_no_wakeup()
-    return sent
-
-
-def collect(parts, max_records=1000):
-    """Partition → offsets."""
-    found = parts.fetcher.collect_records(max_records).records
-    return {tp: [record.offset for record in records] for tp, records in found.items()}
-
-
-def fetch_requests(parts):
-    return parts.cluster.requests_of(FetchRequest)
 
 
 def test_position_moves_behind_the_last_record(make_fetcher):

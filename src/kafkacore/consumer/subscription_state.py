@@ -405,22 +405,23 @@ class SubscriptionState:
     def maybe_validate_position(self, partition: TopicPartition, current_leader_epoch: int) -> bool:
         """Have the position checked once for each new leader epoch. Whether a check is under way now."""
         state = self.state(partition)
-        if current_leader_epoch > state.seen_epoch:
+        # It is lower where the topic has been deleted and made again: metadata never go back.
+        if current_leader_epoch != state.seen_epoch:
             # Whom the leader before has named says nothing about the new one's followers.
             state.preferred_read_replica = None
             state.seen_epoch = current_leader_epoch
         if state.state is FetchState.AWAIT_VALIDATION:
-            if current_leader_epoch > state.validated_epoch:
+            if current_leader_epoch != state.validated_epoch:
                 # What the leader before answers, should it still do so, says nothing any more.
                 state.validated_epoch = current_leader_epoch
                 state.next_retry_ms = 0.0
             return True
         if state.state is not FetchState.FETCHING or state.position is None:
             return False
-        if current_leader_epoch <= state.validated_epoch:
+        if current_leader_epoch == state.validated_epoch:
             return False
         state.validated_epoch = current_leader_epoch
-        if state.position.offset_epoch < 0 or state.position.offset_epoch >= current_leader_epoch:
+        if state.position.offset_epoch in (-1, current_leader_epoch):
             return False
         state.state = FetchState.AWAIT_VALIDATION
         state.next_retry_ms = 0.0
