@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from model.consumer_cluster import ModelCluster, ModelMetadata, ModelNetwork
+from model.group_coordinator import ModelCoordinator
 
 from kafkacore.consumer import kafka_consumer
 from kafkacore.consumer.completed_fetch import ReadOptions
@@ -45,6 +46,7 @@ def make_consumer(clock, monkeypatch):
 
     def make(logs, *topics, node_count=1, **configs):
         cluster = ModelCluster(clock, logs, node_count=node_count)
+        cluster.coordinator = ModelCoordinator(cluster)
         metadata = ModelMetadata(cluster)
         network = ModelNetwork(cluster, metadata)
         monkeypatch.setattr(kafka_consumer, "bootstrap_client", lambda config, clock: (network, metadata))

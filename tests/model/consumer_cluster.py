@@ -225,6 +225,8 @@ class ModelNetwork:
         self.cluster = cluster
         self.metadata = metadata
         self.clock = cluster.clock
+        #: There are no sockets for a heartbeat line to write to.
+        self.selector = None
         self.connected = set()
         self.failed = set()
         self.closed = False

@@ -85,7 +85,10 @@ def _callback(name: str, value: Any) -> Any:
 
 def _strategy(name: str, value: Any) -> Any:
     # Tried only: each consumer has assignors of its own.
-    assignors_for(value)
+    try:
+        assignors_for(value)
+    except KafkaConfigurationError as error:
+        raise KafkaConfigurationError(f"{name}={value!r}: {error}") from None
     return value
 
 
