@@ -13,7 +13,7 @@ import pytest
 
 from kafkacore import KafkaConsumer, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
-from kafkacore.errors import IllegalStateError, KafkaTimeoutError, WakeupError
+from kafkacore.errors import IllegalStateError, KafkaTimeoutError, UnsupportedVersionError, WakeupError
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 COUNT = 5000
@@ -187,6 +187,14 @@ def test_interrupt_in_a_poll_leaves_it_usable(our_broker, filled):
         produce(our_broker, filled.topic, 10, start=COUNT)
         assert len(first) == COUNT
         assert read(consumer, 10) == [b"v%d" % number for number in range(COUNT, COUNT + 10)]
+
+
+def test_a_broker_without_groups_is_said_to_be_one_at_once(our_broker, topic):
+    with KafkaConsumer(topic, bootstrap_servers=our_broker.bootstrap_servers, group_id="g") as consumer:
+        started = SYSTEM_CLOCK.monotonic_ms()
+        with pytest.raises(UnsupportedVersionError, match=r"no consumer groups.*use assign\(\)"):
+            consumer.poll(30_000)
+        assert SYSTEM_CLOCK.monotonic_ms() - started < 5000
 
 
 def test_forked_child_cannot_use_it_and_does_no_harm(our_broker, filled):

@@ -184,6 +184,8 @@ class ApacheKafka:
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
+            # Members that die are missed soon.
+            "group.min.session.timeout.ms": "500",
             # The tests' records have timestamps of long ago; retention would take them 30 s after the start.
             "log.retention.ms": "-1",
             "log.cleaner.dedupe.buffer.size": "8388608",

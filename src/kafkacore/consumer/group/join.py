@@ -85,7 +85,7 @@ class GroupJoin:
 
     def begin_anew(self, reason: str) -> None:
         """There is no generation any more: prepare again, for partitions may be lost."""
-        self.request(reason)
+        self._is_wanted, self._reason = True, reason
         self._is_prepared = False
 
     def is_needed(self) -> bool:
@@ -216,11 +216,22 @@ class GroupJoin:
             self.request(f"rebalance failed due to {type(error).__name__}")
         if isinstance(error, BEGIN_AT_ONCE):
             return True
+        if isinstance(error, errors.UnsupportedVersionError):
+            raise self._no_groups(error)
         if not getattr(error, "retriable", False):
             raise error
         self._retry_at_ms = self._member.clock.monotonic_ms() + self._backoff.backoff_ms(self._failures)
         self._failures += 1
         return False
+
+    def _no_groups(self, error: BaseException) -> errors.UnsupportedVersionError:
+        settings = self._member.settings
+        if settings.is_static and "JoinGroup" not in str(error):
+            return errors.UnsupportedVersionError(f"the broker is too old for group_instance_id: {error}")
+        return errors.UnsupportedVersionError(
+            f"group_id={settings.group_id!r}: this broker serves no consumer groups ({error}). kafkacore's "
+            "own broker has none yet: use assign(), or subscribe() with group_id=None, or Apache Kafka"
+        )
 
     # ---- Answers -----------------------------------------------------------------------------------------
     def _on_joined(self, sent: Generation, response: ClientResponse, future: RequestFuture[bytes]) -> None:
