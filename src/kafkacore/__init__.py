@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafkacore.consumer import AsyncConsumerRebalanceListener as AsyncConsumerRebalanceListener
+    from kafkacore.consumer import ConsumerInterceptor as ConsumerInterceptor
     from kafkacore.consumer import ConsumerRebalanceListener as ConsumerRebalanceListener
     from kafkacore.consumer import ConsumerRecord as ConsumerRecord
     from kafkacore.consumer import KafkaConsumer as KafkaConsumer
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ConsumerGroupMetadata": "kafkacore.structs",
     "AsyncConsumerRebalanceListener": "kafkacore.consumer",
+    "ConsumerInterceptor": "kafkacore.consumer",
     "ConsumerRebalanceListener": "kafkacore.consumer",
     "ConsumerRecord": "kafkacore.consumer",
     "DefaultSerializer": "kafkacore.serializer",

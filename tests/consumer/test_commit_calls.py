@@ -141,7 +141,7 @@ def test_without_a_group_calls_about_it_say_what_to_do(make_consumer):
         lambda: consumer.committed(A0),
         consumer.enforce_rebalance,
     ):
-        with pytest.raises(IllegalStateError, match="group_id='...'"):
+        with pytest.raises(IllegalStateError, match=r"group_id='\.\.\.'"):
             call()
     assert consumer.group_metadata() == ConsumerGroupMetadata()
     assert read(consumer) == {A0: [0]}
@@ -235,12 +235,11 @@ def test_auto_commit_is_of_what_polls_before_have_given(make, clock, subscribed)
 
 def test_auto_commit_of_a_loop_is_of_the_records_that_it_has_taken(make, clock):
     consumer = make("a", max_poll_records=4)
-    for number, record in enumerate(consumer):
+    for record in consumer:
         clock.advance(2000)
-        if number == 9:
+        if record.offset == 9:
             break
     # The third poll, of which the loop had two records; before it all eight had been taken.
-    assert record.offset == 9
     assert committed(consumer)[A0] == 8
 
 

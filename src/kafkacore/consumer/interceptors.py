@@ -55,7 +55,7 @@ class ConsumerInterceptors(Interceptors):
 
     def on_consume(self, records: Records) -> Records:
         """What the last that did not fail makes of ``records``; a partition without any is left out."""
-        if not self._interceptors:
+        if not self._interceptors or not records:
             return records
         for interceptor in self._interceptors:
             try:
