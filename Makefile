@@ -40,9 +40,9 @@ bench: $(VENV)/.dev  ## Micro-benchmarks and whole clients, against Apache Kafka
 	@$(BIN)/python tests/integration/jars.py
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
-sanitize: $(VENV)/.dev  ## Tests of the compiled core under gcc's address and undefined-behaviour sanitizers
+sanitize: $(VENV)/.dev  ## Tests of the compiled core under gcc's sanitizers; ONLY=wire SANITIZE_ARGS=tests/wire for a part
 	@$(PYTHON) tools/check_tools.py sanitize
-	$(BIN)/python tools/sanitize.py $(SANITIZE_ARGS)
+	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python tools/sanitize.py $(SANITIZE_ARGS)
 
 build: $(VENV)/.dev  ## Compile the Cython modules in place; ONLY=wire,record builds these packages alone
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace

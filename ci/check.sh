@@ -10,11 +10,8 @@ step "what this machine has"
 python3 --version
 java -version 2>&1 | head -n 1
 
-step "make lint"
-make lint
-
-step "make sanitize"
-make sanitize SANITIZE_ARGS="tests/wire tests/record"
+step "make lint and make sanitize, side by side"
+make --jobs=2 --output-sync=recurse lint sanitize ONLY=wire,record SANITIZE_ARGS="tests/wire tests/record"
 
 step "make test"
 make test
