@@ -13,7 +13,12 @@ from kafkacore import errors
 from kafkacore.client import ClientResponse
 from kafkacore.consumer.group.generation import Generation
 from kafkacore.consumer.group.group_requests import GroupParts, GroupRequests
-from kafkacore.consumer.group.offset_requests import CommittedOffsetsRequest, Topics, read_committed_answer
+from kafkacore.consumer.group.offset_requests import (
+    CommittedOffsetsRequest,
+    Shown,
+    Topics,
+    read_committed_answer,
+)
 from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import FetchPosition
 from kafkacore.consumer.timer import Timer
@@ -65,7 +70,7 @@ class CommittedOffsets(GroupRequests):
                     if not future.is_retriable():
                         raise last
             if timer.expired:
-                raise self._timed_out("read committed offsets of", partitions, timer) from last
+                raise self._timed_out(f"read what is committed of {Shown(partitions)}", timer) from last
             self._pause(attempts, timer)
             attempts += 1
         return {}
@@ -115,9 +120,9 @@ class CommittedOffsets(GroupRequests):
         """Positions from committed offsets; one with an epoch is validated before it is read from."""
         for tp, offset in committed.items():
             if offset is None:
-                log.info("group %r has committed nothing of %s", self._group_id, tp)
+                log.info("group %r has committed nothing of %s", self._group_id, Shown([tp]))
                 continue
-            log.info("%s goes on at the offset %d that group %r has", tp, offset.offset, self._group_id)
+            log.info("group %r goes on with %s", self._group_id, Shown({tp: offset}))
             # Whoever committed may know of a newer leader than we do.
             self._metadata.update_last_seen_epoch_if_newer(tp, offset.leader_epoch)
             self._subscriptions.seek_unvalidated(tp, FetchPosition(offset.offset, offset.leader_epoch))

@@ -84,8 +84,8 @@ class GroupRequests:
         while not pause.expired:
             self._client.poll(pause)
 
-    def _timed_out(self, what: str, partitions: Any, timer: Timer) -> KafkaTimeoutError:
+    def _timed_out(self, what: str, timer: Timer) -> KafkaTimeoutError:
         return KafkaTimeoutError(
-            f"could not {what} {len(partitions)} partitions of group {self._group_id!r} within "
-            f"{timer.timeout_ms:.0f} ms (bootstrap_servers={servers_text(self._config)})"
+            f"could not {what} for group {self._group_id!r} within {timer.timeout_ms:.0f} ms "
+            f"(bootstrap_servers={servers_text(self._config)})"
         )

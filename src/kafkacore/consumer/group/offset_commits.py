@@ -18,7 +18,7 @@ from kafkacore import errors
 from kafkacore.client import ClientResponse
 from kafkacore.consumer.group.generation import NO_GENERATION, Generation
 from kafkacore.consumer.group.group_requests import GroupParts, GroupRequests
-from kafkacore.consumer.group.offset_requests import Topics, commit_error, commit_request
+from kafkacore.consumer.group.offset_requests import Shown, Topics, commit_error, commit_request
 from kafkacore.consumer.interceptors import ConsumerInterceptors
 from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.timer import Timer
@@ -126,7 +126,7 @@ class OffsetCommits(GroupRequests):
                     if not future.is_retriable():
                         raise last
             if timer.expired:
-                raise self._timed_out("commit", offsets, timer) from last
+                raise self._timed_out(f"commit {Shown(offsets)}", timer) from last
             self._pause(attempts, timer)
             attempts += 1
 
@@ -137,7 +137,7 @@ class OffsetCommits(GroupRequests):
                 self._client.poll(timer, lambda: not self._completed)
             self.invoke_completed_callbacks()
             if self._open and timer.expired:
-                raise self._timed_out("have answers to asynchronous commits of", {}, timer)
+                raise self._timed_out(f"have answers to {self._open} asynchronous commits", timer)
             if self._membership.coordinator() is None:
                 self._pause(attempts, timer)
                 attempts += 1
@@ -232,12 +232,12 @@ class OffsetCommits(GroupRequests):
 
     def _auto_committed(self, offsets: Offsets, error: BaseException | None) -> None:
         if error is None:
-            log.debug("auto-commit of %s", offsets)
+            log.debug("auto-commit of %s", Shown(offsets))
         elif isinstance(error, errors.RetriableCommitFailedError):
-            log.debug("auto-commit of %s failed and is tried again: %s", offsets, error.__cause__)
+            log.debug("auto-commit of %s failed and is tried again: %s", Shown(offsets), error.__cause__)
             self._next_auto_commit_ms = self._clock.monotonic_ms() + self._config["retry_backoff_ms"]
         else:
-            log.warning("auto-commit of %s failed: %s", offsets, error)
+            log.warning("auto-commit of %s failed: %s", Shown(offsets), error)
 
     def auto_commit_sync(self, timer: Timer) -> None:
         """Commit what was consumed, for it is the end. What goes wrong is logged; only a wakeup is raised."""
@@ -250,7 +250,11 @@ class OffsetCommits(GroupRequests):
         except errors.WakeupError:
             raise
         except KafkaError as error:
-            log.warning("auto-commit of %s failed, its records may be read once more: %s", offsets, error)
+            log.warning(
+                "auto-commit of %s failed, what lies behind the last one may be read once more: %s",
+                Shown(offsets),
+                error,
+            )
 
     def _invoke_what_can_be(self) -> None:
         """A broken callback, or being fenced, must not keep the rest from its way."""
@@ -365,4 +369,4 @@ class OffsetCommits(GroupRequests):
 def _log_failure(offsets: Offsets, error: BaseException | None) -> None:
     """The callback of a commit without one."""
     if error is not None:
-        log.error("commit of %s failed: %s", offsets, error)
+        log.error("commit of %s failed: %s", Shown(offsets), error)

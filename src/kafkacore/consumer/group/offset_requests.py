@@ -29,6 +29,27 @@ FIRST_VERSION_BY_ID = 10
 _FIRST_VERSION_BY_GROUP = 8
 _FIRST_VERSION_STABLE = 7
 _NO_OFFSET = -1
+#: Partitions in one line of a log.
+_MOST_SHOWN = 10
+
+
+class Shown:
+    """Partitions as a log shows them, with their offsets if there are; made when it is written."""
+
+    __slots__ = ("_partitions",)
+
+    def __init__(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, Any]) -> None:
+        self._partitions = partitions
+
+    def __str__(self) -> str:
+        named = sorted(self._partitions)
+        offsets = self._partitions if isinstance(self._partitions, Mapping) else {}
+        first = [
+            f"{tp.topic}-{tp.partition}" + (f" at {offsets[tp].offset}" if tp in offsets else "")
+            for tp in named[:_MOST_SHOWN]
+        ]
+        more = f" and {len(named) - _MOST_SHOWN} more" if len(named) > _MOST_SHOWN else ""
+        return (", ".join(first) or "nothing") + more
 
 
 class Topics:
@@ -108,13 +129,13 @@ def commit_error(
             if error is errors.TopicAuthorizationFailedError:
                 unauthorized.add(tp.topic)
             elif partition.error_code:
-                return error(f"committing offset {offsets[tp].offset} of {tp.topic}-{tp.partition}")
+                return error(f"committing {Shown({tp: offsets[tp]})}")
     if unauthorized:
         return errors.TopicAuthorizationFailedError(
             f"no permission to read {', '.join(sorted(unauthorized))}"
         )
     if missing:
-        return errors.UnknownError(f"the answer to OffsetCommit leaves out {min(missing)}")
+        return errors.UnknownError(f"the answer to OffsetCommit leaves out {Shown(missing)}")
     return None
 
 
@@ -191,11 +212,11 @@ def read_committed_answer(
     if unauthorized:
         raise _unauthorized(unauthorized)
     if unstable:
-        log.info("offsets of %s wait for the end of a transaction or for replication", unstable)
-        raise errors.UnstableOffsetCommitError(f"{len(unstable)} partitions, such as {unstable[0]}")
+        log.info("offsets of %s wait for the end of a transaction or for replication", Shown(unstable))
+        raise errors.UnstableOffsetCommitError(f"of {Shown(unstable)}")
     left_out = [tp for tp in asked if tp not in found]
     if left_out:
-        raise errors.UnknownError(f"the answer to OffsetFetch leaves out {left_out[0]}")
+        raise errors.UnknownError(f"the answer to OffsetFetch leaves out {Shown(left_out)}")
     return {tp: found[tp] for tp in asked}
 
 
@@ -227,5 +248,5 @@ def _committed(partition: Any) -> OffsetAndMetadata | None:
 def _partition_error(error: type[BrokerResponseError], group_id: str, tp: TopicPartition) -> KafkaError:
     if error is errors.UnknownTopicOrPartitionError:
         # Not worth a retry, though the error is elsewhere: a coordinator knows offsets, not topics.
-        return KafkaError(f"there is no partition {tp} whose offset could be committed")
-    return error(f"group {group_id!r}, {tp}")
+        return KafkaError(f"there is no partition {Shown([tp])} whose offset could be committed")
+    return error(f"group {group_id!r}, {Shown([tp])}")
