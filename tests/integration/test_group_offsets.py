@@ -5,7 +5,10 @@ goes on where the last one was, and a transaction commits for a member of the gr
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -17,7 +20,7 @@ from integration.java_peer import JavaPeer, Sample
 import kafkacore
 from kafkacore import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
-from kafkacore.errors import CommitFailedError, KafkaTimeoutError, UnknownMemberIdError
+from kafkacore.errors import CommitFailedError, FencedInstanceIdError, KafkaTimeoutError, UnknownMemberIdError
 
 LIMIT_MS = 30_000.0
 RECORDS = 20
@@ -239,6 +242,34 @@ def test_offset_behind_an_open_transaction_is_waited_for(apache_kafka: ApacheKaf
         assert "UNSTABLE_OFFSET_COMMIT" in str(raised.value.__cause__)
         producer.commit_transaction()
         assert consumer.committed(place) == 4
+
+
+def test_the_example_goes_on_where_it_was(apache_kafka: ApacheKafka, java_peer: JavaPeer, topic: str) -> None:
+    def run() -> list[str]:
+        example = Path(__file__).resolve().parents[2] / "examples" / "group.py"
+        command = [sys.executable, "-W", "error", str(example), apache_kafka.bootstrap_servers, topic, topic]
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.splitlines()
+
+    expected = [f"{number % 2} {number // 2} {number}" for number in range(RECORDS)]
+    assert sorted(run()) == sorted(expected)
+    java_peer.produce(apache_kafka.bootstrap_servers, topic, [Sample(b"one more", partition=0)])
+    assert run() == [f"0 {RECORDS // 2} one more"]
+
+
+def test_static_member_whose_place_was_taken_is_fenced(apache_kafka: ApacheKafka, topic: str) -> None:
+    settings = {"group_id": f"static-{topic}", "group_instance_id": "one", "enable_auto_commit": False}
+    first = make_consumer(apache_kafka, topic, **settings)
+    with make_consumer(apache_kafka, topic, **settings) as second:
+        read_all(first, RECORDS)
+        read_all(second, RECORDS)
+        with pytest.raises(FencedInstanceIdError):
+            first.commit()
+        second.commit()
+        assert second.committed(TopicPartition(topic, 0)) == RECORDS // 2
+        first.close()
+        second.commit({TopicPartition(topic, 0): OffsetAndMetadata(1)})
 
 
 # ---- Consume, transform, produce ---------------------------------------------------------------------------
