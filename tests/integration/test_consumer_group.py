@@ -218,6 +218,21 @@ def test_a_pattern_finds_a_topic_that_is_made_later(
             consumer.poll(100)
 
 
+def test_a_member_that_closes_while_it_joins_waits_for_nobody_and_nobody_for_it(group: Group) -> None:
+    away = group.join()
+    group.poll_until(group.is_shared)
+    group.members.remove(away)
+    joining = group.join()
+    group.poll_until(lambda: joining.generation == -1 and joining.consumer.group_metadata().member_id != "")
+    joining.poll()
+    started_ms = SYSTEM_CLOCK.monotonic_ms()
+    group.leave(joining)
+    assert SYSTEM_CLOCK.monotonic_ms() - started_ms < 1000
+    group.members.append(away)
+    group.poll_until(group.is_shared)
+    assert SYSTEM_CLOCK.monotonic_ms() - started_ms < 1400, "it is not missed, it has left"
+
+
 def test_the_heartbeat_thread_ends_with_its_consumer(group: Group) -> None:
     def threads() -> list[str]:
         return [each.name for each in threading.enumerate() if each.name == f"{NAME} | {group.group_id}"]

@@ -103,8 +103,8 @@ class ModelCoordinator:
             OffsetFetchRequest: self.offsets.fetch,
         }
         kind = next(each for each in handlers if isinstance(request, each))
-        to_coordinator = kind is not FindCoordinatorRequest
-        assert not to_coordinator or node_id == self.connection_id, f"{request} went to {node_id}"
+        if kind not in (FindCoordinatorRequest, LeaveGroupRequest):
+            assert node_id == self.connection_id, f"{request} went to {node_id}"
         code = self.errors[kind].popleft() if self.errors[kind] else 0
         return handlers[kind](request, code)
 

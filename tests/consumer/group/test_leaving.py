@@ -16,6 +16,10 @@ B0 = TopicPartition("b", 0)
 UNKNOWN_MEMBER, LOADING = 25, 14
 
 
+def is_leave(request):
+    return isinstance(request, LeaveGroupRequest)
+
+
 def rejoin(member):
     member.membership.request_rejoin("to see")
     assert member.poll()
@@ -42,8 +46,10 @@ def test_leaving_in_the_middle_of_a_rebalance_loses_what_is_still_held(cooperati
     cooperative.cluster.held.add(JoinGroupRequest)
     cooperative.turn(10)
     cooperative.turn(10)
-    cooperative.membership.leave("enough")
+    cooperative.membership.close(Timer(cooperative.clock, 1000))
     assert cooperative.listener.take() == [("lost", {A0, A1, A2})]
+    # Not behind the JoinGroup that waits there for the other members.
+    assert [node_id for node_id, request in cooperative.cluster.requests if is_leave(request)] == [0]
 
 
 @pytest.mark.parametrize("state", ["unknown", "unavailable", "silent"])

@@ -180,6 +180,9 @@ def test_with_a_pattern_an_assignment_of_a_topic_that_we_do_not_know_yet_is_take
     member.group.follow(A0, TopicPartition("abc", 0))
     member.join(pattern="a.*")
     assert member.assigned == {A0, TopicPartition("abc", 0)}
+    assert member.subscriptions.subscription == {"a", "abc"}
+    assert member.poll()
+    assert len(member.sent(JoinGroupRequest)) == 2
 
 
 def test_an_unsafe_cooperative_assignment_is_refused(cooperative, assignor):
@@ -331,6 +334,22 @@ def test_a_pattern_is_matched_before_the_first_join(make_member):
         assert list(member.group.subscription(each).topics) == ["a"]
 
 
+def test_a_pattern_joins_though_there_is_always_a_reason_to_ask_for_metadata(make_member):
+    member = make_member({"a": 1})
+    member.metadata.is_update_due = lambda: True
+    assert member.join(pattern="a").assigned == {A0}
+
+
+def test_a_leader_that_follows_now_does_not_ask_for_the_others_topics_any_more(make_member):
+    member = make_member({"a": 1, "b": 1})
+    member.group.others = {"zoe": subscribed("b")}
+    member.join("a")
+    assert member.metadata.wanted_topics == {"a", "b"}
+    member.group.follow(A0)
+    rejoin(member)
+    assert member.metadata.wanted_topics == {"a"}
+
+
 def test_another_subscription_joins_again(make_member):
     member = make_member({"a": 1, "b": 1}).join("a")
     member.subscribe("b")
@@ -372,6 +391,53 @@ def test_a_generation_that_goes_in_the_middle_of_the_callback_is_seen_by_the_nex
     member.poll(100)
     assert member.poll()
     assert [what for what, _ in member.listener.take()] == ["assigned", "lost", "assigned"]
+
+
+def test_a_generation_that_goes_in_the_middle_of_a_revocation_loses_what_was_kept(cooperative):
+    cooperative.join("a", "b")
+
+    def thrown_out(what):
+        cooperative.listener.meanwhile = None
+        cooperative.group.errors[HeartbeatRequest].append(UNKNOWN_MEMBER)
+        cooperative.background(4000)
+
+    cooperative.listener.meanwhile = thrown_out
+    cooperative.subscribe("a")
+    assert cooperative.poll()
+    assert cooperative.listener.take() == [
+        ("revoked", {B0}), ("lost", {A0, A1, A2}), ("assigned", {A0, A1, A2}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ["revoked", "assigned"])
+def test_an_interrupted_callback_is_called_again(make_member, what):
+    member = make_member().join("a")
+    member.membership.request_rejoin("to see")
+    member.listener.raises[what] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        member.poll()
+    assert member.poll()
+    told = [name for name, _ in member.listener.take()]
+    assert sorted(told) == sorted(["revoked", "assigned", what])
+    assert member.assigned == {A0, A1}
+
+
+@pytest.mark.parametrize("blob", [b"\x00", b"\x00\x01\x00\x00\x00\x01", b"\xff\xff\x00\x00"])
+def test_an_assignment_that_cannot_be_read_is_raised_once_and_joined_anew(make_member, blob):
+    member = make_member().subscribe("a")
+    sync = member.group._sync
+
+    def broken_once(request, code):
+        answer = sync(request, code)
+        answer.assignment = memoryview(blob)
+        member.group._sync = sync
+        return answer
+
+    member.group._sync = broken_once
+    with pytest.raises(MalformedMessageError):
+        member.poll()
+    assert member.poll()
+    assert member.assigned == {A0, A1}
 
 
 def test_a_generation_that_goes_before_its_assignment_is_taken_over_is_joined_anew(make_member):

@@ -19,7 +19,7 @@ from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.generation import NO_GENERATION, Generation, MemberState
 from kafkacore.consumer.group.heartbeat import HeartbeatSender
 from kafkacore.consumer.group.join import GroupJoin
-from kafkacore.consumer.group.lookup import CoordinatorFinder
+from kafkacore.consumer.group.lookup import MAX_NODE_ID, CoordinatorFinder
 from kafkacore.consumer.group.membership import GroupCommits
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import heartbeat_request, leave_request
@@ -104,6 +104,7 @@ class ClassicMembership:
         self._generation = NO_GENERATION
         self._background_error: BaseException | None = None
         self._poll_deadline_ms = math.inf
+        self._farewell: RequestFuture[ClientResponse] | None = None
         #: Whom the heartbeats go to, and for which generation; ``None`` while there are none.
         self._beats_at: tuple[Node, Generation] | None = None
 
@@ -119,26 +120,26 @@ class ClassicMembership:
         is_active = True
         if self._subscriptions.has_auto_assigned_partitions() and not self.rebalance.in_callback:
             self.polled(self.clock.monotonic_ms())
-            is_active = self._activate(timer) if wait_for_join else self._step(timer)
+            is_active = self._activate(timer) if wait_for_join else self._step()
             self._beat()
         if commits is not None:
             commits.maybe_auto_commit_async(self.clock.monotonic_ms())
         return is_active
 
-    def _step(self, timer: Timer) -> bool:
+    def _step(self) -> bool:
         """Do what can be done at once; whether the member is active."""
         self.rebalance.follow_metadata()
         if not self.finder.advance():
             return not self.join.is_needed() and self.state is MemberState.STABLE
-        return self.join.advance(timer)
+        return self.join.advance()
 
     def _activate(self, timer: Timer) -> bool:
-        while not self._step(timer):
+        while not self._step():
             self._beat()
             if timer.expired:
                 # What has just been queued is sent, also by a poll that has no time.
                 self.client.poll(timer)
-                return self._step(timer)
+                return self._step()
             wait_ms = min(timer.remaining_ms, self.time_to_next_poll_ms(self.clock.monotonic_ms()))
             self.client.poll(Timer(self.clock, wait_ms), self.join.is_waiting)
         return True
@@ -375,14 +376,19 @@ class ClassicMembership:
             self._leave_group(reason)
 
     def _leave_group(self, reason: str) -> None:
+        self._farewell = None
         node = self.finder.node()
         generation = self._generation
         is_member = self.state is not MemberState.UNJOINED and generation.has_member_id()
+        if node is not None and self.join.is_in_flight():
+            # Behind JoinGroup it would not be read before all have joined, this member among them.
+            node = Node(MAX_NODE_ID - node.node_id, node.host, node.port)
         if self.state is not MemberState.UNJOINED:
             self._reset("the consumer leaves by itself")
         if node is not None and is_member and not self.settings.is_static:
             log.info("group %r: member %s leaves: %s", self.settings.group_id, generation.member_id, reason)
-            self.client.send(node, leave_request(self.settings, generation, reason))
+            self._farewell = self.client.send(node, leave_request(self.settings, generation, reason))
+            self._farewell.add_callbacks(_left, _not_left)
             self.client.poll_no_wakeup(0)
 
     def close(self, timer: Timer, leave_group: bool = True) -> None:
@@ -401,12 +407,26 @@ class ClassicMembership:
             self._await_requests(timer)
 
     def _await_requests(self, timer: Timer) -> None:
-        node = self.finder.node()
-        while node is not None and self.client.pending_request_count(node) and not timer.expired:
+        while not timer.expired and self._has_requests():
             try:
-                self.client.poll(timer, disable_wakeup=True)
+                self.client.poll(timer, self._has_requests, disable_wakeup=True)
             except KafkaError as error:
                 log.debug("while closing: %s", error)
+
+    def _has_requests(self) -> bool:
+        if self._farewell is not None:
+            return not self._farewell.is_done()
+        node = self.finder.node()
+        return node is not None and self.client.pending_request_count(node) > 0
+
+
+def _left(response: ClientResponse) -> None:
+    if response.message.error_code:
+        log.info("the group did not let the member go: %s", for_code(response.message.error_code).message)
+
+
+def _not_left(error: BaseException) -> None:
+    log.info("nobody knows whether the member has left: %s", error)
 
 
 def _nobody() -> None:

@@ -18,7 +18,6 @@ from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import join_request, sync_request
 from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import SubscriptionState
-from kafkacore.consumer.timer import Timer
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE
 from kafkacore.protocol.generated.join_group import JoinGroupResponse
 from kafkacore.protocol.generated.sync_group import SyncGroupResponse
@@ -95,6 +94,12 @@ class GroupJoin:
             self.request(reason)
         return self._is_wanted or self._future is not None
 
+    def is_in_flight(self) -> bool:
+        """Whether JoinGroup is not answered yet, so that the coordinator reads nothing more from its
+        connection.
+        """
+        return self._future is not None and self._member.state is MemberState.PREPARING_REBALANCE
+
     def is_waiting(self) -> bool:
         """Whether nothing can be done before the network brings something, or time has passed."""
         return self._future is None or not self._future.is_done()
@@ -110,7 +115,7 @@ class GroupJoin:
         return max(self._retry_at_ms - now_ms, 0.0)
 
     # ---- Turn by turn ------------------------------------------------------------------------------------
-    def advance(self, timer: Timer) -> bool:
+    def advance(self) -> bool:
         """Go as far as it goes at once; whether the member is in the group with its assignment.
 
         Raises
@@ -121,7 +126,7 @@ class GroupJoin:
             What the listener raised.
         """
         while self.is_needed():
-            if self._future is None and not self._begin(timer):
+            if self._future is None and not self._begin():
                 return False
             assert self._future is not None
             self.advance_in_background()
@@ -135,7 +140,7 @@ class GroupJoin:
                 return False
         return True
 
-    def _begin(self, timer: Timer) -> bool:
+    def _begin(self) -> bool:
         now_ms = self._member.clock.monotonic_ms()
         if now_ms < self._retry_at_ms or not self._rebalance.has_matched_pattern():
             return False
@@ -170,14 +175,16 @@ class GroupJoin:
                 "group %r: not committed before the rebalance: %s", self._member.settings.group_id, why
             )
         self._commit = None
-        # Before: the listener may raise, and is not to be called again for that.
+        # Before: the listener may raise, and is not to be called again for that; and meanwhile the generation
+        # may be lost, which calls for preparing again.
         self._is_prepared = True
         try:
             self._rebalance.prepare(self._member.generation())
-        except errors.WakeupError:
-            self._is_prepared = False
+        except BaseException as error:
+            if isinstance(error, errors.WakeupError) or not isinstance(error, Exception):
+                self._is_prepared = False
             raise
-        return True
+        return self._is_prepared
 
     def _take_over(self, future: RequestFuture[bytes]) -> None:
         member = self._member
@@ -189,9 +196,10 @@ class GroupJoin:
         try:
             completion = self._rebalance.complete(generation, future.value())
         except errors.WakeupError:
-            raise  # Nothing of it is lost: the next turn takes it over again.
-        except BaseException:
+            raise  # Nothing of it is lost: the next turn takes it over again. So it is with Ctrl-C.
+        except errors.KafkaError as error:
             self._done()
+            self.request(f"the assignment cannot be taken over: {type(error).__name__}")
             raise
         self._done()
         if completion.rejoin_reason is not None:
@@ -250,8 +258,8 @@ class GroupJoin:
             self._member.metrics.joined(response.latency_ms, now_ms)
             log.info("group %r: joined as %s", self._member.settings.group_id, generation)
             if answer.leader == answer.member_id:
-                self._leading = (generation, answer, future)
                 self._rebalance.lead(answer.members)
+                self._leading = (generation, answer, future)
                 self.advance_in_background()
             else:
                 self._sync(generation, [], future)

@@ -102,6 +102,7 @@ class Rebalance:
         self._members: dict[str, Subscription] = {}
         self._needed_version = -1
         self._followed_version = -1
+        self._matched_version: int | None = None
         self._joined_subscription: frozenset[str] | None = None
         self._snapshot: _Snapshot = {}
         self._assigned_by: _Snapshot | None = None
@@ -138,11 +139,16 @@ class Rebalance:
         self._snapshot = self._take_snapshot(cluster)
 
     def has_matched_pattern(self) -> bool:
-        """Whether, with a pattern, the cluster's topics are known; joining before would be for nothing."""
+        """Whether, with a pattern, the cluster's topics of now are known; joining before would be for
+        nothing.
+        """
         if self._subscriptions.subscription_type is not SubscriptionType.AUTO_PATTERN:
             return True
-        is_fresh = not self._metadata.fetch().is_bootstrap and not self._metadata.update_requested
-        return is_fresh and self._followed_version == self._metadata.update_version
+        version = self._metadata.update_version
+        if self._matched_version is None:
+            # One update, for there may always be a reason to ask for another.
+            self._matched_version = version + 1 if self._metadata.update_requested else version
+        return version >= self._matched_version and self._followed_version == version
 
     def _take_snapshot(self, cluster: Cluster) -> _Snapshot:
         topics = self._subscriptions.subscription | self._subscriptions.group_subscription
@@ -239,6 +245,7 @@ class Rebalance:
         """What JoinGroup tells: for each assignor its name and our subscription."""
         topics = self._subscriptions.subscription
         self._joined_subscription = frozenset(topics)
+        self._matched_version = None
         return [
             (
                 name,
@@ -350,6 +357,7 @@ class Rebalance:
         """
         if not self.is_leader:
             self._assigned_by = None
+            self._follow_topics()
         assignor = self._assignor(generation.protocol_name)
         assignment = decode_assignment(blob)
         wanted = list(dict.fromkeys(assignment.partitions))
@@ -376,12 +384,18 @@ class Rebalance:
             error = error or raised
         self._undelivered |= set(wanted) - owned
         self._assign(wanted)
-        if self._joined_subscription is not None:
-            self._joined_subscription |= {tp.topic for tp in wanted} & self._subscriptions.subscription
+        self._take_topics({tp.topic for tp in wanted})
         log.info("group %r: assigned %s", self._settings.group_id, _listed(wanted))
         later = self._tell("on_partitions_assigned", set(self._undelivered))
         self._undelivered = set()
         return Completion(rejoin, error or later)
+
+    def _take_topics(self, topics: set[str]) -> None:
+        """With a pattern the leader may know of topics sooner than we do: that is no change of ours."""
+        if self._joined_subscription is None or topics <= self._joined_subscription:
+            return
+        self._joined_subscription |= topics
+        self._subscriptions.subscribe_from_pattern(self._subscriptions.subscription | topics)
 
     def leave(self, generation: Generation, is_rebalancing: bool) -> None:
         """Before leaving for good: give all back.
