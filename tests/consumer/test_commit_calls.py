@@ -515,3 +515,19 @@ def test_assignors_go_by_class_object_or_any_name(make):
     java = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
     for strategy in (KafkaConsumer.DEFAULT_CONFIG["partition_assignment_strategy"], "range", [java]):
         make(partition_assignment_strategy=strategy)
+
+
+# ---- Metrics ---------------------------------------------------------------------------------------------
+def test_commits_are_counted_and_waits_for_them_too(make, clock):
+    consumer = make("a", enable_auto_commit=False)
+    read(consumer)
+    consumer.model.held = {OffsetCommitRequest, OffsetFetchRequest}
+    for call in (lambda: consumer.commit(timeout_ms=300), lambda: consumer.committed(A0, timeout_ms=200)):
+        with pytest.raises(KafkaTimeoutError):
+            call()
+    consumer.model.held = set()
+    consumer.commit()
+    figures = consumer.metrics()
+    assert figures["consumer-coordinator-metrics"]["commit-total"] == 2, "the one that came late as well"
+    assert 300e6 <= figures["consumer-metrics"]["commit-sync-time-ns-total"] < 400e6
+    assert 200e6 <= figures["consumer-metrics"]["committed-time-ns-total"] < 300e6

@@ -11,7 +11,7 @@ import confluent_kafka
 import pyarrow as pa
 import pytest
 
-from kafkacore import KafkaConsumer, TopicPartition
+from kafkacore import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError, UnsupportedVersionError, WakeupError
 from kafkacore.testing.embedded_broker import EmbeddedBroker
@@ -210,3 +210,15 @@ def test_forked_child_cannot_use_it_and_does_no_harm(our_broker, filled):
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         assert read(consumer, COUNT - 10)[-1] == b"v%d" % (COUNT - 1)
+
+
+def test_broker_without_offsets_of_groups_says_so_in_a_sentence(our_broker, filled):
+    with consumer_of(our_broker, group_id="readers") as consumer:
+        consumer.assign([filled])
+        for call in (
+            lambda: consumer.poll(1000),
+            lambda: consumer.commit({filled: OffsetAndMetadata(1)}),
+            lambda: consumer.committed(filled),
+        ):
+            with pytest.raises(UnsupportedVersionError, match=r"keeps no offsets.*leave group_id out"):
+                call()

@@ -5,7 +5,8 @@ Arguments are checked here, the work is done by the engine's parts. Does not kno
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar, overload
 
 from kafkacore.consumer.calls import ConsumerCalls, check_partitions
@@ -61,7 +62,8 @@ class CommitCalls(ConsumerCalls):
         with self._guard:
             commits = self._in_group(self._engine.commits)
             chosen = self._engine.consumed_offsets() if given is None else given
-            commits.commit_sync(chosen, self._timer(timeout_ms))
+            with self._timed(self._engine.metrics.group.waited_for_commit):
+                commits.commit_sync(chosen, self._timer(timeout_ms))
 
     def commit_async(
         self,
@@ -142,7 +144,8 @@ class CommitCalls(ConsumerCalls):
         check_partitions(wanted)
         with self._guard:
             reader: CommittedOffsets = self._in_group(self._engine.committed)
-            found = reader.fetch_committed(set(wanted), self._timer(timeout_ms))
+            with self._timed(self._engine.metrics.group.waited_for_committed):
+                found = reader.fetch_committed(set(wanted), self._timer(timeout_ms))
         chosen = {
             tp: committed if metadata or committed is None else committed.offset
             for tp, committed in ((tp, found[tp]) for tp in wanted)
@@ -190,6 +193,14 @@ class CommitCalls(ConsumerCalls):
         with self._guard:
             membership = self._in_group(self._engine.membership)
             membership.request_rejoin(reason or "a rebalance was asked for by enforce_rebalance()")
+
+    @contextmanager
+    def _timed(self, tell: Callable[[float], None]) -> Iterator[None]:
+        started_ms = self._engine.clock.monotonic_ms()
+        try:
+            yield
+        finally:
+            tell(self._engine.clock.monotonic_ms() - started_ms)
 
     def _in_group(self, part: T | None) -> T:
         self._check_open()

@@ -71,6 +71,11 @@ class GroupRequests:
     def _on_lost(self, node: Node, answered: RequestFuture[Any], error: BaseException) -> None:
         if isinstance(error, errors.KafkaConnectionError) and self._membership.coordinator() == node:
             self._membership.coordinator_failed(str(error), disconnected=True)
+        elif isinstance(error, errors.UnsupportedVersionError):
+            error = errors.UnsupportedVersionError(
+                f"group_id={self._group_id!r}: this broker keeps no offsets of groups ({error}). Apache "
+                "Kafka does, kafkacore's own broker not yet: leave group_id out there"
+            )
         answered.fail(error)
 
     def _poll_until(self, future: RequestFuture[Any], timer: Timer) -> None:
