@@ -16,7 +16,7 @@ SENTENCES = {
     "NetworkClient": 11, "Selector": 11, "Sender": 15, "RecordAccumulator": 12, "ProducerBatch": 8,
     "TransactionManager": 21,
     "BufferPool": 9, "Metadata": 11, "ClusterConnectionStates": 14, "InFlightRequests": 6,
-    "ConsumerCoordinator": 14,
+    "AbstractCoordinator": 11, "ConsumerCoordinator": 14,
     "Reliability": 10,
 }  # fmt: skip
 

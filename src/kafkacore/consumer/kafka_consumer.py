@@ -329,9 +329,11 @@ class KafkaConsumer(PositionCalls, CommitCalls):
             timer = self._timer(timeout_ms)
             if self._heartbeat_thread is not None:
                 self._heartbeat_thread.close(_THREAD_END_MS)
-            self._engine.close(timer, autocommit)
-            close_deserializer(self.config["key_deserializer"])
-            close_deserializer(self.config["value_deserializer"])
+            try:
+                self._engine.close(timer, autocommit)
+            finally:
+                close_deserializer(self.config["key_deserializer"])
+                close_deserializer(self.config["value_deserializer"])
 
     def __enter__(self) -> KafkaConsumer:
         return self
@@ -351,6 +353,7 @@ class KafkaConsumer(PositionCalls, CommitCalls):
         warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
         if self._heartbeat_thread is not None:
             self._heartbeat_thread.stop()
+            self._engine.heartbeats.close()
         # Without a word to the brokers: a collector's thread must not wait for the network.
         self._engine.client.close()
 
