@@ -1,6 +1,6 @@
 """One owner at a time, and the heartbeat thread where nobody is."""
 
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 
 import pytest
 
@@ -87,3 +87,65 @@ def test_an_error_of_user_code_leaves_the_guard_as_it_was():
     assert enters_background(guard)
     with guard:
         assert not enters_background(guard)
+
+
+# ---- The heartbeat thread in the owner's place -------------------------------------------------------------
+def test_the_deputy_comes_in_only_when_nobody_is_there_and_may_enter_again():
+    guard = SingleOwnerGuard()
+
+    def is_let_in():
+        with guard.deputy() as entered:
+            if entered:
+                with guard, guard.released(), guard:
+                    pass
+            return entered
+
+    assert in_thread(is_let_in)
+    with guard, guard.released():
+        assert not in_thread(is_let_in)
+    assert in_thread(is_let_in)
+
+
+def test_the_application_waits_for_the_deputy_and_two_of_its_threads_are_refused_as_ever():
+    guard = SingleOwnerGuard()
+    inside, may_go, order = Event(), Event(), []
+
+    def be_deputy():
+        with guard.deputy() as entered:
+            assert entered
+            inside.set()
+            assert may_go.wait(10)
+            order.append("deputy")
+
+    deputy = Thread(target=be_deputy)
+    deputy.start()
+    assert inside.wait(10)
+    Timer(0.05, may_go.set).start()
+    with guard:
+        order.append("application")
+        outcome = in_thread(lambda: guard.__enter__())
+        assert isinstance(outcome, IllegalStateError)
+    deputy.join()
+    assert order == ["deputy", "application"]
+
+
+def test_many_comings_of_the_deputy_never_refuse_the_application():
+    guard = SingleOwnerGuard()
+    is_over = Event()
+    turns = []
+
+    def be_deputy():
+        while not is_over.is_set():
+            with guard.deputy() as entered:
+                turns.append(entered)
+
+    deputy = Thread(target=be_deputy)
+    deputy.start()
+    try:
+        for _ in range(20_000):
+            with guard:
+                pass
+    finally:
+        is_over.set()
+        deputy.join()
+    assert True in turns

@@ -102,6 +102,7 @@ class ToldMembership:
         self._known: Node | None = node
         self.commits: GroupCommits | None = None
         self.wake_background: Callable[[], None] = lambda: None
+        self.is_held = False
         self.current = MEMBER
         self.rebalancing = False
         self.failures: list[str] = []

@@ -24,6 +24,7 @@ from kafkacore.consumer.group.group_requests import GroupParts
 from kafkacore.consumer.group.heartbeat import HeartbeatSender, InBandHeartbeats
 from kafkacore.consumer.group.line_heartbeats import LineHeartbeats
 from kafkacore.consumer.group.offset_commits import OffsetCommits
+from kafkacore.consumer.hold import Holds
 from kafkacore.consumer.interceptors import ConsumerInterceptors
 from kafkacore.consumer.listener import call_listener
 from kafkacore.consumer.metrics import ConsumerMetrics
@@ -110,10 +111,12 @@ class ConsumerEngine:
             self.subscriptions,
             clock,
             released=released,
-            on_assignment_changed=self.fetcher.clear_buffered_for_unassigned,
+            on_assignment_changed=self._assignment_changed,
+            on_gone=self._partitions_gone,
             heartbeats=self.heartbeats,
             metrics=self.metrics.group,
         )
+        self.holds = Holds(self.subscriptions, self.membership, self._end_iteration, clock.monotonic_ms)
         self.interceptors = ConsumerInterceptors(config["interceptors"])
         #: ``None`` without a group, both.
         self.commits: OffsetCommits | None = None
@@ -133,6 +136,13 @@ class ConsumerEngine:
         if is_line:
             return LineHeartbeats(self.client, self.clock, backoff_ms)
         return InBandHeartbeats(self.client, self.clock, backoff_ms, self.metrics.group)
+
+    def _partitions_gone(self, partitions: set[TopicPartition], is_lost: bool) -> None:
+        self.holds.on_gone(partitions, is_lost)
+
+    def _assignment_changed(self) -> None:
+        self.fetcher.clear_buffered_for_unassigned()
+        self.holds.on_assignment_changed()
 
     def begin(self) -> None:
         """Of every call that changes something: refuse when closed, end an iteration where the loop

@@ -12,6 +12,9 @@ from threading import Lock, RLock, get_ident
 
 from kafkacore.errors import IllegalStateError
 
+#: How long who waits for the heartbeat thread waits without looking who is there now.
+LOOK_AGAIN_S = 0.1
+
 
 class SingleOwnerGuard:
     """A lock that nobody waits for: who finds it taken by another thread gets an error.
@@ -24,12 +27,14 @@ class SingleOwnerGuard:
     owner gives that lock up (:meth:`released`).
     """
 
-    __slots__ = ("_depth", "_inner", "_lock", "_owner", "_pid")
+    __slots__ = ("_depth", "_deputy", "_inner", "_lock", "_owner", "_pid")
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._inner = RLock()
         self._owner = 0
+        #: The heartbeat thread, while it is the owner.
+        self._deputy = 0
         self._depth = 0
         self._pid = os.getpid()
 
@@ -46,11 +51,7 @@ class SingleOwnerGuard:
         thread = get_ident()
         if self._owner != thread:
             if not self._lock.acquire(blocking=False):
-                raise IllegalStateError(
-                    "KafkaConsumer is not safe for use by several threads at once: "
-                    f"thread {self._owner} is in it, and thread {thread} came in. "
-                    "Only wakeup() may be called meanwhile"
-                )
+                self._wait_for_deputy(thread)
             self._owner = thread
         self._depth += 1
         try:
@@ -58,6 +59,20 @@ class SingleOwnerGuard:
         except BaseException:
             self._leave()
             raise
+
+    def _wait_for_deputy(self, thread: int) -> None:
+        """Own the lock when the heartbeat thread, which must be its owner, is done."""
+        while True:
+            owner = self._owner
+            # 0: about to own it, or just done.
+            if owner and owner != self._deputy:
+                raise IllegalStateError(
+                    "KafkaConsumer is not safe for use by several threads at once: "
+                    f"thread {owner} is in it, and thread {thread} came in. "
+                    "Only wakeup() may be called meanwhile"
+                )
+            if self._lock.acquire(timeout=LOOK_AGAIN_S):
+                return
 
     def __exit__(self, *exception: object) -> None:
         self._inner.release()
@@ -78,6 +93,25 @@ class SingleOwnerGuard:
         finally:
             if entered:
                 self._inner.release()
+
+    @contextmanager
+    def deputy(self) -> Iterator[bool]:
+        """For the heartbeat thread in the application's place: in as the owner, if nobody is; whether it is
+        in. The application, coming meanwhile, waits for it.
+        """
+        entered = self._lock.acquire(blocking=False)
+        if not entered:
+            yield False
+            return
+        self._deputy = self._owner = get_ident()
+        self._depth += 1
+        try:
+            with self._inner:
+                yield True
+        finally:
+            self._depth -= 1
+            self._owner = self._deputy = 0
+            self._lock.release()
 
     @contextmanager
     def released(self) -> Iterator[None]:

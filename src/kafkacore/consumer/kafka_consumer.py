@@ -23,6 +23,7 @@ from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.engine import ConsumerEngine
 from kafkacore.consumer.group.heartbeat_thread import HeartbeatThread
 from kafkacore.consumer.guard import SingleOwnerGuard
+from kafkacore.consumer.hold import Hold
 from kafkacore.consumer.listener import RebalanceListener
 from kafkacore.consumer.position_calls import PositionCalls
 from kafkacore.consumer.timer import Timer
@@ -261,6 +262,33 @@ class KafkaConsumer(PositionCalls, CommitCalls):
         thread.
         """
         self._engine.client.wakeup()
+
+    def hold(self) -> Hold:
+        """Take as long as it takes: ``with consumer.hold() as held:`` keeps this consumer in its group.
+
+        Within the block
+
+        - what is assigned is paused, and what the block has paused is resumed at its end;
+        - heartbeats go on, and ``max_poll_interval_ms`` does not count;
+        - when the group rebalances, the heartbeat thread joins again, as :meth:`poll` would; the listener's
+          callbacks run on that thread then. Partitions that come are not read before the block ends;
+        - nothing is committed automatically, not when partitions go either: the records in hand are not done.
+          :meth:`commit` commits;
+        - ``held.check(partition)`` says whether a partition has been ours all the time; ``held.revoked`` and
+          ``held.lost`` are those that have not. What an eager rebalance takes and gives back at once was
+          nobody else's: it goes on where it was, unless a listener was told that it went;
+        - :meth:`poll` gives nothing; every other method works.
+
+        Blocks may be nested. Without a group it is :meth:`pause` and :meth:`resume`. No other client has it.
+
+        Returns
+        -------
+        Hold
+            To be entered, once.
+        """
+        with self._guard:
+            self._check_open()
+        return Hold(self._engine.holds, self._guard)
 
     # ---- Connection --------------------------------------------------------------------------------------
     def bootstrap(self, timeout_ms: float | None = None, refresh: bool = False) -> None:

@@ -48,6 +48,9 @@ log = logging.getLogger(__name__)
 
 #: While an answer is on its way the heartbeat thread looks for it this often.
 BACKGROUND_LOOK_MS = 100.0
+#: While records are held: for metadata, and while the group is joined anew.
+HELD_LOOK_MS = 500.0
+REJOIN_LOOK_MS = 20.0
 #: The coordinator is another, or none.
 MOVED = (CoordinatorNotAvailableError, NotCoordinatorError)
 
@@ -105,6 +108,7 @@ class ClassicMembership:
         self._background_error: BaseException | None = None
         self._poll_deadline_ms = math.inf
         self._farewell: RequestFuture[ClientResponse] | None = None
+        self.is_held = False
         #: Whom the heartbeats go to, and for which generation; ``None`` while there are none.
         self._beats_at: tuple[Node, Generation] | None = None
 
@@ -155,7 +159,7 @@ class ClassicMembership:
 
     def polled(self, now_ms: float) -> None:
         """See ``GroupMembership``."""
-        self._poll_deadline_ms = now_ms + self.settings.max_poll_interval_ms
+        self._poll_deadline_ms = math.inf if self.is_held else now_ms + self.settings.max_poll_interval_ms
         self.heartbeats.polled(self._poll_deadline_ms)
 
     def background_turn(self, now_ms: float) -> float:
@@ -168,6 +172,42 @@ class ClassicMembership:
             log.exception("group %r: in the background", self.settings.group_id)
             self._background_error = error
             return math.inf
+
+    # ---- While the program holds its records -------------------------------------------------------------
+    def hold(self, is_held: bool, now_ms: float) -> None:
+        """See ``GroupMembership``."""
+        self.is_held = is_held
+        if self._subscriptions.has_auto_assigned_partitions():
+            self.polled(now_ms)
+            self.wake_background()
+
+    def held_turn(self, now_ms: float) -> float:
+        """See ``GroupMembership``."""
+        if not self.is_held:
+            return self.background_turn(now_ms)
+        if isinstance(self._background_error, KafkaError):
+            return math.inf
+        # A wakeup is for the application's next call.
+        self.client.disable_wakeups()
+        try:
+            return self._keep_up()
+        except Exception as error:
+            log.exception("group %r: while the records are held", self.settings.group_id)
+            self._background_error = self._background_error or error
+            return REJOIN_LOOK_MS
+        finally:
+            self.client.enable_wakeups()
+
+    def _keep_up(self) -> float:
+        self.client.poll_no_wakeup(0)
+        if not self._subscriptions.has_auto_assigned_partitions():
+            return math.inf
+        is_active = self._step()
+        self._beat()
+        self.client.poll_no_wakeup(0)
+        if not is_active or self.join.is_needed() or self.finder.node() is None:
+            return REJOIN_LOOK_MS
+        return min(HELD_LOOK_MS, self.heartbeats.due_ms(self.clock.monotonic_ms()))
 
     def _background(self, now_ms: float) -> float:
         self.client.poll_no_wakeup(0)

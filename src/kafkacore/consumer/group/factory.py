@@ -17,6 +17,7 @@ from kafkacore.consumer.group.settings import GroupSettings
 from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.coordinator.assignors import assignors_for
+from kafkacore.structs import TopicPartition
 
 
 def new_membership(
@@ -28,6 +29,7 @@ def new_membership(
     *,
     released: Callable[[], AbstractContextManager[None]],
     on_assignment_changed: Callable[[], None],
+    on_gone: Callable[[set[TopicPartition], bool], None] | None = None,
     heartbeats: HeartbeatSender,
     metrics: GroupMetrics,
 ) -> GroupMembership | None:
@@ -41,6 +43,8 @@ def new_membership(
         In it code of the user's runs.
     on_assignment_changed:
         Told when partitions have gone or come.
+    on_gone:
+        Told before partitions go, and whether they are lost.
     heartbeats:
         How to beat.
     metrics:
@@ -64,6 +68,8 @@ def new_membership(
         clock,
         metrics,
     )
+    if on_gone is not None:
+        rebalance.on_gone = on_gone
     return ClassicMembership(
         settings,
         client,

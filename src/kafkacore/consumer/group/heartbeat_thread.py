@@ -76,7 +76,9 @@ class HeartbeatThread:
 
     def _run(self) -> None:
         while not self._is_stopping:
-            with self._guard.background() as entered:
-                now_ms = self._clock.monotonic_ms()
-                wait_ms = self._membership.background_turn(now_ms) if entered else OCCUPIED_MS
+            # A turn of a member that is held calls the listener, as poll() does: for that it is the owner.
+            is_held = self._membership.is_held
+            turn = self._membership.held_turn if is_held else self._membership.background_turn
+            with self._guard.deputy() if is_held else self._guard.background() as entered:
+                wait_ms = turn(self._clock.monotonic_ms()) if entered else OCCUPIED_MS
             self._heartbeats.wait(wait_ms)

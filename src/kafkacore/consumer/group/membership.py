@@ -46,6 +46,8 @@ class GroupMembership(Protocol):
     commits: GroupCommits | None
     #: Called when the heartbeat thread has to look anew at what is due; set by who starts that thread.
     wake_background: Callable[[], None]
+    #: Whether the program holds its records for as long as it takes (``consumer.hold()``).
+    is_held: bool
 
     def poll(self, timer: Timer, *, wait_for_join: bool = True) -> bool:
         """A turn of the wheel: know the coordinator, join if needed, follow metadata, commit what is due.
@@ -82,6 +84,16 @@ class GroupMembership(Protocol):
         -------
         float
             Milliseconds until it wants to be called again; infinity until ``wake_background``.
+        """
+
+    def hold(self, is_held: bool, now_ms: float) -> None:
+        """While held, ``max_poll_interval_ms`` does not count, nothing is committed automatically, and the
+        heartbeat thread takes the part of ``poll()``.
+        """
+
+    def held_turn(self, now_ms: float) -> float:
+        """As :meth:`background_turn`, for the heartbeat thread in the owner's place: follow what the group
+        does, with the listener's callbacks. What they raise is raised by the next :meth:`poll`.
         """
 
     def subscription_changed(self) -> None:

@@ -224,8 +224,10 @@ class OffsetCommits(GroupRequests):
         self.auto_commit_now()
 
     def auto_commit_now(self) -> RequestFuture[None] | None:
-        """Send what was consumed, whatever the interval; ``None`` if there is nothing to wait for."""
-        if not self._config["enable_auto_commit"]:
+        """Send what was consumed, whatever the interval; ``None`` if there is nothing to wait for. While the
+        program holds records it is not done with them.
+        """
+        if not self._config["enable_auto_commit"] or self._membership.is_held:
             return None
         offsets = self._consumed()
         return self.commit_async(offsets, self._auto_committed) if offsets else None
@@ -241,7 +243,7 @@ class OffsetCommits(GroupRequests):
 
     def auto_commit_sync(self, timer: Timer) -> None:
         """Commit what was consumed, for it is the end. What goes wrong is logged; only a wakeup is raised."""
-        if not self._config["enable_auto_commit"]:
+        if not self._config["enable_auto_commit"] or self._membership.is_held:
             return
         self._invoke_what_can_be()
         offsets = self._consumed()

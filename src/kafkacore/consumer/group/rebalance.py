@@ -91,6 +91,8 @@ class Rebalance:
         self._subscriptions = subscriptions
         self._released = released
         self._on_assignment_changed = on_assignment_changed
+        #: Told of partitions that are about to go, and whether they are lost.
+        self.on_gone: Callable[[set[TopicPartition], bool], None] = _nobody
         self._clock = clock
         #: A listener's method → who counts how long it took.
         self._told = {
@@ -226,12 +228,14 @@ class Rebalance:
             self._settings.group_id,
             _listed(partitions),
         )
+        self.on_gone(partitions, True)
         error = self._tell("on_partitions_lost", partitions)
         self._assign([])
         return error
 
     def _revoke(self, gone: set[TopicPartition], kept: list[TopicPartition]) -> Exception | None:
         log.info("group %r: revoking %s", self._settings.group_id, _listed(gone))
+        self.on_gone(gone, False)
         error = self._tell("on_partitions_revoked", gone)
         self._assign(kept)
         return error
@@ -436,6 +440,10 @@ class Rebalance:
             now_ms = self._clock.monotonic_ms()
             self._told[method](now_ms - began_ms, now_ms)
         return None
+
+
+def _nobody(partitions: set[TopicPartition], is_lost: bool) -> None:
+    """Nobody wants to know."""
 
 
 def _racks(cluster: Cluster, tp: TopicPartition) -> frozenset[str]:
