@@ -57,6 +57,9 @@ _HOME = {
 }
 
 
+__all__ = sorted(_HOME)
+
+
 def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:

@@ -16,6 +16,11 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
+def partition_name(partition: TopicPartition) -> str:
+    """As people write it: ``orders-0``."""
+    return f"{partition.topic}-{partition.partition}"
+
+
 class TopicPartitionReplica(NamedTuple):
     topic: str
     partition: int

@@ -104,8 +104,15 @@ def test_poll_does_not_block_if_the_condition_holds_already(parts, node):
 def test_poll_blocks_for_the_time_given_while_something_is_in_flight(parts, node):
     parts.cluster.held = {MetadataRequest}
     parts.client.send(node, MetadataRequest())
-    parts.client.poll(timer(parts, 2000), lambda: True)
-    assert parts.network.polls == [2000.0]
+    parts.client.poll(timer(parts, 200), lambda: True)
+    assert parts.network.polls == [200.0]
+
+
+def test_no_single_wait_is_so_long_that_a_ctrl_c_just_before_it_would_be_noticed(parts, node):
+    parts.cluster.held = {MetadataRequest}
+    future = parts.client.send(node, MetadataRequest())
+    assert not parts.client.poll_until(future, timer(parts, 20_000))
+    assert max(parts.network.polls) == 500.0
 
 
 def test_poll_blocks_only_for_the_retry_backoff_if_nothing_is_in_flight(parts):

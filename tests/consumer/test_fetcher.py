@@ -148,7 +148,7 @@ def test_out_of_range_without_policy_raises_with_the_offset(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=NONE)
     parts.subscriptions.seek(A0, FetchPosition(99))
     fetch(parts)
-    with pytest.raises(OffsetOutOfRangeError, match=r"position 99 .*'a'"):
+    with pytest.raises(OffsetOutOfRangeError, match=r"position 99 of a-0"):
         collect(parts)
     assert parts.subscriptions.position(A0).offset == 99
 
@@ -359,7 +359,7 @@ def test_unforeseen_error_is_raised_with_its_place(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     parts.cluster.errors["fetch", A0].append(InvalidRequestError.errno)
     fetch(parts)
-    with pytest.raises(InvalidRequestError, match=r"'a'.*offset 0"):
+    with pytest.raises(InvalidRequestError, match=r"a-0 at offset 0"):
         collect(parts)
 
 

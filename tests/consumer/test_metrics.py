@@ -197,11 +197,11 @@ class Reporter(DictReporter):
 
 
 def test_reporters_hear_of_metrics_that_come_and_go(make_consumer):
-    consumer = make_consumer({A0: FetchLog(simple_batch(0, 3))}, metric_reporters=[Reporter])
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 3))}, metric_reporters=[Reporter], client_id="me")
     consumer.assign([A0])
     read(consumer)
     reporter = Reporter.made.pop()
-    category = f"{FETCH}.client-id=kafkacore,partition=0,topic=a"
+    category = f"{FETCH}.client-id=me,partition=0,topic=a"
     assert reporter.snapshot()[category]["records-lag"] == 0
     consumer.unsubscribe()
     assert category not in reporter.snapshot()

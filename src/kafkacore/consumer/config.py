@@ -12,6 +12,7 @@ from typing import Any
 
 from kafkacore.client.config import (
     CLIENT_SETTINGS,
+    Check,
     Setting,
     at_least,
     boolean,
@@ -19,6 +20,7 @@ from kafkacore.client.config import (
     one_of,
     refuse,
     text_or_none,
+    whole,
 )
 from kafkacore.client.config import resolve as resolve_settings
 from kafkacore.client.interceptors import objects_with
@@ -44,6 +46,20 @@ def _offset_reset(name: str, value: Any) -> str:
     except ValueError as error:
         allowed = "'earliest', 'latest', 'none' or 'by_duration:' with a duration as PT1H"
         raise refuse(name, value, f"{allowed} ({error})") from None
+
+
+def _int32(least: int) -> Check:
+    """A whole number that a request can carry."""
+    checked = whole(least)
+
+    def check(name: str, value: Any) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if checked(name, value) > _MAX_INT32:
+            raise refuse(name, value, f"at most {_MAX_INT32}")
+        return int(value)
+
+    return check
 
 
 def _timeout(name: str, value: Any) -> Any:
@@ -110,11 +126,11 @@ CONSUMER_SETTINGS: dict[str, Setting] = {
     "value_deserializer":                Setting(None),
     "auto_offset_reset":                 Setting("latest", _offset_reset),
     "isolation_level":                   Setting("read_uncommitted", one_of(*_ISOLATION_LEVELS)),
-    "fetch_min_bytes":                   Setting(1, at_least(0)),
-    "fetch_max_bytes":                   Setting(52_428_800, at_least(1)),
-    "fetch_max_wait_ms":                 Setting(500, at_least(0)),
-    "max_partition_fetch_bytes":         Setting(1_048_576, at_least(1)),
-    "max_poll_records":                  Setting(500, at_least(1)),
+    "fetch_min_bytes":                   Setting(1, _int32(0)),
+    "fetch_max_bytes":                   Setting(52_428_800, _int32(1)),
+    "fetch_max_wait_ms":                 Setting(500, _int32(0)),
+    "max_partition_fetch_bytes":         Setting(1_048_576, _int32(1)),
+    "max_poll_records":                  Setting(500, _int32(1)),
     "consumer_timeout_ms":               Setting(math.inf, _timeout),
     "check_crcs":                        Setting(True, boolean),
     # Ours: of one batch, so that a small response cannot fill the memory.
@@ -123,6 +139,9 @@ CONSUMER_SETTINGS: dict[str, Setting] = {
     "exclude_internal_topics":           Setting(True, boolean),
     "allow_auto_create_topics":          Setting(True, boolean),
     "client_rack":                       Setting("", text_or_none),
+    # Made up, and another for each consumer of a process, if none is given.
+    "client_id":                         Setting(None, text_or_none),
+    "metric_group_prefix":               Setting("consumer", text_or_none),
     "interceptors":                      Setting((), objects_with(*_INTERCEPTOR_METHODS)),  # KIP-42
     # Of a group, and of who commits for one.
     "enable_auto_commit":                Setting(True, boolean),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kafkacore.client import ClientRequest, ClientResponse, Metadata, NetworkClient
-from kafkacore.clock import Clock
+from kafkacore.clock import SIGNAL_SLICE_S, Clock
 from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
@@ -24,8 +24,9 @@ from kafkacore.network import HeartbeatLine
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
-#: The longest sleep without looking round, in milliseconds.
-MAX_POLL_TIMEOUT_MS = 5000.0
+#: The longest wait, in milliseconds: the handler of a signal that comes in the moment before it begins runs
+#: after it.
+MAX_POLL_TIMEOUT_MS = SIGNAL_SLICE_S * 1000.0
 
 
 class _Pending:

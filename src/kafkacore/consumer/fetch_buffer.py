@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from kafkacore.consumer.completed_fetch import CompletedFetch
 from kafkacore.consumer.subscription_state import FetchPosition, SubscriptionState
 from kafkacore.errors import KafkaError
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +163,9 @@ class FetchBuffer:
         partition = completed.partition
         position = moved.get(partition) or self._position(partition)
         if position is None or position.offset != completed.next_fetch_offset:
-            log.debug("dropping fetched records of %s: the position is %s now", partition, position)
+            log.debug(
+                "dropping fetched records of %s: the position is %s now", partition_name(partition), position
+            )
             completed.drain()
             return True
         more = take(completed)

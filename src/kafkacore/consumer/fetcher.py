@@ -44,7 +44,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.record import ColumnBuilder, RecordColumns
-from kafkacore.structs import IsolationLevel, Node, TopicPartition
+from kafkacore.structs import IsolationLevel, Node, TopicPartition, partition_name
 
 log = logging.getLogger(__name__)
 
@@ -307,7 +307,9 @@ class Fetcher:
 
     def _handle_error(self, completed: CompletedFetch, position: int) -> None:
         tp, error = completed.partition, for_code(completed.data.error_code)
-        log.debug("fetch of %s at offset %d: %s", tp, completed.next_fetch_offset, error.message)
+        log.debug(
+            "fetch of %s at offset %d: %s", partition_name(tp), completed.next_fetch_offset, error.message
+        )
         if error is OffsetOutOfRangeError:
             self._handle_out_of_range(tp, completed.next_fetch_offset, position)
         elif issubclass(error, TopicAuthorizationFailedError):
@@ -323,7 +325,7 @@ class Fetcher:
         elif error.retriable or error in (UnknownLeaderEpochError, UnknownError):
             self._back_off(tp)
         else:
-            raise error(f"while fetching {tp} at offset {completed.next_fetch_offset}")
+            raise error(f"while fetching {partition_name(tp)} at offset {completed.next_fetch_offset}")
 
     def _back_off(self, tp: TopicPartition) -> None:
         self._subscriptions.set_next_retry([tp], self._clock.monotonic_ms() + self._client.retry_backoff_ms)
@@ -335,11 +337,16 @@ class Fetcher:
             return  # The user has gone elsewhere meanwhile.
         if self._subscriptions.default_reset_strategy is OffsetResetStrategy.NONE:
             error = OffsetOutOfRangeError(
-                f"the position {position} of {tp} is out of the log's range, and auto_offset_reset is 'none'"
+                f"the position {position} of {partition_name(tp)} is out of the log's range, and "
+                "auto_offset_reset is 'none'"
             )
             error.partitions = {tp: position}
             raise error
-        log.info("position %d of %s is out of range, starting over by auto_offset_reset", position, tp)
+        log.info(
+            "position %d of %s is out of range, starting over by auto_offset_reset",
+            position,
+            partition_name(tp),
+        )
         self._subscriptions.request_offset_reset(tp)
 
     # ---- Handing out -------------------------------------------------------------------------------------

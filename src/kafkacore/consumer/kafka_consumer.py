@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar, Literal
 
@@ -33,6 +34,7 @@ from kafkacore.structs import TopicPartition
 
 #: For the heartbeat thread to end: it never waits for the network.
 _THREAD_END_MS = 1000.0
+_client_numbers = count(1)
 _COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
 
@@ -61,6 +63,8 @@ class KafkaConsumer(PositionCalls, CommitCalls):
         self._closed = True  # Until all is made, so that a refused argument leaves nothing to warn about.
         clock: Clock = configs.pop("clock", SYSTEM_CLOCK)
         self.config = resolve(configs)
+        if self.config["client_id"] is None:
+            self.config["client_id"] = f"kafkacore-consumer-{next(_client_numbers)}"
         self._guard = SingleOwnerGuard()
         client, metadata = bootstrap_client(self.config, clock)
         try:
@@ -292,14 +296,18 @@ class KafkaConsumer(PositionCalls, CommitCalls):
 
     # ---- Connection --------------------------------------------------------------------------------------
     def bootstrap(self, timeout_ms: float | None = None, refresh: bool = False) -> None:
-        """Wait until the cluster is known, asking anew if ``refresh``; :class:`KafkaTimeoutError` after the
-        time.
+        """Wait until the cluster is known, asking anew if ``refresh``.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            If no broker has answered within ``timeout_ms`` (default: ``bootstrap_timeout_ms``).
         """
         with self._guard:
             self._check_open()
             if not refresh and self.bootstrap_connected():
                 return
-            timer = self._timer(timeout_ms)
+            timer = self._timer(self.config["bootstrap_timeout_ms"] if timeout_ms is None else timeout_ms)
             if not self._engine.client.await_metadata_update(timer):
                 raise KafkaTimeoutError(
                     f"no broker answered within {timer.timeout_ms:.0f} ms "
@@ -392,7 +400,9 @@ class KafkaConsumer(PositionCalls, CommitCalls):
 
 
 def _check_poll(timeout_ms: float, max_records: int | None) -> None:
-    if timeout_ms < 0:
+    if isinstance(timeout_ms, bool) or not isinstance(timeout_ms, int | float):
+        raise TypeError(f"timeout_ms must be a number of milliseconds, not {timeout_ms!r}")
+    if not timeout_ms >= 0:
         raise ValueError("timeout_ms must not be negative")
     if max_records is not None and (isinstance(max_records, bool) or not isinstance(max_records, int)):
         raise TypeError("max_records must be an int")

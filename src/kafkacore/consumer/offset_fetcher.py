@@ -25,7 +25,7 @@ from kafkacore.errors import (
     for_code,
 )
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
-from kafkacore.structs import IsolationLevel, Node, OffsetSpec, TopicPartition
+from kafkacore.structs import IsolationLevel, Node, OffsetSpec, TopicPartition, partition_name
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ class OffsetFetcher:
     def _reset(self, tp: TopicPartition, strategy: OffsetResetStrategy, found: FoundOffset) -> None:
         # Without an epoch: what a leader has just said needs no other's word.
         if self._subscriptions.maybe_seek_unvalidated(tp, strategy, FetchPosition(found.offset)):
-            log.info("%s starts at offset %d (%s)", tp, found.offset, strategy.name)
+            log.info("%s starts at offset %d (%s)", partition_name(tp), found.offset, strategy.name)
         self._metadata.update_last_seen_epoch_if_newer(tp, found.leader_epoch)
 
     def _on_reset_error(
@@ -234,7 +234,7 @@ class OffsetFetcher:
                 state.high_watermark = found[tp].offset
 
     def _timeout_message(self, remaining: Mapping[TopicPartition, int], timer: Timer) -> str:
-        missing = ", ".join(f"{tp.topic}-{tp.partition}" for tp in sorted(remaining)[:5])
+        missing = ", ".join(map(partition_name, sorted(remaining)[:5]))
         more = f" and {len(remaining) - 5} more" if len(remaining) > 5 else ""
         return (
             f"no offsets of {missing}{more} within {timer.timeout_ms:.0f} ms "
@@ -306,8 +306,9 @@ class OffsetFetcher:
                     forbidden.add(topic.name)
                 else:
                     level = logging.DEBUG if error.retriable else logging.WARNING
-                    log.log(level, "listing offsets of %s: %s; trying again", tp, error.message)
-                    passing = error(f"while listing offsets of {tp}")
+                    name = partition_name(tp)
+                    log.log(level, "listing offsets of %s: %s; trying again", name, error.message)
+                    passing = error(f"while listing offsets of {name}")
                     retry.add(tp)
         if forbidden:
             names = ", ".join(map(repr, sorted(forbidden)))

@@ -23,7 +23,7 @@ from kafkacore.errors import (
     for_code,
 )
 from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from kafkacore.structs import Node, OffsetAndMetadata, TopicPartition
+from kafkacore.structs import Node, OffsetAndMetadata, TopicPartition, partition_name
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class OffsetValidator:
             self._error = self._truncation(positions, truncated)
 
     def _handle_error(self, tp: TopicPartition, error: type[BrokerResponseError]) -> None:
-        log.debug("validating %s: %s", tp, error.message)
+        log.debug("validating %s: %s", partition_name(tp), error.message)
         self._retry_later([tp])
         if issubclass(error, TopicAuthorizationFailedError):
             self._error = error(f"no permission to read topic {tp.topic!r}")
@@ -172,12 +172,16 @@ class OffsetValidator:
             self._subscriptions.set_next_retry([tp], self._clock.monotonic_ms())
             truncated[tp] = None if undefined else OffsetAndMetadata(end_offset, "", epoch)
         elif undefined:
-            log.warning("the log of %s was cut back behind offset %d, starting over", tp, position.offset)
+            log.warning(
+                "the log of %s was cut back behind offset %d, starting over",
+                partition_name(tp),
+                position.offset,
+            )
             self._subscriptions.request_offset_reset(tp)
         else:
             log.warning(
                 "the log of %s was cut back from offset %d to %d, going on there",
-                tp,
+                partition_name(tp),
                 position.offset,
                 end_offset,
             )
@@ -192,7 +196,7 @@ class OffsetValidator:
         for tp, safe in truncated.items():
             now = "unknown" if safe is None else f"offset {safe.offset}"
             places.append(
-                f"{tp.topic}-{tp.partition} (position {positions[tp].offset} of epoch "
+                f"{partition_name(tp)} (position {positions[tp].offset} of epoch "
                 f"{positions[tp].offset_epoch}, the log parts from it at: {now})"
             )
         error = LogTruncationError(f"logs were cut back behind what has been read: {', '.join(places)}")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kafkacore.consumer.listener import RebalanceListener
 from kafkacore.consumer.offset_reset import OffsetResetStrategy as OffsetResetStrategy
 from kafkacore.errors import IllegalStateError, NoOffsetForPartitionError
-from kafkacore.structs import OffsetAndMetadata, TopicPartition
+from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
 
 MAX_TOPIC_NAME_LENGTH = 249
 _LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -354,7 +354,7 @@ class SubscriptionState:
         missing = [tp for tp, state in self._unsettled.items() if state.state is FetchState.INITIALIZING]
         if missing and self.default_reset_strategy is OffsetResetStrategy.NONE:
             error = NoOffsetForPartitionError(
-                f"no position for {', '.join(map(str, missing))} and auto_offset_reset is 'none': "
+                f"no position for {', '.join(map(partition_name, missing))} and auto_offset_reset is 'none': "
                 "call seek() first or choose 'earliest' or 'latest'"
             )
             error.partitions = frozenset(missing)
