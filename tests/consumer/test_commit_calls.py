@@ -22,6 +22,7 @@ from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.protocol.generated.join_group import JoinGroupRequest
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
+from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
@@ -471,7 +472,7 @@ def test_commit_and_committed_end_with_their_time(make, clock):
 # ---- Lag -------------------------------------------------------------------------------------------------
 def test_lag_is_what_is_left_of_the_last_fetch_up_to_the_record_that_a_loop_has(make):
     consumer = make("a")
-    with pytest.raises(IllegalStateError):
+    with pytest.raises(IllegalStateError, match="not assigned"):
         consumer.current_lag(A0)
     consumer.poll(1000, max_records=3)
     assert consumer.current_lag(A0) == 7
@@ -482,6 +483,21 @@ def test_lag_is_what_is_left_of_the_last_fetch_up_to_the_record_that_a_loop_has(
     consumer.pause(A1)
     assert next(consumer).offset == 0
     assert consumer.current_lag(A0) == 9
+
+
+def test_lag_of_what_is_not_fetched_is_asked_for_once_and_known_after_a_poll(make):
+    consumer = make()
+    consumer.assign([A0])
+    consumer.pause(A0)
+    consumer.seek(A0, 4)
+    consumer.poll(0)
+    consumer.model.held = {ListOffsetsRequest}
+    assert consumer.current_lag(A0) is None
+    assert consumer.current_lag(A0) is None
+    assert len(consumer.model.requests_of(ListOffsetsRequest)) == 1
+    consumer.model.held = set()
+    consumer.poll(0)
+    assert consumer.current_lag(A0) == 6
 
 
 # ---- Settings --------------------------------------------------------------------------------------------

@@ -154,7 +154,8 @@ class CommitCalls(ConsumerCalls):
 
     def current_lag(self, partition: TopicPartition) -> int | None:
         """Records between the position and the log's end (reading committed, the last stable offset), as of
-        the last fetch; ``None`` before one. Asks nobody. (Kafka's ``currentLag``.)
+        the last answer of a broker. Does not wait: ``None`` where the position is not known yet, or the end,
+        which is asked for then and known after some polls. (Kafka's ``currentLag``, KIP-695.)
 
         Raises
         ------

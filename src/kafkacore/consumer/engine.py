@@ -351,11 +351,17 @@ class ConsumerEngine:
                 return record
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Records between the position and the end, as of the last fetch; ``None`` if either is unknown."""
+        """Records between the position and the end; ``None`` if either is unknown, and the leader is asked
+        for the end.
+        """
         state = self.subscriptions.state(partition)
         is_committed = self.config["isolation_level"] == IsolationLevel.READ_COMMITTED.name.lower()
         end = state.last_stable_offset if is_committed else state.high_watermark
-        if end is None or state.position is None:
+        if end is None:
+            self.offsets.ask_for_end(partition)
+            self.client.transmit_sends()
+            return None
+        if state.position is None:
             return None
         next_one = self.iteration.untaken().get(partition)
         return max(end - (state.position.offset if next_one is None else next_one.offset), 0)

@@ -77,6 +77,7 @@ class OffsetFetcher:
         self._isolation_level = isolation_level
         self._bootstrap_servers = bootstrap_servers
         self._error: KafkaError | None = None
+        self._ends_asked: dict[TopicPartition, RequestFuture[_Answer]] = {}
 
     # ---- For positions -----------------------------------------------------------------------------------
     def reset_positions_if_needed(self) -> None:
@@ -220,13 +221,30 @@ class OffsetFetcher:
         self._note_ends(timestamps, found)
         return found
 
+    def ask_for_end(self, partition: TopicPartition) -> None:
+        """Have the end of an assigned partition noted for its lag once its leader tells it. Does not wait."""
+        asked = self._ends_asked.get(partition)
+        if asked is not None and not asked.is_done():
+            return
+        wanted = {partition: int(OffsetSpec.LATEST)}
+        by_node, _ = self._group_by_leader(wanted)
+        for node in by_node:
+            self._ends_asked[partition] = answer = self._send(node, wanted)
+            # What fails is asked again by who wants to know.
+            answer.add_callbacks(
+                lambda answer: self._note_ends(wanted, answer.found),
+                lambda error: log.debug("the end of %s-%d: %s", *partition, error),
+            )
+
     def _note_ends(
         self, timestamps: Mapping[TopicPartition, int], found: Mapping[TopicPartition, FoundOffset]
     ) -> None:
         """The ends that were told are news for the lag of assigned partitions."""
         for tp, timestamp in timestamps.items():
             state = self._subscriptions.state_or_none(tp)
-            if state is None or timestamp != OffsetSpec.LATEST or found[tp].offset == UNKNOWN_OFFSET:
+            if state is None or timestamp != OffsetSpec.LATEST or tp not in found:
+                continue
+            if found[tp].offset == UNKNOWN_OFFSET:
                 continue
             if self._isolation_level is IsolationLevel.READ_COMMITTED:
                 state.last_stable_offset = found[tp].offset
