@@ -18,7 +18,7 @@ test: $(VENV)/.dev  ## Set everything up, then pass the tests
 	$(BIN)/python -m pytest $(TEST_ARGS)
 
 # Those of the tests that have a larger dose than fits a run of all.
-RELIABILITY := killed_producer exactly_once two_brokers slow_link read_committed
+RELIABILITY := killed_producer exactly_once two_brokers slow_link read_committed mixed_group group_outages assignors
 
 reliability: $(VENV)/.dev  ## Kills, bad links and exactly-once copies in full doses, over 30 minutes: docs/RELIABILITY.md
 	@$(BIN)/python tests/integration/jars.py

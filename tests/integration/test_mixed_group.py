@@ -1,0 +1,76 @@
+"""One group of our consumers, Java's, confluent's and kafka-python's on Apache Kafka, under joins, leaves and
+SIGKILLs: every partition has one owner at a time, nothing is skipped, repeats begin at the last commit.
+
+``model.group_history`` judges what the members report. It is shown planted faults first.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from integration.apache_kafka import ApacheKafka
+from integration.java_peer import JavaPeer
+from integration.mixed_group import CLIENTS, MixedGroup
+from model.dose import IS_FULL, dose, new_seed, note
+from model.group_history import GroupHistory
+
+PARTITIONS = 8
+#: Joins, leaves and kills, of each protocol.
+EVENTS = dose(8, 50)
+PROTOCOLS = list(CLIENTS) if IS_FULL else ["range", "cooperative-sticky"]
+#: How a member may break its word, and a word of what is said of it.
+PLANTED = [("no revoke", "was assigned"), ("commit first", "commits"), ("skip", "processed")][: dose(1, 3)]
+
+Made = Callable[[str, str], MixedGroup]
+
+
+@pytest.fixture
+def mixed_group(apache_kafka: ApacheKafka, java_peer: JavaPeer, tmp_path: Path) -> Made:
+    """Makes a group on a topic of its own."""
+
+    def make(topic: str, protocol: str) -> MixedGroup:
+        java_peer.create_topic(apache_kafka.bootstrap_servers, topic, PARTITIONS)
+        return MixedGroup(apache_kafka.bootstrap_servers, topic, PARTITIONS, protocol, tmp_path)
+
+    return make
+
+
+@pytest.mark.timeout(dose(120, 900))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_group_of_many_clients_keeps_its_word(mixed_group: Made, protocol: str) -> None:
+    seed = new_seed()
+    with mixed_group(f"mixed-{protocol}", protocol) as group:
+        group.run(random.Random(seed), EVENTS)
+        history = GroupHistory()
+        assert "\n".join(history.check(group.events(), group.ends)) == ""
+    members = Counter(member.client for member in (*group.members, *group.past))
+    note(
+        f"group of many clients, {protocol}",
+        seed,
+        members=dict(members),
+        killed=history.counts["dead"],
+        records=sum(group.ends.values()),
+        repeated=history.repeated,
+        assignments=history.counts["assigned"],
+        losses=history.counts["lost"],
+        refused_commits=history.counts["commit_failed"],
+    )
+    assert history.counts["dead"] + history.counts["closed"] == len(group.members) + len(group.past)
+
+
+@pytest.mark.parametrize(("bug", "sentence"), PLANTED)
+def test_judge_sees_a_planted_fault(mixed_group: Made, bug: str, sentence: str) -> None:
+    with mixed_group(f"bug-{bug.replace(' ', '-')}", "cooperative-sticky") as group:
+        with group.writing():
+            first = group.join("kafkacore", bug=bug)
+            first.await_event(lambda event: event.kind == "committed")
+            # Once the other has partitions, the first one has lost them.
+            group.join("kafkacore").await_event(lambda event: event.kind == "records")
+            first.await_event(lambda event: event.kind == "records" and first.events.index(event) > 30)
+        group.settle()
+        wrong = GroupHistory().check(group.events(), group.ends)
+    assert any(sentence in one for one in wrong), wrong

@@ -1,0 +1,270 @@
+"""A member of a consumer group as a process: it reads, and tells what happens to it, one line of JSON each.
+
+    python -m model.group_member CLIENT OPTIONS-AS-JSON
+
+``CLIENT`` is kafkacore, kafka-python or confluent; ``java/GroupMember.java`` is the same in Java. Commits
+what it has processed after each poll. Leaves the group and ends at the end of its standard input. To process
+a record is to report it; the reports are :mod:`model.group_history`'s events, with the time of the monotonic
+clock. ``bug`` plants one for the judge to find: "commit first", "no revoke", "skip".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+POLL_MS = 100
+MOST_RECORDS = 40
+#: Work that a poll's records cost, if the options do not say ``work_s``.
+WORK_S = 0.005
+
+
+def report(kind: str, **what: Any) -> None:
+    """One line, in one write, so that a kill cuts none in two."""
+    line = json.dumps({"time_ns": time.monotonic_ns(), "kind": kind, "what": what})
+    os.write(1, line.encode() + b"\n")
+
+
+class Client(Protocol):
+    """What a consumer is to the loop."""
+
+    def poll(self) -> dict[int, list[int]]: ...
+    def commit(self, offsets: dict[int, int]) -> str | None: ...
+    def generation(self) -> int | None: ...
+    def close(self) -> None: ...
+
+
+class Member:
+    """The loop and the listener, for any client."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.client: Client
+        self.bug: str | None = options.get("bug")
+        self.work_s: float = options.get("work_s", WORK_S)
+        self.owned: set[int] = set()
+        self.pending: dict[int, int] = {}
+        self.polls = 0
+
+    def on_assigned(self, partitions: Iterable[int]) -> None:
+        added = sorted(partitions)
+        self.owned.update(added)
+        self._report_change("assigned", added)
+
+    def on_revoked(self, partitions: Iterable[int]) -> None:
+        gone = sorted(partitions)
+        if self.bug == "no revoke":
+            return
+        self.commit()
+        self._gone("revoked", gone)
+
+    def on_lost(self, partitions: Iterable[int]) -> None:
+        self._gone("lost", sorted(partitions))
+
+    def _gone(self, kind: str, partitions: list[int]) -> None:
+        self.owned.difference_update(partitions)
+        for partition in partitions:
+            self.pending.pop(partition, None)
+        self._report_change(kind, partitions)
+
+    def _report_change(self, kind: str, partitions: list[int]) -> None:
+        report(kind, partitions=partitions, owned=sorted(self.owned), generation=self.client.generation())
+
+    def turn(self) -> None:
+        records = self.client.poll()
+        self.polls += bool(records)
+        if self.bug == "commit first":
+            self.pending = {partition: offsets[-1] + 1 for partition, offsets in records.items()}
+            self.commit()
+        for partition, offsets in records.items():
+            if self.bug == "skip" and self.polls % 7 == 0:
+                offsets = offsets[1:]
+            if not offsets:
+                continue
+            report("records", partition=partition, first=offsets[0], last=offsets[-1])
+            if offsets != list(range(offsets[0], offsets[-1] + 1)):
+                report("records", partition=partition, first=-1, last=-1)
+            self.pending[partition] = offsets[-1] + 1
+        if records:
+            time.sleep(self.work_s)
+            self.commit()
+
+    def commit(self) -> None:
+        if not self.pending:
+            return
+        offsets = dict(self.pending)
+        report("committing", offsets=offsets)
+        error = self.client.commit(offsets)
+        if error is None:
+            report("committed", offsets=offsets)
+            self.pending.clear()
+        else:
+            report("commit_failed", offsets=offsets, error=error)
+
+
+class KafkaPythonLike:
+    """kafka-python's consumer, or ours: they have one API."""
+
+    def __init__(self, kafkacore: bool, member: Member, options: dict[str, Any]) -> None:
+        if kafkacore:
+            from kafkacore import KafkaConsumer
+            from kafkacore.consumer import ConsumerRebalanceListener
+            from kafkacore.errors import KafkaError
+            from kafkacore.structs import OffsetAndMetadata, TopicPartition
+
+            strategy: Any = options["strategy"]
+        else:
+            from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
+            from kafka.errors import KafkaError
+
+            strategy = [_kafka_python_assignor(options["strategy"])]
+        self._topic = options["topic"]
+        self._error = KafkaError
+        self._partition: Callable[[int], Any] = lambda number: TopicPartition(self._topic, number)
+        self._offset: Callable[[int], Any] = lambda offset: OffsetAndMetadata(offset, "", -1)
+        self._consumer: Any = KafkaConsumer(
+            bootstrap_servers=options["servers"],
+            group_id=options["group"],
+            group_instance_id=options.get("instance"),
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            partition_assignment_strategy=strategy,
+            session_timeout_ms=options["session_timeout_ms"],
+            heartbeat_interval_ms=min(500, options["session_timeout_ms"] // 6),
+            max_poll_records=MOST_RECORDS,
+            metadata_max_age_ms=5_000,
+        )
+
+        def numbers(partitions: Iterable[Any]) -> list[int]:
+            return [partition.partition for partition in partitions]
+
+        class Listener(ConsumerRebalanceListener):  # type: ignore[misc, valid-type]
+            def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+                member.on_assigned(numbers(assigned))
+
+            def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+                member.on_revoked(numbers(revoked))
+
+            def on_partitions_lost(self, lost: Iterable[Any]) -> None:
+                member.on_lost(numbers(lost))
+
+        self._consumer.subscribe([self._topic], listener=Listener())
+
+    def poll(self) -> dict[int, list[int]]:
+        found = self._consumer.poll(timeout_ms=POLL_MS)
+        return {partition.partition: [one.offset for one in records] for partition, records in found.items()}
+
+    def commit(self, offsets: dict[int, int]) -> str | None:
+        try:
+            self._consumer.commit({self._partition(n): self._offset(offset) for n, offset in offsets.items()})
+        except self._error as error:
+            return repr(error)
+        return None
+
+    def generation(self) -> int | None:
+        found: int = self._consumer.group_metadata().generation_id
+        return found if found >= 0 else None
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _kafka_python_assignor(name: str) -> Any:
+    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+    from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+    known = (
+        RangePartitionAssignor,
+        RoundRobinPartitionAssignor,
+        StickyPartitionAssignor,
+        CooperativeStickyAssignor,
+    )
+    return {assignor.name: assignor for assignor in known}[name]
+
+
+class Confluent:
+    """librdkafka."""
+
+    def __init__(self, member: Member, options: dict[str, Any]) -> None:
+        import confluent_kafka
+
+        self._kafka = confluent_kafka
+        self._topic = options["topic"]
+        config = {
+            "bootstrap.servers": options["servers"],
+            "group.id": options["group"],
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": options["strategy"],
+            "session.timeout.ms": options["session_timeout_ms"],
+            "heartbeat.interval.ms": min(500, options["session_timeout_ms"] // 6),
+            "topic.metadata.refresh.interval.ms": 5_000,
+        }
+        if options.get("instance"):
+            config["group.instance.id"] = options["instance"]
+        self._consumer = confluent_kafka.Consumer(config)
+
+        def numbers(partitions: Iterable[Any]) -> list[int]:
+            return [partition.partition for partition in partitions]
+
+        self._consumer.subscribe(
+            [self._topic],
+            on_assign=lambda _, partitions: member.on_assigned(numbers(partitions)),
+            on_revoke=lambda _, partitions: member.on_revoked(numbers(partitions)),
+            on_lost=lambda _, partitions: member.on_lost(numbers(partitions)),
+        )
+
+    def poll(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        message = self._consumer.poll(POLL_MS / 1000)
+        while message is not None:
+            if message.error() is None:
+                found.setdefault(message.partition(), []).append(message.offset())
+            message = None if sum(map(len, found.values())) >= MOST_RECORDS else self._consumer.poll(0)
+        return found
+
+    def commit(self, offsets: dict[int, int]) -> str | None:
+        partitions = [self._kafka.TopicPartition(self._topic, n, offset) for n, offset in offsets.items()]
+        try:
+            done = self._consumer.commit(offsets=partitions, asynchronous=False)
+        except self._kafka.KafkaException as error:
+            return repr(error)
+        failed = [one.error for one in done or () if one.error is not None]
+        return repr(failed) if failed else None
+
+    def generation(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def main() -> None:
+    client, options = sys.argv[1], json.loads(sys.argv[2])
+    stopped = threading.Event()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        stopped.set()
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
+    member = Member(options)
+    if client == "confluent":
+        member.client = Confluent(member, options)
+    else:
+        member.client = KafkaPythonLike(client == "kafkacore", member, options)
+    report("started")
+    while not stopped.is_set():
+        member.turn()
+    member.client.close()
+    report("closed")
+
+
+if __name__ == "__main__":
+    main()
