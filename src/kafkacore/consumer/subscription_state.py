@@ -29,6 +29,10 @@ class SubscriptionType(Enum):
     USER_ASSIGNED = "assigned"
 
 
+#: Those whose assignment is not the user's.
+_AUTO = (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
+
+
 class FetchState(Enum):
     INITIALIZING = "initializing"
     FETCHING = "fetching"
@@ -224,7 +228,7 @@ class SubscriptionState:
         self._unsettled = {}
 
     def has_auto_assigned_partitions(self) -> bool:
-        return self.subscription_type in (SubscriptionType.AUTO_TOPICS, SubscriptionType.AUTO_PATTERN)
+        return self.subscription_type in _AUTO
 
     def assigned_partitions(self) -> set[TopicPartition]:
         return set(self._assignment)

@@ -51,6 +51,8 @@ BACKGROUND_LOOK_MS = 100.0
 #: While records are held: for metadata, and while the group is joined anew.
 HELD_LOOK_MS = 500.0
 REJOIN_LOOK_MS = 20.0
+#: A member for which nothing is to be done looks whether its coordinator is still there this often.
+LOOK_MS = 20.0
 #: The coordinator is another, or none.
 MOVED = (CoordinatorNotAvailableError, NotCoordinatorError)
 
@@ -107,6 +109,8 @@ class ClassicMembership:
         self._generation = NO_GENERATION
         self._background_error: BaseException | None = None
         self._poll_deadline_ms = math.inf
+        #: Till when a settled member need not look at its connection and at what is due.
+        self._look_at_ms = -math.inf
         self._farewell: RequestFuture[ClientResponse] | None = None
         self.is_held = False
         #: Whom the heartbeats go to, and for which generation; ``None`` while there are none.
@@ -118,17 +122,29 @@ class ClassicMembership:
         commits = self.commits
         if commits is not None:
             commits.invoke_completed_callbacks()
-        error, self._background_error = self._background_error, None
-        if error is not None:
+        if self._background_error is not None:
+            error, self._background_error = self._background_error, None
             raise error
         is_active = True
+        now_ms = self.clock.monotonic_ms()
         if self._subscriptions.has_auto_assigned_partitions() and not self.rebalance.in_callback:
-            self.polled(self.clock.monotonic_ms())
-            is_active = self._activate(timer) if wait_for_join else self._step()
-            self._beat()
+            self.polled(now_ms)
+            if now_ms >= self._look_at_ms or not self._is_settled():
+                is_active = self._activate(timer) if wait_for_join else self._step()
+                self._beat()
+                now_ms = self.clock.monotonic_ms()
+                self._look_at_ms = now_ms + min(LOOK_MS, self.heartbeats.due_ms(now_ms))
         if commits is not None:
-            commits.maybe_auto_commit_async(self.clock.monotonic_ms())
+            commits.maybe_auto_commit_async(now_ms)
         return is_active
+
+    def _is_settled(self) -> bool:
+        """Whether nothing is known that a turn would have to act on; most are of a program's polls for its
+        next records.
+        """
+        return (
+            self.state is MemberState.STABLE and self.join.is_settled and self.rebalance.is_following_metadata
+        )
 
     def _step(self) -> bool:
         """Do what can be done at once; whether the member is active."""
@@ -325,6 +341,7 @@ class ClassicMembership:
     def coordinator_failed(self, cause: str, *, disconnected: bool = False) -> None:
         """See ``GroupMembership``."""
         self.finder.failed(cause, disconnected=disconnected)
+        self._look_at_ms = -math.inf
         self.end_heartbeats()
         self.wake_background()
 

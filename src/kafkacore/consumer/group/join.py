@@ -94,6 +94,11 @@ class GroupJoin:
             self.request(reason)
         return self._is_wanted or self._future is not None
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether no join is wished for, and none under way."""
+        return not self._is_wanted and self._future is None
+
     def is_in_flight(self) -> bool:
         """Whether JoinGroup is not answered yet, so that the coordinator reads nothing more from its
         connection.

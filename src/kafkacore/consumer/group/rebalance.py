@@ -140,6 +140,11 @@ class Rebalance:
             self._subscriptions.subscribe_from_pattern(set(cluster.topics) - internal)
         self._snapshot = self._take_snapshot(cluster)
 
+    @property
+    def is_following_metadata(self) -> bool:
+        """Whether :meth:`follow_metadata` would find nothing new."""
+        return self._followed_version == self._metadata.update_version
+
     def has_matched_pattern(self) -> bool:
         """Whether, with a pattern, the cluster's topics of now are known; joining before would be for
         nothing.
