@@ -120,20 +120,21 @@ def commit_error(
     unauthorized: set[str] = set()
     missing = set(offsets)
     for topic in message.topics:
+        name = topics.name_of(topic)
         for partition in topic.partitions:
-            tp = TopicPartition(topics.name_of(topic), partition.partition_index)
+            tp = TopicPartition(name, partition.partition_index)
             if tp not in missing:
                 continue
             missing.discard(tp)
+            if not partition.error_code:
+                continue
             error = for_code(partition.error_code)
             if error is errors.TopicAuthorizationFailedError:
-                unauthorized.add(tp.topic)
-            elif partition.error_code:
+                unauthorized.add(name)
+            else:
                 return error(f"committing {Shown({tp: offsets[tp]})}")
     if unauthorized:
-        return errors.TopicAuthorizationFailedError(
-            f"no permission to read {', '.join(sorted(unauthorized))}"
-        )
+        return _unauthorized(unauthorized)
     if missing:
         return errors.UnknownError(f"the answer to OffsetCommit leaves out {Shown(missing)}")
     return None
