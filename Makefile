@@ -13,9 +13,13 @@ help:  ## Show this list
 demo: $(VENV)/.demo  ## Real flight records through our broker and Spark to Parquet, on a fresh machine too
 	$(BIN)/kafkacore demo --dir $(DEMO_DIR) $(DEMO_ARGS)
 
-test: $(VENV)/.dev  ## Set everything up, then pass the tests
+# Processes that divide the tests; they wait for other programs more than they compute. A part of the tests,
+# named by TEST_ARGS, runs in one, which shows what it does. How they are divided: tests/workers.py.
+TEST_WORKERS ?= $(if $(TEST_ARGS),0,3)
+
+test: $(VENV)/.dev  ## Set everything up, then pass the tests; TEST_ARGS=tests/record for a part of them
 	@$(BIN)/python tests/integration/jars.py
-	$(BIN)/python -m pytest $(TEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(TEST_ARGS)
 
 # Those of the tests that have a larger dose than fits a run of all.
 RELIABILITY := killed_producer exactly_once two_brokers slow_link read_committed mixed_group group_outages assignors

@@ -11,6 +11,9 @@ from integration.apache_kafka import ApacheKafka, started_in_scratch_folder
 from integration.java_peer import JavaPeer, started_java_peer
 
 if TYPE_CHECKING:
+    from workers import RoomScheduling
+    from xdist.remote import Producer
+
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 
@@ -44,6 +47,14 @@ def java_peer() -> Iterator[JavaPeer]:
     """Kafka's Java clients in one JVM for the whole run."""
     with started_java_peer() as peer:
         yield peer
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> RoomScheduling:
+    """How pytest-xdist divides the tests: see ``workers.py``."""
+    from workers import RoomScheduling
+
+    return RoomScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

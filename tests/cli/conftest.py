@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.spark.session import SHORT_LIVED_JVM
 
 #: Generous: the machine may be busy with the rest of the tests.
-LIMIT_MS = 60_000.0
+LIMIT_MS = 100_000.0
 #: Within how long after the command's end nothing that it has started may be left.
 LEFT_MS = 10_000.0
 
@@ -32,6 +33,7 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
+            env={**os.environ, "SPARK_SUBMIT_OPTS": SHORT_LIVED_JVM},
             process_group=0,
             # The runner may ignore Ctrl-C, which a child would inherit.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),

@@ -44,7 +44,7 @@ def test_demo_interrupted_at_every_stage_leaves_nothing_and_completes_afterwards
     assert_nothing_left(tmp_path)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_endless_pipeline_ends_with_ctrl_c(start, assert_nothing_left, our_broker, make_topic, tmp_path):
     topic = make_topic([b'{"id": 1}', b'{"id": 2}'])
     # fmt: off

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import functools
 import signal
 import socket
 import subprocess
@@ -28,7 +29,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from integration.jars import LIKE_A_SERVER, SHORT_LIVED, JavaToolError, java_command, run_java
+from integration.jars import (
+    CLASS_ARCHIVES,
+    LIKE_A_SERVER,
+    SHORT_LIVED,
+    JavaToolError,
+    class_archive,
+    class_archive_key,
+    filled,
+    java_command,
+    run_java,
+)
 
 from kafkacore.clock import SYSTEM_CLOCK
 
@@ -125,6 +136,10 @@ class ApacheKafka:
     def start(self) -> None:
         """Format the folder if it is new, start the process and wait until it serves clients."""
         assert self._process is None, "it runs already"
+        archive_classes()
+        self._start()
+
+    def _start(self) -> None:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._config.write_text("".join(f"{key}={value}\n" for key, value in self._properties().items()))
         if not (self.segments_dir / "meta.properties").exists():
@@ -246,6 +261,22 @@ class ApacheKafka:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+@functools.cache
+def archive_classes() -> None:
+    """Make the archive that brokers and tools are started with, once: by a broker, as it ends."""
+
+    def fill(folder: Path) -> None:
+        with tempfile.TemporaryDirectory(prefix="apache-kafka-") as scratch:
+            kafka = ApacheKafka(Path(scratch))
+            kafka._jvm = (*kafka._jvm, f"-XX:ArchiveClassesAtExit={folder / class_archive().name}")
+            # A Java that cannot do it is slower. One that cannot start a broker at all will say so again.
+            with contextlib.suppress(JavaToolError):
+                kafka._start()
+            kafka.stop()
+
+    filled(CLASS_ARCHIVES, class_archive_key(), fill)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,9 @@
 In: ``pom.xml`` and ``*.java`` beside this module and in ``tests/golden``. Out: a class path, and results of
 Java programs. Does not know: how a broker is configured or started (``apache_kafka.py``).
 
+Java reads the classes that a broker needs from an archive (``apache_kafka.py`` makes it), which halves the
+CPU time of each start, of which a run of all tests has dozens.
+
 A cache folder is named by a hash of what made it, filled under another name and renamed, so that a folder
 that exists is complete; a file lock keeps two pytest processes from filling it at once.
 """
@@ -22,13 +25,15 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
-CACHE = PROJECT / ".cache"
+#: Resolved, because an archive of classes is of no use to a class path with other names in it.
+CACHE = (PROJECT / ".cache").resolve()
 POM = HERE / "pom.xml"
 LOG4J = HERE / "log4j2.properties"
 JAVA_SOURCES = (HERE / "java", HERE.parent / "golden")
 
 #: Pinned, so that a new release of the plugin cannot change what a test run downloads.
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+CLASS_ARCHIVES = "classes"
 #: Short-lived programs: start-up time matters, peak speed does not.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 #: What ``kafka-server-start`` gives a broker.
@@ -83,7 +88,7 @@ def _digest(files: Iterable[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _filled(kind: str, key: str, fill: Callable[[Path], None]) -> Path:
+def filled(kind: str, key: str, fill: Callable[[Path], None]) -> Path:
     """The folder ``.cache/<kind>/<key>``, made by ``fill(folder)`` if it is not there."""
     target = CACHE / kind / key
     if target.is_dir():
@@ -112,7 +117,7 @@ def kafka_jars() -> Path:
         if not any(folder.glob("kafka-clients-*.jar")):
             raise JavaToolError(f"Maven ended well, but put no kafka-clients jar into {folder}")
 
-    return _filled("jars", _digest([POM]), fill)
+    return filled("jars", _digest([POM]), fill)
 
 
 def kafka_classpath() -> str:
@@ -126,6 +131,19 @@ def kafka_clients_jar() -> Path:
     return jar
 
 
+def class_archive_key() -> str:
+    """Of an archive of classes: Java takes one of its own like alone, for the same jars in the same place."""
+    java = Path(find_program("java")).resolve()
+    made_by = f"{java}:{java.stat().st_mtime_ns}:{kafka_classpath()}"
+    return hashlib.sha256(made_by.encode()).hexdigest()[:16]
+
+
+@functools.cache
+def class_archive() -> Path:
+    """The archive, which may not be there."""
+    return CACHE / CLASS_ARCHIVES / class_archive_key() / "kafka.jsa"
+
+
 @functools.cache
 def compiled_programs() -> Path:
     """Folder with the classes of the Java programs of these tests; compiled when a source has changed."""
@@ -135,15 +153,20 @@ def compiled_programs() -> Path:
         options = ["-encoding", "UTF-8", "-Xlint:all,-processing,-path", "-cp", kafka_classpath()]
         run([find_program("javac"), *options, "-d", str(folder), *map(str, sources)], timeout_s=300)
 
-    return _filled("java", _digest([POM, *sources]), fill)
+    return filled("java", _digest([POM, *sources]), fill)
 
 
 def java_command(main_class: str, *args: str, jvm: Iterable[str] = SHORT_LIVED) -> list[str]:
     """Command line that runs a class of Apache Kafka or of our Java programs, logging warnings to stderr."""
-    # Our programs have no package; Apache Kafka's own need none of them compiled.
-    classpath = kafka_classpath() if "." in main_class else f"{compiled_programs()}:{kafka_classpath()}"
+    # Our programs have no package; Apache Kafka's own need none of them compiled. The archive is one of the
+    # class path's beginning.
+    classpath = kafka_classpath() if "." in main_class else f"{kafka_classpath()}:{compiled_programs()}"
     log = f"-Dlog4j2.configurationFile={LOG4J}"
-    return [find_program("java"), *jvm, log, "-cp", classpath, main_class, *args]
+    options = [*jvm, log]
+    if set(SHORT_LIVED) <= set(options) and class_archive().exists():
+        # One that does not fit is left alone, with a warning, which is not to be the program's answer.
+        options += ["-Xlog:disable", "-Xlog:all=warning:stderr", f"-XX:SharedArchiveFile={class_archive()}"]
+    return [find_program("java"), *options, "-cp", classpath, main_class, *args]
 
 
 def run_java(main_class: str, *args: str, timeout_s: float = 120, stdin: bytes | None = None) -> bytes:
