@@ -133,9 +133,8 @@ class ConsumerEngine:
         """By a line, if the network is a real one, and somebody may need it."""
         is_line = self.config["group_id"] is not None and isinstance(client.selector, Selector)
         backoff_ms = self.config["retry_backoff_ms"]
-        if is_line:
-            return LineHeartbeats(self.client, self.clock, backoff_ms)
-        return InBandHeartbeats(self.client, self.clock, backoff_ms, self.metrics.group)
+        kind = LineHeartbeats if is_line else InBandHeartbeats
+        return kind(self.client, self.clock, backoff_ms, self.metrics.group)
 
     def _partitions_gone(self, partitions: set[TopicPartition], is_lost: bool) -> None:
         self.holds.on_gone(partitions, is_lost)

@@ -173,7 +173,8 @@ class Holds:
             place = places.get(partition)
             if place is None or not is_next:
                 continue
-            self._subscriptions.seek_unvalidated(partition, place.position)
+            # It was certain before; a commit within the block is to know it at once.
+            self._subscriptions.seek(partition, place.position)
             if place.was_paused:
                 self._subscriptions.pause(partition)
             for hold in self._open:

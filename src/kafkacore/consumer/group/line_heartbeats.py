@@ -12,6 +12,7 @@ from kafkacore.client import new_heartbeat_line
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.heartbeat import InBandHeartbeats, OnHeartbeat
+from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
@@ -25,12 +26,22 @@ class LineHeartbeats:
         Shared with the rest of the consumer; the clock is the machine's.
     retry_backoff_ms:
         Until the next beat when one that was no line's has failed.
+    metrics:
+        Told of beats when their answers are read.
     """
 
-    def __init__(self, client: ConsumerNetworkClient, clock: Clock, retry_backoff_ms: float) -> None:
+    def __init__(
+        self,
+        client: ConsumerNetworkClient,
+        clock: Clock,
+        retry_backoff_ms: float,
+        metrics: GroupMetrics | None = None,
+    ) -> None:
         self._client = client
+        self._clock = clock
+        self._metrics = metrics or GroupMetrics()
         self._line = new_heartbeat_line()
-        self._in_band = InBandHeartbeats(client, clock, retry_backoff_ms)
+        self._in_band = InBandHeartbeats(client, clock, retry_backoff_ms, metrics)
         #: What was begun, until the line beats for it.
         self._begun: tuple[Node, HeartbeatRequest, float, float, OnHeartbeat] | None = None
         #: Which begin; answers of an earlier one are not told.
@@ -71,6 +82,10 @@ class LineHeartbeats:
         of_round = self._round
 
         def tell(answer: HeartbeatResponse | BaseException) -> None:
+            if isinstance(answer, HeartbeatResponse):
+                sent_ms, now_ms = self._line.last_sent_ms, self._clock.monotonic_ms()
+                self._metrics.heartbeat_sent(sent_ms)
+                self._metrics.heartbeat_answered(now_ms - sent_ms, now_ms)
             if of_round == self._round:
                 on_answer(answer)
 
