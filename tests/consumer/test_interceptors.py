@@ -144,6 +144,22 @@ def test_broken_one_is_logged_and_passed_over(make, caplog, broken):
     assert "on_consume" in caplog.text
 
 
+def test_interrupt_in_one_loses_no_records(make):
+    class Interrupted(ConsumerInterceptor):
+        times = 0
+
+        def on_consume(self, records):
+            self.times += 1
+            if self.times == 1:
+                raise KeyboardInterrupt
+            return records
+
+    consumer = make(Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        consumer.poll(1000)
+    assert read(consumer) == {A0: [0, 1, 2, 3, 4, 5]}
+
+
 @pytest.mark.parametrize("interceptors", [[Notes], [object()], "notes", Notes()])
 def test_what_is_no_interceptor_is_refused(make_consumer, interceptors):
     with pytest.raises(KafkaConfigurationError, match="on_consume, on_commit, close"):

@@ -333,18 +333,28 @@ class ConsumerEngine:
                 return False
         return bool(end_offsets)
 
+    def poll_records(
+        self, timer: Timer, max_records: int, update_positions: bool = True
+    ) -> dict[TopicPartition, list[ConsumerRecord]]:
+        """Records as the interceptors give them."""
+        found = self.poll(
+            timer,
+            lambda: self.fetcher.collect_records(max_records, update_positions),
+            lambda found: bool(found.records),
+            max_records=max_records if update_positions else 0,
+        )
+        try:
+            return self.interceptors.on_consume(found.records)
+        except BaseException:
+            # A Ctrl-C: nobody has been given the records.
+            self.fetcher.rewind()
+            raise
+
     def next_record(self) -> ConsumerRecord | None:
         """The next record of an iteration; ``None`` if none came within ``consumer_timeout_ms``."""
-        limit = self.config["max_poll_records"]
         timer = Timer(self.clock, self.config["consumer_timeout_ms"])
         while True:
-            found = self.poll(
-                timer,
-                lambda: self.fetcher.collect_records(limit),
-                lambda found: bool(found.records),
-                max_records=limit,
-            )
-            self.iteration.start(self.interceptors.on_consume(found.records))
+            self.iteration.start(self.poll_records(timer, self.config["max_poll_records"]))
             record = self.iteration.take()
             if record is not None or timer.expired:
                 return record

@@ -183,20 +183,18 @@ class KafkaConsumer(PositionCalls, CommitCalls):
             At a record or batch that breaks the format; again by every call until a :meth:`seek` past it.
         RecordDeserializationError
             If a deserializer raised. The position stays before that record.
+        GroupAuthorizationFailedError, FencedInstanceIdError, GroupMaxSizeReachedError
+            In a group: it will not have this consumer, or has another one in its place.
         WakeupError
             If another thread called :meth:`wakeup`.
+        BaseException
+            What a listener, or a callback of :meth:`commit_async`, raised. No record is lost by it.
         """
         limit = self.config["max_poll_records"] if max_records is None else max_records
         _check_poll(timeout_ms, limit)
         with self._guard:
             self._begin()
-            found = self._engine.poll(
-                Timer(self._engine.clock, timeout_ms),
-                lambda: self._engine.fetcher.collect_records(limit, update_offsets),
-                lambda found: bool(found.records),
-                max_records=limit if update_offsets else 0,
-            )
-            return self._engine.interceptors.on_consume(found.records)
+            return self._engine.poll_records(Timer(self._engine.clock, timeout_ms), limit, update_offsets)
 
     def poll_arrow(
         self,

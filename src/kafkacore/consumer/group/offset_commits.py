@@ -159,7 +159,7 @@ class OffsetCommits(GroupRequests):
             self._send_async(sent, settle)
         else:
             self._membership.lookup_coordinator().add_callbacks(
-                lambda _: self._send_async(sent, settle), settle
+                lambda _: self._send_found(sent, settle), settle
             )
         # On its way at least, be it the question for the coordinator.
         self._client.poll_no_wakeup()
@@ -170,6 +170,10 @@ class OffsetCommits(GroupRequests):
             settle(None)
             return
         self._send_commit(offsets).add_callbacks(settle, settle)
+
+    def _send_found(self, offsets: Offsets, settle: Callable[[BaseException | None], None]) -> None:
+        """The coordinator is known now, in the middle of a poll which may be the last for long."""
+        self._send_async(offsets, settle)
         self._client.transmit_sends()
 
     def _settle(
