@@ -385,11 +385,11 @@ class KafkaConsumer(PositionCalls, CommitCalls):
             return
         self._closed = True
         warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
-        if self._heartbeat_thread is not None:
-            self._heartbeat_thread.stop()
-            self._engine.heartbeats.close()
         # Without a word to the brokers: a collector's thread must not wait for the network.
-        self._engine.client.close()
+        if self._heartbeat_thread is None:
+            self._engine.client.close()
+        else:
+            self._heartbeat_thread.abandon(self._engine.client.close)
 
     def __repr__(self) -> str:
         return (

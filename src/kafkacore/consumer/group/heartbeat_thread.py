@@ -6,6 +6,7 @@ Does not know: what is due. (The heartbeat thread of Kafka's ``AbstractCoordinat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Thread
 
 from kafkacore.clock import Clock
@@ -47,6 +48,7 @@ class HeartbeatThread:
         self._clock = clock
         self._name = f"{NAME} | {group_id}"
         self._is_stopping = False
+        self._then: Callable[[], None] | None = None
         self._thread: Thread | None = None
         membership.wake_background = self.wake
 
@@ -66,6 +68,16 @@ class HeartbeatThread:
         self._is_stopping = True
         self._heartbeats.wakeup()
 
+    def abandon(self, then: Callable[[], None]) -> None:
+        """Nobody uses the consumer any more: end, without anybody waiting for that, and call ``then`` last.
+        A turn of this thread may be under way, so it is the one to call it.
+        """
+        self._then = then
+        if self.is_alive:
+            self.stop()
+        else:
+            self._end()
+
     def close(self, timeout_ms: float) -> None:
         """End it and wait until it has. It never waits for the network, so that is at once; ``timeout_ms`` is
         for a machine that is too busy.
@@ -82,3 +94,11 @@ class HeartbeatThread:
             with self._guard.deputy() if is_held else self._guard.background() as entered:
                 wait_ms = turn(self._clock.monotonic_ms()) if entered else OCCUPIED_MS
             self._heartbeats.wait(wait_ms)
+        if self._then is not None:
+            self._end()
+
+    def _end(self) -> None:
+        then, self._then = self._then, None
+        self._heartbeats.close()
+        if then is not None:
+            then()
