@@ -307,6 +307,29 @@ def test_topics_and_their_partitions_are_told(make_consumer):
     assert consumer.partitions_for_topic("c") == set()
 
 
+def test_later_requests_of_a_thousand_partitions_name_only_the_one_that_changed(make_consumer):
+    partitions = [TopicPartition("a", number) for number in range(1000)]
+    consumer = make_consumer({tp: FetchLog() for tp in partitions})
+    consumer.assign(partitions)
+    consumer.poll(1200)
+    consumer.poll(600)
+    first, *later = consumer.model.requests_of(FetchRequest)
+    assert sum(len(topic.partitions) for topic in first.topics) == 1000
+    assert len(later) >= 2
+    assert not any(request.topics or request.forgotten_topics_data for request in later)
+    consumer.model.requests.clear()
+    consumer.model.logs[partitions[617]].append(simple_batch(0, 1))
+    assert read(consumer) == {partitions[617]: [0]}
+    consumer.poll(600)
+    named = [
+        (each.partition, each.fetch_offset)
+        for request in consumer.model.requests_of(FetchRequest)
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+    assert named == [(617, 1)]
+
+
 def test_metrics_count_what_was_read(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 3))}, "a")
     read(consumer)
