@@ -309,10 +309,9 @@ def test_topics_and_their_partitions_are_told(make_consumer):
 
 def test_later_requests_of_a_thousand_partitions_name_only_the_one_that_changed(make_consumer):
     partitions = [TopicPartition("a", number) for number in range(1000)]
-    consumer = make_consumer({tp: FetchLog() for tp in partitions})
+    consumer = make_consumer({tp: FetchLog() for tp in partitions}, fetch_max_wait_ms=10)
     consumer.assign(partitions)
-    consumer.poll(1200)
-    consumer.poll(600)
+    consumer.poll(50)
     first, *later = consumer.model.requests_of(FetchRequest)
     assert sum(len(topic.partitions) for topic in first.topics) == 1000
     assert len(later) >= 2
@@ -320,7 +319,7 @@ def test_later_requests_of_a_thousand_partitions_name_only_the_one_that_changed(
     consumer.model.requests.clear()
     consumer.model.logs[partitions[617]].append(simple_batch(0, 1))
     assert read(consumer) == {partitions[617]: [0]}
-    consumer.poll(600)
+    consumer.poll(30)
     named = [
         (each.partition, each.fetch_offset)
         for request in consumer.model.requests_of(FetchRequest)

@@ -100,11 +100,13 @@ class ModelCluster:
     def _session(self, node_id, request):
         known = {} if request.session_epoch <= 0 else dict(self.sessions[node_id])
         for topic in request.forgotten_topics_data:
+            name = self.topic_of(topic.topic, topic.topic_id)
             for partition in topic.partitions:
-                known.pop(TopicPartition(self.topic_of(topic.topic, topic.topic_id), partition), None)
+                known.pop(TopicPartition(name, partition), None)
         for topic in request.topics:
+            name = self.topic_of(topic.topic, topic.topic_id)
             for asked in topic.partitions:
-                known[TopicPartition(self.topic_of(topic.topic, topic.topic_id), asked.partition)] = asked
+                known[TopicPartition(name, asked.partition)] = asked
         self.sessions[node_id] = known
         return known
 
