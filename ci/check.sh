@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Lint, the tests by the README's command, and the demo by the README's command, from a clean checkout.
-# Installs all it needs; stops at the first failure. Target: under 20 minutes on two cores.
+# Installs all it needs; stops at the first failure. Target: under 12 minutes on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
