@@ -168,6 +168,8 @@ class MixedGroup:
             self.join(chance.choice(clients[1:]))
             for _ in range(events):
                 self.one_event(chance, clients)
+                if chance.random() < 0.4:
+                    self.await_stable()
                 # Not a wait for something: the moment of the next event is what is drawn.
                 threading.Event().wait(0.05 * 30 ** chance.random())
         self.settle()

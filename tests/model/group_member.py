@@ -91,7 +91,8 @@ class Member:
             self.pending[partition] = offsets[-1] + 1
         if records:
             time.sleep(self.work_s)
-            self.commit()
+        # What was refused during a rebalance is tried again.
+        self.commit()
 
     def commit(self) -> None:
         if not self.pending:

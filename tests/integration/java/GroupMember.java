@@ -91,8 +91,8 @@ public final class GroupMember implements ConsumerRebalanceListener {
         }
         if (!records.isEmpty()) {
             Thread.sleep(5);
-            commit();
         }
+        commit();
     }
 
     private void commit() {
