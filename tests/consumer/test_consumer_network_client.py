@@ -18,7 +18,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import Node, TopicPartition
 
 TP = TopicPartition("t", 0)
 
@@ -236,3 +236,20 @@ def test_failed_authentication_is_the_error_of_what_was_on_its_way(parts, node, 
     future = parts.client.send(node, MetadataRequest())
     parts.client.poll_until(future, timer(parts))
     assert future.exception() is error
+
+
+def test_what_waits_for_a_bootstrap_server_goes_to_a_node_as_soon_as_there_is_one(parts, monkeypatch):
+    bootstrap = Node(-1, "host0", 9092)
+    ready = parts.network.ready
+    monkeypatch.setattr(
+        parts.network, "ready", lambda node, now_ms: node.node_id >= 0 and ready(node, now_ms)
+    )
+    parts.cluster.held_metadata = True
+    future = parts.client.send(bootstrap, MetadataRequest())
+    parts.client.poll(timer(parts, 0))
+    assert parts.client.pending_request_count(bootstrap) == 1
+    parts.cluster.held_metadata = False
+    parts.metadata.request_update()
+    assert parts.client.poll_until(future, timer(parts))
+    assert [node_id for node_id, _ in parts.cluster.requests] == [0]
+    assert future.value().request.node_id == 0

@@ -318,12 +318,28 @@ class ConsumerNetworkClient:
     def _try_send(self, now_ms: float) -> float:
         """Hand to the client what it takes; how long the rest may have to wait, in milliseconds."""
         delay_ms = MAX_POLL_TIMEOUT_MS
+        self._leave_bootstrap(now_ms)
         for node, queue in self._unsent.items():
             while queue and self.client.ready(node, now_ms):
                 self.client.send(queue.popleft()[0], now_ms)
             if queue:
                 delay_ms = min(delay_ms, self.client.poll_delay_ms(node, now_ms))
         return delay_ms
+
+    def _leave_bootstrap(self, now_ms: float) -> None:
+        """What waits for a bootstrap server goes to a node, now that there are some: that server's connection
+        is a node's, and would be made a second time.
+        """
+        for node in [each for each, queue in self._unsent.items() if each.node_id < 0 and queue]:
+            if self.metadata.fetch().is_bootstrap:
+                return
+            target = self.client.least_loaded_node(now_ms)
+            if target is None:
+                return
+            queue = self._unsent.pop(node)
+            for request, _, _ in queue:
+                request.node_id = target.node_id
+            self._unsent.setdefault(target, deque()).extend(queue)
 
     def _check_disconnects(self, now_ms: float) -> None:
         for node, queue in self._unsent.items():
