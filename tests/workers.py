@@ -21,6 +21,8 @@ LONGEST_FIRST = (
     "integration/test_two_brokers.py",
     "integration/test_java_tools.py",
     "integration/test_bench_java.py",
+    "integration/test_mixed_group.py",
+    "integration/test_group_outages.py",
     "integration/test_apache_kafka.py",
     "integration/test_slow_link.py",
     "integration/test_kill.py",

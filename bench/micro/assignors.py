@@ -62,6 +62,11 @@ def infos(partitions: int) -> dict[str, list[PartitionRacks]]:
     return {f"topic-{n}": [PartitionRacks(p) for p in range(partitions // TOPICS)] for n in range(TOPICS)}
 
 
+def note_rate(benchmark: Any, partitions: int) -> None:
+    if benchmark.stats is not None:
+        benchmark.extra_info["partitions/s"] = round(partitions / benchmark.stats.stats.min)
+
+
 @pytest.mark.parametrize("alike", [True, False], ids=["same topics", "different topics"])
 @pytest.mark.parametrize(
     ("contender", "name"),
@@ -83,6 +88,7 @@ def test_assign(
     make = kafkacore_assignor if contender == "kafkacore" else kafka_python_sticky
     made = benchmark.pedantic(make(name, members, partitions, alike), rounds=5, iterations=1)
     assert len(made) == members
+    note_rate(benchmark, partitions)
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["same topics", "different topics"])
@@ -94,3 +100,4 @@ def test_assign_to_many(benchmark: Any, request: pytest.FixtureRequest, name: st
     )
     made = benchmark.pedantic(kafkacore_assignor(name, members, partitions, alike), rounds=5, iterations=1)
     assert len(made) == members
+    note_rate(benchmark, partitions)

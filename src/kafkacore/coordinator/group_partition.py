@@ -20,7 +20,7 @@ def java_hash_code(text: str) -> int:
     powers = _POWERS
     if len(units) > len(powers):
         powers = tuple(pow(31, exponent, 1 << 32) for exponent in range(len(units)))
-    value = sum(map(mul, units, powers)) & 0xFFFFFFFF
+    value: int = sum(map(mul, units, powers)) & 0xFFFFFFFF
     return value - (1 << 32) if value & 0x80000000 else value
 
 
