@@ -303,6 +303,22 @@ def test_async_commits_wait_in_order_for_a_coordinator_that_is_looked_for(group)
     assert group.broker.committed == {A0: OffsetAndMetadata(2)}
 
 
+def test_callbacks_keep_their_order_though_a_later_commit_fails_at_once(group):
+    group.broker.silent = True
+    told = Told()
+    group.commits.commit_async({A0: OffsetAndMetadata(1)}, told)
+    group.membership.coordinator_failed("test")
+    group.membership.lost_lookups = 1
+    later = group.commits.commit_async({A0: OffsetAndMetadata(2)}, told)
+    assert later.failed()
+    group.turn()
+    assert told.outcomes == []
+    group.broker.answer_all()
+    group.turn()
+    assert [offsets[A0].offset for offsets, _ in told.outcomes] == [1, 2]
+    assert [type(error).__name__ for _, error in told.outcomes] == ["NoneType", "RetriableCommitFailedError"]
+
+
 def test_async_commit_without_a_coordinator_fails_as_worth_a_retry(group):
     group.membership.coordinator_failed("test")
     group.membership.lost_lookups = 1
@@ -370,6 +386,20 @@ def test_callback_may_commit(group):
     group.turn()
     group.turn()
     assert told.outcomes == [({A0: OffsetAndMetadata(6)}, None)]
+
+
+def test_interrupted_commit_does_not_hold_up_those_behind_it(group, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    told = Told()
+    with monkeypatch.context() as patch:
+        patch.setattr(group.client, "send", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            group.commits.commit_async(FIVE, told)
+    group.commits.commit_async({A0: OffsetAndMetadata(6)}, told)
+    group.commits.commit_sync({}, group.timer())
+    assert [type(error).__name__ for _, error in told.outcomes] == ["KeyboardInterrupt", "NoneType"]
 
 
 def test_commit_without_callback_has_the_default_one():

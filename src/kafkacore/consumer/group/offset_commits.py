@@ -45,12 +45,15 @@ NOT_WHO_OWNS = (
 )
 
 
-class _Completed(NamedTuple):
-    """A callback to be called."""
+class _Asynchronous(NamedTuple):
+    """A commit whose callback has not been called yet."""
 
-    callback: CommitCallback
     offsets: Offsets
-    error: BaseException | None
+    callback: CommitCallback
+    outcome: RequestFuture[None]
+
+    def call_back(self) -> None:
+        self.callback(self.offsets, self.outcome.exception() if self.outcome.failed() else None)
 
 
 class OffsetCommits(GroupRequests):
@@ -82,9 +85,8 @@ class OffsetCommits(GroupRequests):
         self._default_callback: CommitCallback = (
             self._config["default_offset_commit_callback"] or _log_failure
         )
-        self._completed: deque[_Completed] = deque()
-        #: Asynchronous commits without an outcome, those that wait for a coordinator too.
-        self._open = 0
+        #: In the order of the commits, which need not be that of their outcomes.
+        self._open: deque[_Asynchronous] = deque()
         self._fenced: BaseException | None = None
 
     # ---- Commits that are waited for ---------------------------------------------------------------------
@@ -134,10 +136,10 @@ class OffsetCommits(GroupRequests):
         attempts = 0
         while self._open:
             if self._membership.ensure_coordinator(timer):
-                self._client.poll(timer, lambda: not self._completed)
+                self._client.poll(timer, lambda: not self._has_completed())
             self.invoke_completed_callbacks()
             if self._open and timer.expired:
-                raise self._timed_out(f"have answers to {self._open} asynchronous commits", timer)
+                raise self._timed_out(f"have answers to {len(self._open)} asynchronous commits", timer)
             if self._membership.coordinator() is None:
                 self._pause(attempts, timer)
                 attempts += 1
@@ -151,54 +153,49 @@ class OffsetCommits(GroupRequests):
         :class:`RetriableCommitFailedError` with its cause.
         """
         self.invoke_completed_callbacks()
-        sent = dict(offsets)
-        outcome: RequestFuture[None] = RequestFuture()
-        self._open += 1
-        settle = partial(self._settle, sent, callback or self._default_callback, outcome)
-        if not sent or self._membership.coordinator() is not None:
-            self._send_async(sent, settle)
-        else:
-            self._membership.lookup_coordinator().add_callbacks(
-                lambda _: self._send_found(sent, settle), settle
-            )
+        commit = _Asynchronous(dict(offsets), callback or self._default_callback, RequestFuture())
+        self._open.append(commit)
+        try:
+            if not offsets or self._membership.coordinator() is not None:
+                self._send_async(commit)
+            else:
+                self._membership.lookup_coordinator().add_callbacks(
+                    lambda _: self._send_found(commit), partial(self._settle, commit)
+                )
+        except BaseException as error:
+            # A Ctrl-C: one without an outcome would hold up all behind it.
+            self._settle(commit, error)
+            raise
         # On its way at least, be it the question for the coordinator.
         self._client.poll_no_wakeup()
-        return outcome
+        return commit.outcome
 
-    def _send_async(self, offsets: Offsets, settle: Callable[[BaseException | None], None]) -> None:
-        if not offsets:
+    def _send_async(self, commit: _Asynchronous) -> None:
+        settle = partial(self._settle, commit)
+        if commit.offsets:
+            self._send_commit(commit.offsets).add_callbacks(settle, settle)
+        else:
             settle(None)
-            return
-        self._send_commit(offsets).add_callbacks(settle, settle)
 
-    def _send_found(self, offsets: Offsets, settle: Callable[[BaseException | None], None]) -> None:
+    def _send_found(self, commit: _Asynchronous) -> None:
         """The coordinator is known now, in the middle of a poll which may be the last for long."""
-        self._send_async(offsets, settle)
+        self._send_async(commit)
         self._client.transmit_sends()
 
-    def _settle(
-        self,
-        offsets: Offsets,
-        callback: CommitCallback,
-        outcome: RequestFuture[None],
-        error: BaseException | None,
-    ) -> None:
-        self._open -= 1
+    def _settle(self, commit: _Asynchronous, error: BaseException | None) -> None:
+        if commit.outcome.is_done():
+            return
         if error is None:
-            self._interceptors.on_commit(offsets)
-        elif getattr(error, "retriable", False):
-            retriable = errors.RetriableCommitFailedError(
-                f"the commit failed, and may be tried again: {error}"
-            )
-            retriable.__cause__ = error
-            error = retriable
-        elif isinstance(error, errors.FencedInstanceIdError):
+            self._interceptors.on_commit(commit.offsets)
+            commit.outcome.complete(None)
+            return
+        if isinstance(error, errors.FencedInstanceIdError):
             self._fenced = error
-        self._completed.append(_Completed(callback, offsets, error))
-        if error is None:
-            outcome.complete(None)
-        else:
-            outcome.fail(error)
+        if getattr(error, "retriable", False):
+            cause = error
+            error = errors.RetriableCommitFailedError(f"the commit failed, and may be tried again: {cause}")
+            error.__cause__ = cause
+        commit.outcome.fail(error)
 
     def invoke_completed_callbacks(self) -> None:
         """Call the callbacks of asynchronous commits that have an outcome, in the order of the commits.
@@ -210,14 +207,16 @@ class OffsetCommits(GroupRequests):
         BaseException
             What a callback raises; those behind it are called by the next poll or commit.
         """
-        while self._completed:
-            completed = self._completed.popleft()
-            completed.callback(completed.offsets, completed.error)
+        while self._has_completed():
+            self._open.popleft().call_back()
         if self._fenced is not None:
             raise errors.FencedInstanceIdError(
                 f"group_instance_id {self._config['group_instance_id']!r} of group {self._group_id!r} is "
                 "another consumer's now"
             ) from self._fenced
+
+    def _has_completed(self) -> bool:
+        return bool(self._open) and self._open[0].outcome.is_done()
 
     # ---- Commits that nobody asked for -------------------------------------------------------------------
     def maybe_auto_commit_async(self, now_ms: float) -> None:
@@ -264,7 +263,7 @@ class OffsetCommits(GroupRequests):
 
     def _invoke_what_can_be(self) -> None:
         """A broken callback, or being fenced, must not keep the rest from its way."""
-        while self._completed:
+        while self._has_completed():
             try:
                 self.invoke_completed_callbacks()
             except Exception:
