@@ -14,6 +14,7 @@ from kafkacore.wire import Writer
 GROUP, TRANSACTION = 0, 1
 #: Since when FindCoordinator asks for several keys (KIP-699).
 BATCHED_LOOKUP_FROM = 4
+_MAX_PORT = 65_535
 
 
 class CoordinatorLookup(FindCoordinatorRequest):
@@ -38,7 +39,7 @@ def coordinator_in(message: FindCoordinatorResponse, key: str) -> Node:
     BrokerResponseError
         What the broker says in place of naming one.
     MalformedMessageError
-        If the answer leaves the key out.
+        If the answer leaves the key out, or what it names is no node.
     """
     found: FindCoordinatorResponse | FindCoordinatorResponse.Coordinator = message
     if message.coordinators:
@@ -49,4 +50,8 @@ def coordinator_in(message: FindCoordinatorResponse, key: str) -> Node:
     if found.error_code:
         error: type[BrokerResponseError] = for_code(found.error_code)
         raise error(found.error_message or "")
+    if found.node_id < 0 or not found.host or not 0 < found.port <= _MAX_PORT:
+        raise MalformedMessageError(
+            f"FindCoordinator names node {found.node_id} at {found.host!r}:{found.port} for {key!r}"
+        )
     return Node(found.node_id, found.host, found.port)

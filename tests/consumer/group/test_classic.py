@@ -2,12 +2,12 @@
 
 import logging
 import math
-from itertools import pairwise
 
 import pytest
 from model.group_coordinator import COORDINATOR_ID
 
 from kafkacore.consumer.group.generation import NO_GENERATION, Generation, MemberState
+from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
     FencedInstanceIdError,
@@ -17,13 +17,15 @@ from kafkacore.errors import (
     InconsistentGroupProtocolError,
     InvalidGroupIdError,
     InvalidSessionTimeoutError,
+    MalformedMessageError,
     UnknownError,
     UnknownMemberIdError,
+    UnsupportedVersionError,
     WakeupError,
 )
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
-from kafkacore.protocol.generated.join_group import JoinGroupRequest
+from kafkacore.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest
 from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
@@ -97,67 +99,6 @@ def test_a_poll_without_time_never_waits_and_joins_step_by_step(make_member):
         assert turns < 20
     assert member.clock.monotonic_ms() == before_ms
     assert member.assigned == {A0, A1}
-
-
-# ---- Finding the coordinator -------------------------------------------------------------------------------
-def test_discovery_backs_off_exponentially_with_jitter(make_member):
-    member = make_member().subscribe("a")
-    member.group.errors[FindCoordinatorRequest].extend([NOT_AVAILABLE] * 5)
-    times = []
-    answer = member.group._find
-
-    def timed(request, code):
-        times.append(member.clock.monotonic_ms())
-        return answer(request, code)
-
-    member.group._find = timed
-    assert member.poll(60_000)
-    gaps = [after - before for before, after in pairwise(times)]
-    for gap, expected in zip(gaps, [100, 200, 400, 800, 1000], strict=True):
-        assert 0.8 * expected <= gap <= 1.2 * expected + 20
-    assert len({gap / expected for gap, expected in zip(gaps, [100, 200, 400, 800, 1000], strict=True)}) > 1
-
-
-def test_a_coordinator_whose_connection_ends_is_looked_for_again(make_member):
-    member = make_member().join("a")
-    before = len(member.sent(FindCoordinatorRequest))
-    with member.group.lost():
-        member.client.disconnect_async(member.membership.coordinator())
-        member.background(3500)
-        assert member.membership.coordinator() is None
-        assert member.poll(), "it keeps its partitions meanwhile"
-    member.background(2000)
-    assert member.membership.coordinator() is not None
-    assert len(member.sent(FindCoordinatorRequest)) > before
-    assert member.state is MemberState.STABLE
-    assert len(member.sent(JoinGroupRequest)) == 2
-
-
-def test_no_permission_for_the_group_is_raised_and_tried_again_when_asked(make_member):
-    member = make_member().subscribe("a")
-    member.group.errors[FindCoordinatorRequest].append(UNAUTHORIZED)
-    with pytest.raises(GroupAuthorizationFailedError, match="'g'"):
-        member.poll()
-    assert member.poll()
-
-
-def test_a_coordinator_that_cannot_be_found_ends_with_the_time(make_member):
-    member = make_member().subscribe("a")
-    member.cluster.down.add(0)
-    assert not member.poll(700)
-    member.cluster.down.clear()
-    assert member.poll()
-
-
-def test_a_lookup_that_others_wait_for_is_one_request(make_member):
-    member = make_member()
-    member.poll(0)
-    first, second = member.membership.lookup_coordinator(), member.membership.lookup_coordinator()
-    assert first is second
-    member.client.poll_until(first, Timer(member.clock, 1000))
-    assert first.succeeded()
-    assert len(member.sent(FindCoordinatorRequest)) == 1
-    assert member.membership.lookup_coordinator().succeeded()
 
 
 # ---- Refused joins and syncs -------------------------------------------------------------------------------
@@ -276,6 +217,44 @@ def test_an_answer_without_a_protocol_type_is_as_good(make_member):
     assert member.join("a").assigned == {A0, A1}
 
 
+def test_who_is_refused_again_and_again_pauses_longer_and_longer(make_member):
+    member = make_member().subscribe("a")
+    member.group.errors[SyncGroupRequest].extend([REBALANCING] * 12)
+    before_ms = member.clock.monotonic_ms()
+    assert member.poll(60_000)
+    assert member.clock.monotonic_ms() - before_ms > 4000
+    assert len(member.sent(SyncGroupRequest)) == 13
+
+
+@pytest.mark.parametrize(("generation_id", "member_id"), [(-1, "m"), (1, "")])
+def test_a_join_without_generation_or_member_is_an_error_of_its_kind(make_member, generation_id, member_id):
+    member = make_member().subscribe("a")
+    member.group._join = lambda request, code: JoinGroupResponse(
+        generation_id=generation_id, member_id=member_id, leader="other"
+    )
+    with pytest.raises(MalformedMessageError, match="JoinGroup"):
+        member.poll()
+
+
+def test_brokers_without_groups_or_too_old_are_named_in_a_sentence(make_member):
+    for settings, refused, said in [
+        ({}, FindCoordinatorRequest, "serves no consumer groups"),
+        ({}, JoinGroupRequest, r"serves no consumer groups.*assign\(\)"),
+        ({"group_instance_id": "i"}, JoinGroupRequest, "serves no consumer groups"),
+    ]:
+        member = make_member(**settings).subscribe("a")
+        send = member.client.send
+
+        def refusing(node, request, refused=refused, send=send, **options):
+            if isinstance(request, refused):
+                return RequestFuture.failure(UnsupportedVersionError(f"does not know {refused.NAME}"))
+            return send(node, request, **options)
+
+        member.client.send = refusing
+        with pytest.raises(UnsupportedVersionError, match=said):
+            member.poll()
+
+
 # ---- Heartbeats --------------------------------------------------------------------------------------------
 def test_heartbeats_go_out_at_their_interval_while_the_application_is_away(make_member):
     member = make_member(heartbeat_interval_ms=3000).join("a")
@@ -350,6 +329,15 @@ def test_a_heartbeat_of_no_member_resets_the_generation(make_member, code, kept)
     assert member.state is MemberState.UNJOINED
     assert member.poll()
     assert member.listener.take() == [("lost", {A0, A1}), ("assigned", {A0, A1})]
+
+
+def test_a_heartbeat_that_may_go_better_next_time_changes_nothing(make_member):
+    member = make_member().join("a")
+    member.group.errors[HeartbeatRequest].append(LOADING)
+    member.background(7000)
+    assert member.poll()
+    assert len(member.sent(HeartbeatRequest)) == 2
+    assert len(member.sent(JoinGroupRequest)) == 2
 
 
 def test_a_fenced_instance_is_told_so_by_the_next_poll(make_member):

@@ -315,6 +315,8 @@ class ClassicMembership:
                 self._background_error = self.fenced()
         elif error is GroupAuthorizationFailedError:
             self._background_error = error(f"no permission to be in group {self.settings.group_id!r}")
+        elif error.retriable:
+            log.debug("group %r: heartbeat: %s", self.settings.group_id, error.message)
         else:
             self._background_error = error("in answer to a heartbeat")
 

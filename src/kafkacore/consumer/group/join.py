@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOVED = (errors.CoordinatorNotAvailableError, errors.NotCoordinatorError)
+#: So often, and then with growing pauses: who is refused each time is not to do nothing but ask.
+TRIES_AT_ONCE = 3
 #: After these the group is joined again at once.
 BEGIN_AT_ONCE = (
     errors.UnknownMemberIdError,
@@ -227,14 +229,16 @@ class GroupJoin:
         self._member.metrics.rebalance_failed(self._member.clock.monotonic_ms())
         if not isinstance(error, errors.MemberIdRequiredError):
             self.request(f"rebalance failed due to {type(error).__name__}")
-        if isinstance(error, BEGIN_AT_ONCE):
+        self._failures += 1
+        if isinstance(error, BEGIN_AT_ONCE) and self._failures <= TRIES_AT_ONCE:
             return True
         if isinstance(error, errors.UnsupportedVersionError):
             raise self._no_groups(error)
-        if not getattr(error, "retriable", False):
+        if not getattr(error, "retriable", False) and not isinstance(error, BEGIN_AT_ONCE):
+            self._failures = 0
             raise error
-        self._retry_at_ms = self._member.clock.monotonic_ms() + self._backoff.backoff_ms(self._failures)
-        self._failures += 1
+        now_ms = self._member.clock.monotonic_ms()
+        self._retry_at_ms = now_ms + self._backoff.backoff_ms(self._failures - 1)
         return False
 
     def _no_groups(self, error: BaseException) -> errors.UnsupportedVersionError:
@@ -253,6 +257,12 @@ class GroupJoin:
             future.fail(self._join_error(sent, answer))
         elif answer.protocol_type not in (None, PROTOCOL_TYPE):
             future.fail(_inconsistent(f"its members are of type {answer.protocol_type!r}"))
+        elif answer.generation_id < 0 or not answer.member_id:
+            future.fail(
+                errors.MalformedMessageError(
+                    f"JoinGroup names member {answer.member_id!r} of generation {answer.generation_id}"
+                )
+            )
         elif self._member.state is not MemberState.PREPARING_REBALANCE:
             # It has left meanwhile.
             future.fail(errors.UnknownMemberIdError("the member has left the group while it was joining"))
