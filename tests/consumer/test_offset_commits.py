@@ -465,6 +465,19 @@ def test_auto_commit_that_is_refused_for_good_waits_for_its_next_turn(group, cap
     assert group.commits.time_to_next_auto_commit_ms(group.clock.monotonic_ms()) == 5000
 
 
+def test_auto_commit_that_meets_a_rebalance_says_nothing_and_waits_for_its_next_turn(group, caplog):
+    group.consumed = FIVE
+    group.clock.advance(5000)
+    group.membership.rebalancing = True
+    with caplog.at_level(logging.INFO, "kafkacore.consumer"):
+        auto_commit(group)
+    assert caplog.text == ""
+    group.membership.rebalancing = False
+    group.clock.advance(5000)
+    auto_commit(group)
+    assert group.broker.committed == FIVE
+
+
 def test_commit_before_a_revoke_comes_whatever_the_interval(group):
     assert group.commits.auto_commit_now() is None, "there is nothing to commit"
     group.consumed = FIVE

@@ -241,6 +241,9 @@ class OffsetCommits(GroupRequests):
         elif isinstance(error, errors.RetriableCommitFailedError):
             log.debug("auto-commit of %s failed and is tried again: %s", Shown(offsets), error.__cause__)
             self._next_auto_commit_ms = self._clock.monotonic_ms() + self._config["retry_backoff_ms"]
+        elif isinstance(error, errors.RebalanceInProgressError):
+            # What goes has been committed before; what stays is by the next interval.
+            log.debug("auto-commit of %s during a rebalance", Shown(offsets))
         else:
             log.warning("auto-commit of %s failed: %s", Shown(offsets), error)
 
