@@ -59,6 +59,30 @@ def test_wakeup_interrupts_poll_once(make_consumer):
     assert read(consumer) == {A0: [0]}
 
 
+def test_storm_of_wakeups_is_one_interruption_and_loses_nothing(make_consumer):
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 6))}, "a")
+    assert len(consumer.poll(1000, max_records=2)[A0]) == 2
+    for _ in range(1000):
+        consumer.wakeup()
+    with pytest.raises(WakeupError):
+        consumer.poll(1000)
+    assert [record.offset for record in consumer.poll(1000)[A0]] == [2, 3, 4, 5]
+    assert consumer.poll(0) == {}
+
+
+@pytest.mark.parametrize("days", [1, -1])
+def test_jump_of_the_wall_clock_changes_nothing(make_consumer, clock, monkeypatch, days):
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 2))}, "a")
+    assert len(consumer.poll(1000, max_records=1)[A0]) == 1
+    before_ms, wall_ms = clock.monotonic_ms(), clock.wall_ms
+    monkeypatch.setattr(clock, "wall_ms", lambda: wall_ms() + days * 86_400_000)
+    assert len(consumer.poll(1000)[A0]) == 1
+    assert consumer.poll(700) == {}
+    assert clock.monotonic_ms() - before_ms == pytest.approx(700, abs=50)
+    consumer.model.logs[A0].append(simple_batch(2, 1))
+    assert [record.offset for record in consumer.poll(1000)[A0]] == [2]
+
+
 def test_second_thread_is_refused_while_one_is_inside(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 1))}, "a")
     caught = []

@@ -176,6 +176,32 @@ def test_wakeup_from_another_thread_ends_a_long_poll(our_broker, filled):
         timer.join()
 
 
+def test_storm_of_wakeups_loses_and_doubles_nothing(our_broker, filled):
+    ended = threading.Event()
+    with consumer_of(our_broker, fetch_max_wait_ms=20) as consumer:
+        consumer.assign([filled])
+
+        def wake():
+            while not ended.wait(0.0005):
+                consumer.wakeup()
+
+        waker = threading.Thread(target=wake)
+        waker.start()
+        values, woken = [], 0
+        try:
+            while len(values) < COUNT:
+                try:
+                    for records in consumer.poll(1000, max_records=50).values():
+                        values += [record.value for record in records]
+                except WakeupError:
+                    woken += 1
+        finally:
+            ended.set()
+            waker.join()
+        assert values == [b"v%d" % number for number in range(COUNT)]
+        assert woken
+
+
 def test_interrupt_in_a_poll_leaves_it_usable(our_broker, filled):
     with consumer_of(our_broker, filled.topic) as consumer:
         first = read(consumer, COUNT)

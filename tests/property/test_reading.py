@@ -1,0 +1,133 @@
+"""Whatever is polled, by records or columns, in whatever pieces, from wherever: each record that is visible
+comes once and in order, and a broken batch is told with its place until it is sought past.
+"""
+
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model.consumer_cluster import ModelCluster, ModelMetadata, ModelNetwork
+from model.reading import logs
+
+from kafkacore.consumer import kafka_consumer
+from kafkacore.consumer.kafka_consumer import KafkaConsumer
+from kafkacore.errors import CorruptRecordError
+from kafkacore.structs import TopicPartition
+from kafkacore.testing import VirtualClock
+
+PARTITION = TopicPartition("a", 0)
+STEPS = ["records", "records", "columns", "columns", "bounded columns", "iteration", "seek", "pause"]
+
+
+class Reader:
+    """A consumer of one drawn log, and where it has to stand."""
+
+    def __init__(self, drawn, is_committed, **configs):
+        self.visible, self.broken = drawn.visible(is_committed), drawn.broken
+        self.end = drawn.log.end_offset
+        clock = VirtualClock()
+        cluster = ModelCluster(clock, {PARTITION: drawn.log})
+        metadata = ModelMetadata(cluster)
+        parts = (ModelNetwork(cluster, metadata), metadata)
+        with mock.patch.object(kafka_consumer, "bootstrap_client", lambda config, clock: parts):
+            self.consumer = KafkaConsumer(
+                clock=clock,
+                isolation_level="read_committed" if is_committed else "read_uncommitted",
+                consumer_timeout_ms=20,
+                fetch_max_wait_ms=10,
+                **configs,
+            )
+        self.consumer.assign([PARTITION])
+        self.seek(0)
+
+    def seek(self, offset):
+        self.consumer.seek(PARTITION, offset)
+        self.position = offset
+
+    def expected(self, end=None):
+        """What comes next, up to the broken batch and to ``end``."""
+        stop = self.end if end is None else end
+        if self.broken is not None and self.position <= self.broken[1]:
+            stop = min(stop, self.broken[0])
+        return [offset for offset in self.visible if self.position <= offset < stop]
+
+    def took(self, offsets, limit, end=None):
+        """Check what a call gave, and note where it leaves us."""
+        expected = self.expected(end)
+        assert offsets == expected[: len(offsets)]
+        assert len(offsets) <= limit
+        position = self.consumer.position(PARTITION)
+        if end is not None:
+            assert position <= max(end, self.position)
+        assert position >= self.position
+        assert all(offset < position for offset in offsets)
+        assert all(offset >= position for offset in expected[len(offsets) :])
+        self.position = position
+        assert offsets or not expected, "what is there has to come"
+
+    def failed(self, error):
+        """The broken batch, and nothing else, is what went wrong; it stays so until a seek past it."""
+        assert self.broken is not None
+        first, last = self.broken
+        assert error.topic_partition == PARTITION
+        assert first <= error.offset <= last
+        assert self.expected() == []
+        assert self.consumer.position(PARTITION) <= last
+        with pytest.raises(CorruptRecordError):
+            self.consumer.poll(50)
+        self.seek(last + 1)
+
+    def records(self, limit):
+        found = self.consumer.poll(50, max_records=limit)
+        self.took([record.offset for record in found.get(PARTITION, [])], limit)
+
+    def columns(self, limit, end=None):
+        ends = None if end is None else {PARTITION: end}
+        found = self.consumer.poll_arrow(50, max_records=limit, columns=("offset",), end_offsets=ends)
+        offsets = pa.record_batch(found[PARTITION]).column(0).to_pylist() if found else []
+        self.took(offsets, limit, end)
+
+    def iteration(self, limit):
+        offsets = []
+        try:
+            for record in self.consumer:
+                offsets.append(record.offset)
+                if len(offsets) == limit:
+                    break
+        finally:
+            self.took(offsets, limit)
+
+    def step(self, data):
+        kind, limit = data.draw(st.sampled_from(STEPS)), data.draw(st.integers(1, 9))
+        if kind == "seek":
+            self.seek(data.draw(st.integers(0, self.end)))
+        elif kind == "pause":
+            self.consumer.pause(PARTITION)
+            assert self.consumer.poll(10) == {}
+            self.consumer.resume(PARTITION)
+        elif kind == "bounded columns":
+            self.columns(limit, data.draw(st.integers(self.position, self.end)))
+        else:
+            getattr(self, kind)(limit)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), logs(), st.booleans(), st.sampled_from([1, 100, 1 << 20]))
+def test_every_visible_record_comes_once_and_in_order(data, drawn, is_committed, fetch_bytes):
+    reader = Reader(drawn, is_committed, max_partition_fetch_bytes=fetch_bytes)
+    try:
+        for _ in range(data.draw(st.integers(1, 10))):
+            try:
+                reader.step(data)
+            except CorruptRecordError as error:
+                reader.failed(error)
+        while reader.position < reader.end:
+            try:
+                reader.records(100) if data.draw(st.booleans()) else reader.columns(100)
+            except CorruptRecordError as error:
+                reader.failed(error)
+        assert reader.expected() == []
+    finally:
+        reader.consumer.close(timeout_ms=0)
