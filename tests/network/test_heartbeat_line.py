@@ -321,6 +321,15 @@ def test_an_answer_with_an_error_is_told_while_beats_go_on(connection: Connectio
     assert connection.line.error_code == 25
 
 
+def test_an_error_is_told_long_before_the_next_beat(connection: Connection) -> None:
+    connection.begin(interval_ms=2000)
+    beat = connection.read_beat()
+    began_ms = SYSTEM_CLOCK.monotonic_ms()
+    connection.answer(beat, error_code=27)
+    assert told(connection, LineNotice.ERROR_ANSWER) is LineNotice.ERROR_ANSWER
+    assert SYSTEM_CLOCK.monotonic_ms() - began_ms < 1500
+
+
 def test_silence_past_the_session_is_told_once(connection: Connection) -> None:
     connection.begin(interval_ms=10, session_timeout_ms=100)
     connection.answer(connection.read_beat())

@@ -50,10 +50,8 @@ class HeartbeatLines:
 
     def __init__(self, client: NetworkClient) -> None:
         self._client = client
-        self._by_node: dict[int, _Attached] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_node)
+        #: What beats on whose connection; mostly nothing.
+        self.by_node: dict[int, _Attached] = {}
 
     def begin(
         self,
@@ -70,13 +68,13 @@ class HeartbeatLines:
         versions = client.api_versions.get(node_id)
         if versions is None or not client.selector.attach_line(connection_id, line):
             return False
-        for other, attached in list(self._by_node.items()):
+        for other, attached in list(self.by_node.items()):
             if attached.line is line:
-                del self._by_node[other]
+                del self.by_node[other]
         version = versions.latest_usable_version(HeartbeatRequest, None)
         pieces = encode_request(request, version, HEARTBEAT_CORRELATION_IDS.start, client.client_id)
         payload = b"".join(pieces)
-        self._by_node[node_id] = _Attached(line, request, version, callback)
+        self.by_node[node_id] = _Attached(line, request, version, callback)
         has_tags = version >= 4
         return line.begin(
             len(payload).to_bytes(FRAME_SIZE_BYTES) + payload,
@@ -101,7 +99,7 @@ class HeartbeatLines:
         MalformedMessageError
             If it is no such answer.
         """
-        attached = self._by_node.get(node_id)
+        attached = self.by_node.get(node_id)
         if attached is None:
             return None
         correlation_id = int.from_bytes(receive.payload[:_ID_BYTES])
@@ -118,7 +116,7 @@ class HeartbeatLines:
         """The connection has ended; the line knows already. Who still waits for an answer hears that none
         will come.
         """
-        attached = self._by_node.pop(node_id, None)
+        attached = self.by_node.pop(node_id, None)
         if attached is not None:
             request = self._request(node_id, attached, HEARTBEAT_CORRELATION_IDS.start, now_ms)
             responses.append(ClientResponse(request, now_ms, disconnected=True))

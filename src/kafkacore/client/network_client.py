@@ -455,7 +455,7 @@ class NetworkClient:
                 )
             elif request.api_key == ApiKey.METADATA:
                 self.updater.handle_failed_request(now_ms)
-        if self.heartbeat_lines:
+        if self.heartbeat_lines.by_node:
             self.heartbeat_lines.disconnected(node_id, now_ms, responses)
 
     def send_api_versions(self, now_ms: float) -> None:

@@ -82,7 +82,7 @@ def _completed_receives(
             continue
         request = client.in_flight.oldest(node_id)
         try:
-            if client.heartbeat_lines and _is_heartbeat(client, node_id, receive, now_ms, responses):
+            if client.heartbeat_lines.by_node and _is_heartbeat(client, node_id, receive, now_ms, responses):
                 continue
             message = _decode(request, receive.payload)
         except (KafkaProtocolError, UnsupportedVersionError) as error:

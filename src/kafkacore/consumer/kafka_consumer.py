@@ -273,7 +273,8 @@ class KafkaConsumer(PositionCalls, CommitCalls):
         - what is assigned is paused, and what the block has paused is resumed at its end;
         - heartbeats go on, and ``max_poll_interval_ms`` does not count;
         - when the group rebalances, the heartbeat thread joins again, as :meth:`poll` would; the listener's
-          callbacks run on that thread then. Partitions that come are not read before the block ends;
+          callbacks run on that thread then. Partitions that come are not read before the block ends. For
+          this, not for heartbeats, it needs the GIL once within ``max_poll_interval_ms``;
         - nothing is committed automatically, not when partitions go either: the records in hand are not done.
           :meth:`commit` commits;
         - ``held.check(partition)`` says whether a partition has been ours all the time; ``held.revoked`` and

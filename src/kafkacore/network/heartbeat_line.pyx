@@ -3,9 +3,9 @@
     detached --attach--> attached --begin--> beating --end--> attached --detach, or closed--> detached
 
 A thread of its own, which knows no Python, writes each beat at its time; whoever holds the GIL, and for how
-long, delays none. It reads nothing: answers stay the connection's owner's. When a beat is due it only looks
-(``MSG_PEEK``) at what lies unread, so that :meth:`HeartbeatLine.run`, in a thread that may have to wait for
-the GIL then, can tell what calls for somebody. Beats go on while it waits.
+long, delays none. It reads nothing: answers stay the connection's owner's. Some time after a beat, and when
+the next is due, it only looks (``MSG_PEEK``) at what lies unread, so that :meth:`HeartbeatLine.run`, in a
+thread that may have to wait for the GIL then, can tell what calls for somebody. Beats go on while it waits.
 
 The rules that keep the stream and the descriptor right, all under one mutex in C:
 

@@ -35,8 +35,8 @@
 #define KC_PEEK_SIZE 8192
 /* As many are worth being read, by whoever can. */
 #define KC_MUCH_UNREAD 2048
-/* Somebody is reading this moment. */
-#define KC_LOOK_AGAIN_NS (50 * KC_MS)
+/* After a beat its answer is looked for, at first after so long; and again while somebody reads this moment. */
+#define KC_LOOK_NS (50 * KC_MS)
 #define KC_STACK_SIZE (256 * 1024)
 
 struct kc_line {
@@ -66,7 +66,7 @@ struct kc_line {
        kc_line_begin, and the one behind the last that is answered. */
     uint64_t next_beat, begun_beat, unanswered_beat;
 
-    int64_t next_beat_ns;
+    int64_t next_beat_ns, next_look_ns;
     _Atomic int64_t poll_deadline_ns;
 
     int told_already; /* Since kc_line_begin. */
@@ -307,6 +307,7 @@ static void write_beat(kc_line *line, int64_t now_ns) {
     line->next_beat++;
     line->state.sent_count++;
     line->state.last_sent_ns = now_ns;
+    line->next_look_ns = later(now_ns, KC_LOOK_NS);
     line->rest_at = 0;
     line->rest_size = line->beat.frame_size - (size_t) sent;
     memcpy(line->rest, line->frame + sent, line->rest_size);
@@ -380,12 +381,19 @@ static int64_t turn(kc_line *line, int64_t now_ns) {
             write_beat(line, now_ns);
         }
     }
+    if (now_ns >= line->next_look_ns) {
+        /* Nobody has read the answer yet: what if it is an error? */
+        if (line->unanswered_beat < line->next_beat)
+            look(line, now_ns);
+        int is_awaited = line->unanswered_beat < line->next_beat;
+        line->next_look_ns = is_awaited ? later(now_ns, now_ns - line->state.last_sent_ns) : KC_NEVER;
+    }
     int64_t silent_ns = later(line->state.last_answer_ns, line->beat.session_ns);
     if (now_ns >= silent_ns && !line->is_gone && !(line->told_already & KC_LINE_SILENT)) {
         judge_silence(line, now_ns);
         silent_ns = later(line->state.last_answer_ns, line->beat.session_ns);
         if (now_ns >= silent_ns)
-            silent_ns = later(now_ns, KC_LOOK_AGAIN_NS);
+            silent_ns = later(now_ns, KC_LOOK_NS);
     }
     if (line->told_already & KC_LINE_SILENT)
         silent_ns = KC_NEVER;
@@ -393,7 +401,8 @@ static int64_t turn(kc_line *line, int64_t now_ns) {
         return KC_NEVER;
     /* Room in the socket, or the end of the frame, wakes. */
     int is_held = line->rest_size > 0 || line->wants_end_of_frame;
-    return smaller(smaller(is_held ? KC_NEVER : line->next_beat_ns, silent_ns), poll_deadline_ns);
+    int64_t next_ns = smaller(is_held ? KC_NEVER : line->next_beat_ns, line->next_look_ns);
+    return smaller(smaller(next_ns, silent_ns), poll_deadline_ns);
 }
 
 /* Wait for what is watched; as poll(2). */
@@ -514,6 +523,7 @@ int kc_line_begin(kc_line *line, const kc_beat *beat) {
         line->begun_beat = line->unanswered_beat = line->next_beat;
         line->state.last_answer_ns = now_ns;
         line->next_beat_ns = later(now_ns, beat->interval_ns);
+        line->next_look_ns = KC_NEVER;
         line->pending &= KC_LINE_WOKEN | KC_LINE_CLOSED;
         line->told_already = 0;
         atomic_store(&line->is_silent, 0);

@@ -210,7 +210,7 @@ class ClassicMembership:
         except Exception as error:
             log.exception("group %r: while the records are held", self.settings.group_id)
             self._background_error = self._background_error or error
-            return REJOIN_LOOK_MS
+            return HELD_LOOK_MS
         finally:
             self.client.enable_wakeups()
 
