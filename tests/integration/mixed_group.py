@@ -70,11 +70,11 @@ class Member:
             self._has_ended = True
             self._changed.notify_all()
 
-    def await_event(self, is_it: Callable[[Event], bool], limit_s: float = LIMIT_S) -> None:
-        """Until it has reported such an event, earlier ones included."""
+    def await_event(self, is_it: Callable[[Event], bool], since: int = 0, limit_s: float = LIMIT_S) -> None:
+        """Until it has reported such an event, from its ``since``-th on."""
         with self._changed:
-            self._changed.wait_for(lambda: self._has_ended or any(map(is_it, self.events)), limit_s)
-            found = any(map(is_it, self.events))
+            self._changed.wait_for(lambda: self._has_ended or any(map(is_it, self.events[since:])), limit_s)
+            found = any(map(is_it, self.events[since:]))
         assert found, f"{self.name} reported only {self.events[-3:]}:\n{self._errors.read_text()[-4000:]}"
 
     def owned(self) -> set[int]:

@@ -70,7 +70,7 @@ def test_judge_sees_a_planted_fault(mixed_group: Made, bug: str, sentence: str) 
             first.await_event(lambda event: event.kind == "committed")
             # Once the other has partitions, the first one has lost them.
             group.join("kafkacore").await_event(lambda event: event.kind == "records")
-            first.await_event(lambda event: event.kind == "records" and first.events.index(event) > 30)
+            first.await_event(lambda event: event.kind == "records", since=30)
         group.settle()
         wrong = GroupHistory().check(group.events(), group.ends)
     assert any(sentence in one for one in wrong), wrong
