@@ -6,6 +6,7 @@ from kafkacore.consumer.group.membership import GroupCommits
 from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import FetchPosition
 from kafkacore.consumer.timer import Timer
+from kafkacore.errors import RetriableCommitFailedError
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.protocol.generated.join_group import JoinGroupRequest
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
@@ -164,6 +165,29 @@ def test_a_commit_that_fails_or_never_ends_does_not_stop_the_rebalance(make_memb
     commits.future = RequestFuture.failure(ValueError("refused"))
     member.membership.request_rejoin("to see")
     assert member.poll()
+
+
+def test_a_commit_that_may_go_better_is_tried_again_before_anything_is_given_up(make_member, commits):
+    member = make_member(commits=commits).join("a")
+    answers = [RequestFuture.failure(RetriableCommitFailedError("moved")) for _ in range(3)]
+    answers.append(RequestFuture.success(None))
+    commits.auto_commit_now = lambda: answers.pop(0)
+    member.membership.request_rejoin("to see")
+    before_ms = member.clock.monotonic_ms()
+    assert member.poll(250) is False
+    assert member.assigned == {A0, A1}
+    assert member.poll()
+    assert answers == []
+    assert member.clock.monotonic_ms() - before_ms >= 300
+    assert member.listener.take() == [("revoked", {A0, A1}), ("assigned", {A0, A1})]
+
+
+def test_a_commit_that_keeps_failing_is_given_up_at_its_time(make_member, commits, caplog):
+    member = make_member(commits=commits, max_poll_interval_ms=2000).join("a")
+    commits.future = RequestFuture.failure(RetriableCommitFailedError("moved"))
+    member.membership.request_rejoin("to see")
+    assert member.poll(5000)
+    assert "not committed before the rebalance: moved" in caplog.text
 
 
 def test_a_member_without_generation_has_nothing_to_commit(make_member, commits):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kafkacore import errors
 from kafkacore.client import ClientResponse
 from kafkacore.client.exponential_backoff import ExponentialBackoff
+from kafkacore.consumer.group.commit_before_revoke import CommitBeforeRevoke
 from kafkacore.consumer.group.generation import Generation, MemberState
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import join_request, sync_request
@@ -66,8 +67,7 @@ class GroupJoin:
         self._is_wanted = True
         self._reason = ""
         self._is_prepared = False
-        self._commit: RequestFuture[None] | None = None
-        self._commit_deadline_ms = math.inf
+        self._commit = CommitBeforeRevoke(member.settings.group_id, member.settings.retry_backoff_ms)
         #: From JoinGroup to the assignment's bytes; kept until they are taken over.
         self._future: RequestFuture[bytes] | None = None
         #: We lead the group, and its topics' metadata are on their way: the answer, and what waits for it.
@@ -115,8 +115,8 @@ class GroupJoin:
         """Milliseconds until :meth:`advance` may do something; infinity while an answer is awaited."""
         if self._future is not None:
             return 0.0 if self._future.is_done() else math.inf
-        if self._commit is not None:
-            return 0.0 if self._commit.is_done() else max(self._commit_deadline_ms - now_ms, 0.0)
+        if self._commit.has_begun:
+            return self._commit.time_to_next_step_ms(now_ms)
         if not self._is_wanted or not self._rebalance.has_matched_pattern():
             return math.inf
         return max(self._retry_at_ms - now_ms, 0.0)
@@ -170,18 +170,14 @@ class GroupJoin:
     def _prepare(self, now_ms: float) -> bool:
         """Commit, then give up what must not be kept. The commit is not waited for in this turn."""
         commits = self._member.commits
-        generation = self._member.generation()
-        if self._commit is None and self._rebalance.begin_to_prepare(generation) and commits is not None:
-            self._commit = commits.auto_commit_now()
-            self._commit_deadline_ms = now_ms + self._member.settings.rebalance_timeout_ms
-        if self._commit is not None and not self._commit.is_done() and now_ms < self._commit_deadline_ms:
+        if (
+            not self._commit.has_begun
+            and self._rebalance.begin_to_prepare(self._member.generation())
+            and commits is not None
+        ):
+            self._commit.begin(commits, now_ms, self._member.settings.rebalance_timeout_ms)
+        if not self._commit.is_over(now_ms):
             return False
-        if self._commit is not None and not self._commit.succeeded():
-            why = self._commit.exception() if self._commit.is_done() else "no answer in time"
-            log.warning(
-                "group %r: not committed before the rebalance: %s", self._member.settings.group_id, why
-            )
-        self._commit = None
         # Before: the listener may raise, and is not to be called again for that; and meanwhile the generation
         # may be lost, which calls for preparing again.
         self._is_prepared = True
