@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from model.committed import ModelOffsets
 
+from kafkacore.consumer.listener import ConsumerRebalanceListener
 from kafkacore.coordinator.protocol import (
     Assignment,
     Subscription,
@@ -168,3 +169,34 @@ class ModelCoordinator:
 def subscribed(*topics, **fields):
     """Another member's subscription."""
     return Subscription(topics, **fields)
+
+
+class ToldListener(ConsumerRebalanceListener):
+    """Writes down what it is told, and raises what it is given."""
+
+    def __init__(self):
+        self.told = []
+        self.raises = {}
+        self.meanwhile = None
+
+    def _tell(self, what, partitions):
+        self.told.append((what, set(partitions)))
+        if self.meanwhile is not None:
+            self.meanwhile(what)
+        error = self.raises.pop(what, None)
+        if error is not None:
+            raise error
+
+    def on_partitions_revoked(self, revoked):
+        self._tell("revoked", revoked)
+
+    def on_partitions_assigned(self, assigned):
+        self._tell("assigned", assigned)
+
+    def on_partitions_lost(self, lost):
+        self._tell("lost", lost)
+
+    def take(self):
+        """What was told since."""
+        told, self.told = self.told, []
+        return told

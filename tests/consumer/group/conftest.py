@@ -5,14 +5,13 @@ from contextlib import nullcontext
 import pytest
 from model.consumer_cluster import ModelCluster, ModelMetadata, ModelNetwork
 from model.fetch_log import FetchLog
-from model.group_coordinator import ModelCoordinator
+from model.group_coordinator import ModelCoordinator, ToldListener
 
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.factory import new_membership
 from kafkacore.consumer.group.heartbeat import InBandHeartbeats
 from kafkacore.consumer.group_metrics import CountedGroupMetrics
 from kafkacore.consumer.kafka_consumer import KafkaConsumer
-from kafkacore.consumer.listener import ConsumerRebalanceListener
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.consumer.timer import Timer
 from kafkacore.coordinator.assignors import RebalanceProtocol
@@ -20,37 +19,6 @@ from kafkacore.coordinator.assignors.range import RangePartitionAssignor
 from kafkacore.metrics import Metrics
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
-
-
-class ToldListener(ConsumerRebalanceListener):
-    """Writes down what it is told, and raises what it is given."""
-
-    def __init__(self):
-        self.told = []
-        self.raises = {}
-        self.meanwhile = None
-
-    def _tell(self, what, partitions):
-        self.told.append((what, set(partitions)))
-        if self.meanwhile is not None:
-            self.meanwhile(what)
-        error = self.raises.pop(what, None)
-        if error is not None:
-            raise error
-
-    def on_partitions_revoked(self, revoked):
-        self._tell("revoked", revoked)
-
-    def on_partitions_assigned(self, assigned):
-        self._tell("assigned", assigned)
-
-    def on_partitions_lost(self, lost):
-        self._tell("lost", lost)
-
-    def take(self):
-        """What was told since."""
-        told, self.told = self.told, []
-        return told
 
 
 class Member:
