@@ -6,10 +6,16 @@ python examples/slow_handler.py localhost:9092 orders billing 10
 import sys
 import time
 
-from kafkacore import KafkaConsumer, TopicPartition
+from kafkacore import KafkaConsumer, OffsetAndMetadata
 from kafkacore.errors import CommitFailedError, RebalanceInProgressError
 
 servers, topic, group, seconds = sys.argv[1:]
+
+
+def caught_up(consumer: KafkaConsumer) -> bool:
+    mine = consumer.assignment()
+    return bool(mine) and all(consumer.current_lag(partition) == 0 for partition in mine)
+
 
 with KafkaConsumer(
     topic,
@@ -18,16 +24,17 @@ with KafkaConsumer(
     auto_offset_reset="earliest",  # where the group has committed nothing yet
     enable_auto_commit=False,
     max_poll_interval_ms=1000,
-    consumer_timeout_ms=3000,
 ) as consumer:
-    for record in consumer:
-        with consumer.hold() as held:
-            time.sleep(float(seconds))  # a model, a web service, a nightly job
-            if not held.check(TopicPartition(record.topic, record.partition)):
-                print("another member has it now:", record.value.decode())
-                continue
-            print("handled:", record.value.decode())
-            try:
-                consumer.commit()  # up to this record
-            except (CommitFailedError, RebalanceInProgressError) as error:
-                print("may be handled once more:", error)
+    while not caught_up(consumer):
+        for partition, records in consumer.poll(timeout_ms=1000).items():
+            with consumer.hold() as held:
+                for record in records:
+                    if not held.check(partition):
+                        print("another member has it now:", record.value.decode())
+                        break
+                    time.sleep(float(seconds))  # a model, a web service, a nightly job
+                    print("handled:", record.value.decode())
+                    try:
+                        consumer.commit({partition: OffsetAndMetadata(record.offset + 1)})
+                    except (CommitFailedError, RebalanceInProgressError) as error:
+                        print("may be handled once more:", error)
