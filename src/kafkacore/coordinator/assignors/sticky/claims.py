@@ -28,7 +28,9 @@ class Claims:
         existing: Collection[TopicPartition],
         member_data: Callable[[Subscription], MemberData],
     ) -> None:
-        self.said = {member: member_data(subscriptions[member]) for member in hash_map_order(subscriptions)}
+        self.said = {member: member_data(sub) for member, sub in subscriptions.items()}
+        if any(data.partitions for data in self.said.values()):
+            self.said = {member: self.said[member] for member in hash_map_order(subscriptions)}
         self.latest_generation = max((data.generation for data in self.said.values()), default=-1)
         self.owned: dict[str, list[TopicPartition]] = {}
         self.contested: set[TopicPartition] = set()
