@@ -35,7 +35,11 @@ CLIENTS = {
     "roundrobin": ("kafkacore", "java", "confluent", "kafka-python"),
     "sticky": ("kafkacore", "java", "kafka-python"),
     "cooperative-sticky": ("kafkacore", "java", "confluent", "kafka-python"),
+    # The others do not take two assignors of different kinds.
+    "eager to cooperative": ("kafkacore", "java"),
 }
+#: What members of a group say that is on its way from eager rebalances to cooperative ones (KIP-429).
+STRATEGIES = {"eager to cooperative": ("cooperative-sticky,range", "cooperative-sticky")}
 
 
 class Member:
@@ -164,8 +168,8 @@ class MixedGroup:
         """
         clients = CLIENTS[self.protocol]
         with self.writing():
-            self.join("kafkacore").await_event(_has_records)
-            self.join(chance.choice(clients[1:]))
+            self.join("kafkacore", strategy=self.strategy(chance)).await_event(_has_records)
+            self.join(chance.choice(clients[1:]), strategy=self.strategy(chance))
             for _ in range(events):
                 self.one_event(chance, clients)
                 if chance.random() < 0.4:
@@ -173,6 +177,10 @@ class MixedGroup:
                 # Not a wait for something: the moment of the next event is what is drawn.
                 threading.Event().wait(0.05 * 30 ** chance.random())
         self.settle()
+
+    def strategy(self, chance: random.Random) -> str:
+        """Of the next member."""
+        return chance.choice(STRATEGIES.get(self.protocol, (self.protocol,)))
 
     def one_event(self, chance: random.Random, clients: tuple[str, ...]) -> None:
         """A join, a leave or a kill."""
@@ -182,7 +190,7 @@ class MixedGroup:
         elif what == "join" and len(self.members) >= 5:
             what = chance.choice(("leave", "kill"))
         if what == "join":
-            self.join(chance.choice(("kafkacore", *clients)))
+            self.join(chance.choice(("kafkacore", *clients)), strategy=self.strategy(chance))
         elif what == "leave":
             self.leave(chance.choice(self.members))
         else:

@@ -43,7 +43,7 @@ def mixed_group(apache_kafka: ApacheKafka, java_peer: JavaPeer, tmp_path: Path) 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_group_of_many_clients_keeps_its_word(mixed_group: Made, protocol: str) -> None:
     seed = new_seed()
-    with mixed_group(f"mixed-{protocol}", protocol) as group:
+    with mixed_group(f"mixed-{protocol}".replace(" ", "-"), protocol) as group:
         group.run(random.Random(seed), EVENTS)
         history = GroupHistory()
         assert "\n".join(history.check(group.events(), group.ends)) == ""

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
@@ -48,7 +49,8 @@ public final class GroupMember implements ConsumerRebalanceListener {
         }
         config.put("enable.auto.commit", false);
         config.put("auto.offset.reset", "earliest");
-        config.put("partition.assignment.strategy", ASSIGNORS.get(options.get("strategy").asText()));
+        config.put("partition.assignment.strategy",
+            Stream.of(options.get("strategy").asText().split(",")).map(ASSIGNORS::get).toList());
         config.put("session.timeout.ms", session);
         config.put("heartbeat.interval.ms", Math.min(500, session / 6));
         config.put("max.poll.records", 40);
