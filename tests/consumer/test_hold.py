@@ -2,6 +2,8 @@
 time.
 """
 
+import random
+
 import pytest
 from model.consumer_cluster import read
 from model.fetch_log import FetchLog, simple_batch
@@ -409,3 +411,36 @@ def test_assignment_of_an_empty_group_member_is_nothing_lost(make):
     with consumer.hold() as held:
         pass_time(consumer, POLL_INTERVAL_MS)
         assert (held.revoked, held.lost) == (frozenset(), frozenset())
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_the_group_does_each_record_is_handled_once_by_who_asks_check(make_consumer, seed, strategy):
+    chance = random.Random(f"{seed} {strategy}")
+    partitions = [TopicPartition("a", each) for each in range(3)]
+    consumer = make_consumer(
+        {each: FetchLog(simple_batch(0, 30)) for each in partitions},
+        "a",
+        group_id="g",
+        max_poll_interval_ms=POLL_INTERVAL_MS,
+        enable_auto_commit=False,
+        partition_assignment_strategy=[strategy],
+    )
+    handled = {each: [] for each in partitions}
+    while not all(len(each) == 30 for each in handled.values()):
+        in_hand = consumer.poll(1000, max_records=chance.randrange(1, 8))
+        with consumer.hold() as held:
+            match chance.randrange(6):
+                case 0 | 1:
+                    given = chance.sample(partitions, chance.randrange(1, 4))
+                    rebalance(consumer, *given, times=chance.choice([1, 1, 2]))
+                case 2:
+                    consumer.model.coordinator.errors[HeartbeatRequest].append(UNKNOWN_MEMBER)
+                case 3:
+                    rebalance(consumer, *partitions)
+            pass_time(consumer, 3 * POLL_INTERVAL_MS)
+            for partition, records in in_hand.items():
+                if held.check(partition):
+                    handled[partition] += [record.offset for record in records]
+                    consumer.commit({partition: OffsetAndMetadata(records[-1].offset + 1)})
+    assert handled == {each: list(range(30)) for each in partitions}

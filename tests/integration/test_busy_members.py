@@ -126,7 +126,7 @@ def test_members_that_compute_for_longer_than_their_session_stay_in_their_groups
 def test_a_handler_longer_than_the_poll_interval_meets_a_rebalance_in_the_middle(
     apache_kafka: ApacheKafka, closing: ExitStack
 ) -> None:
-    topic, poll_interval_ms = "long-handler", 1500
+    topic, poll_interval_ms = "long-handler", 2500
     create_topic(apache_kafka, topic)
     with KafkaProducer(bootstrap_servers=apache_kafka.bootstrap_servers) as producer:
         for number in range(20):
