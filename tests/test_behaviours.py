@@ -1,4 +1,4 @@
-"""BEHAVIOURS.md keeps its word: every sentence has a test that exists, or says why it has none."""
+"""Each sentence of BEHAVIOURS.md, each case in CASES.md has a test that exists, or says why it has none."""
 
 from __future__ import annotations
 
@@ -16,10 +16,20 @@ SENTENCES = {
     "NetworkClient": 11, "Selector": 11, "Sender": 15, "RecordAccumulator": 12, "ProducerBatch": 8,
     "TransactionManager": 21,
     "BufferPool": 9, "Metadata": 11, "ClusterConnectionStates": 14, "InFlightRequests": 6,
+    "Fetcher": 14, "ConsumerNetworkClient": 9, "RequestFuture": 6, "FetchSessionHandler": 8,
     "AbstractCoordinator": 11, "ConsumerCoordinator": 14,
     "Reliability": 10,
 }  # fmt: skip
 
+CASES = TESTS / "CASES.md"
+#: Kafka's test class → how many cases it has.
+CASE_COUNTS = {
+    "FetcherTest": 82, "FetchCollectorTest": 21, "CompletedFetchTest": 6, "FetchSessionHandlerTest": 14,
+    "ConsumerNetworkClientTest": 19, "RequestFutureTest": 18, "OffsetFetcherTest": 52,
+    "SubscriptionStateTest": 47,
+}  # fmt: skip
+
+CASE = re.compile(r"\| (\w+) \| (.+) \|")
 ROW = re.compile(r"\| (\d+) \| (.+) \| (.+) \|")
 TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 
@@ -58,3 +68,33 @@ def test_every_row_names_tests_that_exist_or_what_is_open(name: str) -> None:
         assert named, f"{number} ({sentence}) names no test"
         for file, test in named:
             assert test in names_in(TESTS / file), f"{number} ({sentence}): there is no {file}::{test}"
+
+
+def cases() -> dict[str, dict[str, str]]:
+    """Kafka's test class → case → tests."""
+    found: dict[str, dict[str, str]] = {}
+    for line in CASES.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            found[line[3:]] = of_class = {}
+        elif (row := CASE.fullmatch(line)) and not row[1].startswith("case"):
+            assert row[1] not in of_class, row[1]
+            of_class[row[1]] = row[2]
+    return found
+
+
+def test_every_case_of_kafkas_test_classes_has_its_row() -> None:
+    assert {name: len(each) for name, each in cases().items()} == CASE_COUNTS
+
+
+@pytest.mark.parametrize("name", CASE_COUNTS)
+def test_every_case_names_tests_that_exist_or_why_there_is_none(name: str) -> None:
+    of_class = cases()[name]
+    for case, cell in of_class.items():
+        named = TEST.findall(cell)
+        if cell.startswith("*none: "):
+            assert not named, case
+            continue
+        assert named, case
+        assert TEST.sub("", cell).replace(", ", "") == "", f"{case}: {cell}"
+        for file, test in named:
+            assert test in names_in(TESTS / file), f"{case}: there is no {file}::{test}"

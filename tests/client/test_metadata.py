@@ -119,6 +119,23 @@ def test_an_older_leader_epoch_is_ignored_an_equal_one_accepted_a_newer_taken(su
     assert subject.update(topic(epoch=11, leader=0)).leader_epoch(TP) == 11
 
 
+def test_newer_epoch_in_another_answer_asks_for_metadata(subject: Subject) -> None:
+    subject.update(topic(epoch=10))
+    assert not subject.metadata.update_last_seen_epoch_if_newer(TP, 10)
+    assert not subject.metadata.update_requested
+    assert subject.metadata.update_last_seen_epoch_if_newer(TP, 11)
+    assert subject.metadata.update_requested
+    # What is older than that answer is of no use any more.
+    assert subject.update(topic(epoch=10, leader=1)).leader_for(TP) == Node(0, "node0", 9092)
+    assert not subject.metadata.update_last_seen_epoch_if_newer(TP, 11)
+
+
+def test_epoch_of_a_partition_without_one_is_no_news(subject: Subject) -> None:
+    subject.update(topic(epoch=-1))
+    assert not subject.metadata.update_last_seen_epoch_if_newer(TP, 3)
+    assert not subject.metadata.update_requested
+
+
 def test_a_new_topic_id_accepts_a_lower_epoch(subject: Subject) -> None:
     subject.update(topic(epoch=10, topic_id=FIRST_ID))
     cluster = subject.update(topic(epoch=1, leader=1, topic_id=SECOND_ID))

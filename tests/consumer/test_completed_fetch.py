@@ -329,3 +329,19 @@ def test_columns_stay_at_an_end_offset_before_the_gap_that_ends_a_batch():
     assert columns(fetch, end_offset=1) == [0]
     assert fetch.next_fetch_offset == 1
     assert columns(fetch) == [2]
+
+
+@pytest.mark.parametrize("take", [lambda fetch: offsets(fetch.fetch_records(10)), columns])
+@pytest.mark.parametrize("options", [ReadOptions(), COMMITTED])
+def test_control_batch_without_a_record_is_stepped_over(options, take):
+    empty = batch([], base_offset=1, last_offset=1, producer_id=1, transactional=True, control=True)
+    fetch = completed(simple_batch(0, 1), empty, simple_batch(2, 1), options=options)
+    assert take(fetch) == [0, 2]
+
+
+def test_fetch_without_records_is_done_at_once():
+    fetch = completed(offset=5)
+    assert fetch.fetch_records(10) == []
+    assert fetch.is_consumed
+    assert fetch.next_fetch_offset == 5
+    assert not fetch.has_whole_batch

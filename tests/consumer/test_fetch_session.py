@@ -234,3 +234,24 @@ def test_thousand_partitions_send_only_the_one_that_moved(handler):
     established(handler, partitions)
     moved = TopicPartition("foo", 500)
     assert list(request(handler, partitions | {moved: 7}).to_send) == [moved]
+
+
+@pytest.mark.parametrize("ids", [IDS, {}])
+def test_session_goes_on_by_ids_or_names_though_all_its_partitions_are_forgotten(handler, ids):
+    request(handler, {FOO0: 0}, ids)
+    assert handler.handle_response(response(123, [FOO0], ids=ids), 17 if ids else 12)
+    data = request(handler, {}, ids)
+    assert data.to_forget == [(FOO0, ids.get("foo", ZERO_UUID))]
+    assert data.metadata == FetchMetadata(123, 1)
+    assert data.can_use_topic_ids == bool(ids)
+
+
+def test_topic_that_has_left_the_session_may_come_back_with_another_id(handler):
+    request(handler, {FOO0: 0})
+    assert handler.handle_response(response(123, [FOO0]), 17)
+    request(handler, {})
+    assert handler.handle_response(response(123), 17)
+    data = request(handler, {FOO0: 0}, {"foo": UUID(int=9)})
+    assert data.metadata == FetchMetadata(123, 2)
+    assert data.to_replace == []
+    assert data.can_use_topic_ids

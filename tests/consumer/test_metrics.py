@@ -14,6 +14,7 @@ from model.consumer_cluster import read
 from model.fetch_log import FetchLog, simple_batch
 
 from kafkacore.consumer.group_metrics import CountedGroupMetrics, GroupMetrics
+from kafkacore.errors import OffsetOutOfRangeError
 from kafkacore.metrics import DictReporter, MetricConfig, Metrics
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
@@ -73,6 +74,14 @@ def test_what_is_not_taken_is_not_counted(make_consumer):
     consumer.seek(A1, 1)
     read(consumer)
     assert of_fetch(consumer, "records-consumed-total") == 3 + 2
+
+
+def test_a_response_is_counted_though_a_partition_of_it_is_an_error(make_consumer):
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 3)), A1: FetchLog(simple_batch(0, 3))}, "a")
+    consumer.model.errors["fetch", A1].append(OffsetOutOfRangeError.errno)
+    assert read(consumer) == {A0: [0, 1, 2]}
+    assert of_fetch(consumer, "fetch-size-max") == len(simple_batch(0, 3))
+    assert of_fetch(consumer, "records-consumed-total") == 3
 
 
 def test_columns_are_counted_as_records_are(make_consumer):

@@ -211,3 +211,64 @@ def test_preferred_replica_expires(state):
     assert state.clear_preferred_read_replica(A0) == 8
     assert state.clear_preferred_read_replica(A0) is None
     assert state.preferred_read_replica(B0, 0.0) is None
+
+
+@pytest.mark.parametrize("subscribed", [True, False])
+def test_nothing_is_left_after_unsubscribing_and_another_kind_may_follow(state, subscribed):
+    if subscribed:
+        state.subscribe(["a"])
+        state.assign_from_subscribed([A0])
+    else:
+        state.assign_from_user([A0])
+    state.seek(A0, FetchPosition(1))
+    state.unsubscribe()
+    assert state.assigned_partitions() == set()
+    assert not state.is_fetchable(A0)
+    assert state.subscription == set()
+    if subscribed:
+        state.assign_from_user([A1])
+    else:
+        state.subscribe(["a"])
+        state.assign_from_subscribed([A1])
+    assert state.assigned_partitions() == {A1}
+
+
+@pytest.fixture
+def validating(state):
+    """A0 waits for its leader's word on the position 5, of epoch 1."""
+    state.assign_from_user([A0])
+    state.seek(A0, FetchPosition(5, 1))
+    assert state.maybe_validate_position(A0, 2)
+    return state
+
+
+def test_seek_ends_a_validation(validating):
+    validating.seek(A0, FetchPosition(7))
+    assert validating.is_fetchable(A0)
+    assert not validating.complete_validation(A0, FetchPosition(5, 1))
+    assert validating.position(A0) == FetchPosition(7)
+
+
+def test_reset_ends_a_validation_and_its_answer_is_nothing_any_more(validating):
+    validating.request_offset_reset(A0)
+    assert validating.is_offset_reset_needed(A0)
+    assert not validating.complete_validation(A0, FetchPosition(5, 1))
+    assert validating.partitions_needing_validation(0.0) == {}
+    assert not validating.maybe_validate_position(A0, 3)
+
+
+def test_paused_partition_is_validated_all_the_same(validating):
+    validating.pause(A0)
+    assert validating.complete_validation(A0, FetchPosition(5, 1))
+    assert not validating.is_fetchable(A0)
+    validating.resume(A0)
+    assert validating.is_fetchable(A0)
+
+
+def test_unvalidated_seek_without_epoch_needs_no_validation(state):
+    state.assign_from_user([A0])
+    state.seek_unvalidated(A0, FetchPosition(5))
+    assert not state.has_unseen_positions
+    assert state.is_fetchable(A0)
+    state.seek_unvalidated(A0, FetchPosition(5, 1))
+    assert state.has_unseen_positions

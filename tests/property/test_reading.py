@@ -31,7 +31,7 @@ class Reader:
         cluster = ModelCluster(clock, {PARTITION: drawn.log})
         metadata = ModelMetadata(cluster)
         parts = (ModelNetwork(cluster, metadata), metadata)
-        with mock.patch.object(kafka_consumer, "bootstrap_client", lambda config, clock: parts):
+        with mock.patch.object(kafka_consumer, "bootstrap_client", return_value=parts):
             self.consumer = KafkaConsumer(
                 clock=clock,
                 isolation_level="read_committed" if is_committed else "read_uncommitted",
