@@ -185,6 +185,20 @@ def test_with_a_pattern_an_assignment_of_a_topic_that_we_do_not_know_yet_is_take
     assert len(member.sent(JoinGroupRequest)) == 2
 
 
+def test_a_topic_that_was_added_while_joining_may_be_assigned_at_once_and_is_joined_with(make_member):
+    member = make_member({"a": 1, "b": 1})
+    member.group.follow(A0, B0)
+    member.subscribe("a")
+    member.cluster.held.add(SyncGroupRequest)
+    assert not member.poll(100)
+    member.subscribe("a", "b")
+    member.cluster.held.clear()
+    assert member.poll()
+    assert member.assigned == {A0, B0}
+    assert member.subscriptions.subscription == {"a", "b"}
+    assert set(member.group.subscription(member.sent(JoinGroupRequest)[-1]).topics) == {"a", "b"}
+
+
 def test_an_unsafe_cooperative_assignment_is_refused(cooperative, assignor):
     cooperative.group.others = {"zoe": subscribed("a", owned_partitions=[A2], generation_id=1)}
     assignor.gives = {"member-1": Assignment((A0, A2)), "zoe": Assignment((A1,))}

@@ -401,6 +401,8 @@ class Rebalance:
 
     def _take_topics(self, topics: set[str]) -> None:
         """With a pattern the leader may know of topics sooner than we do: that is no change of ours."""
+        if self._subscriptions.subscription_type is not SubscriptionType.AUTO_PATTERN:
+            return
         if self._joined_subscription is None or topics <= self._joined_subscription:
             return
         self._joined_subscription |= topics
