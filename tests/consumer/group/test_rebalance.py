@@ -175,6 +175,13 @@ def test_an_assignment_of_unsubscribed_topics_forces_a_rejoin(make_member):
     assert member.listener.take()[-1] == ("assigned", {A0})
 
 
+def test_a_leader_that_never_learns_is_not_asked_without_a_pause(make_member):
+    member = make_member({"a": 2, "b": 1}).subscribe("a")
+    member.group.follow(B0)
+    assert not member.poll(10_000)
+    assert 8 <= len(member.sent(SyncGroupRequest)) <= 20
+
+
 def test_with_a_pattern_an_assignment_of_a_topic_that_we_do_not_know_yet_is_taken(make_member):
     member = make_member({"a": 1, "other": 1})
     member.group.follow(A0, TopicPartition("abc", 0))

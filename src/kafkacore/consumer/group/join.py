@@ -204,7 +204,11 @@ class GroupJoin:
             self._done()
             self.request(f"the assignment cannot be taken over: {type(error).__name__}")
             raise
+        failures = self._failures
         self._done()
+        if not completion.is_taken:
+            self._failures = failures + 1
+            self._pause()
         if completion.rejoin_reason is not None:
             self.request(completion.rejoin_reason)
         if member.commits is not None:
@@ -226,16 +230,22 @@ class GroupJoin:
         if not isinstance(error, errors.MemberIdRequiredError):
             self.request(f"rebalance failed due to {type(error).__name__}")
         self._failures += 1
-        if isinstance(error, BEGIN_AT_ONCE) and self._failures <= TRIES_AT_ONCE:
+        if isinstance(error, BEGIN_AT_ONCE):
+            self._pause()
             return True
         if isinstance(error, errors.UnsupportedVersionError):
             raise self._no_groups(error)
-        if not getattr(error, "retriable", False) and not isinstance(error, BEGIN_AT_ONCE):
+        if not getattr(error, "retriable", False):
             self._failures = 0
             raise error
-        now_ms = self._member.clock.monotonic_ms()
-        self._retry_at_ms = now_ms + self._backoff.backoff_ms(self._failures - 1)
+        self._pause(at_once=0)
         return False
+
+    def _pause(self, at_once: int = TRIES_AT_ONCE) -> None:
+        """The next try comes after a while, which grows; but the first ones, ``at_once`` of them."""
+        if self._failures > at_once:
+            now_ms = self._member.clock.monotonic_ms()
+            self._retry_at_ms = now_ms + self._backoff.backoff_ms(self._failures - 1)
 
     def _no_groups(self, error: BaseException) -> errors.UnsupportedVersionError:
         settings = self._member.settings

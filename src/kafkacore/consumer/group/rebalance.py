@@ -48,12 +48,13 @@ _Snapshot = dict[str, tuple[object, ...]]
 
 
 class Completion(NamedTuple):
-    """What comes of a rebalance: why the group has to be joined at once again, and the first error that the
-    listener or the assignor raised.
+    """What comes of a rebalance: why the group has to be joined at once again, the first error that the
+    listener or the assignor raised, and whether the assignment was one that could be taken.
     """
 
     rejoin_reason: str | None
     error: Exception | None
+    is_taken: bool = True
 
 
 class Rebalance:
@@ -372,7 +373,7 @@ class Rebalance:
         wanted = list(dict.fromkeys(assignment.partitions))
         if not self._subscriptions.matches(wanted):
             log.warning("group %r: %s were not subscribed to", self._settings.group_id, _listed(wanted))
-            return Completion("received an assignment that does not match the subscription", None)
+            return Completion("received an assignment that does not match the subscription", None, False)
         rejoin: str | None = None
         owned = self._subscriptions.assigned_partitions()
         error: Exception | None = None
