@@ -11,6 +11,8 @@ from kafkacore.cli.demo import Folder
 from kafkacore.cli.main import main
 
 RECORDS = "2000"
+#: Each run of the demo takes some seconds on a quiet machine; a busy one may take its time.
+pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,17 @@
 
 import json
 
-from integration.jars import kafka_classpath
+from integration.jars import SHORT_LIVED, kafka_classpath
 
+from kafkacore.bench import java
 from kafkacore.cli.main import main
 
 MODES = {"produce", "consume", "arrow-consume", "roundtrip"}
 
 
-def test_java_client_is_measured_in_every_mode_and_loses_nothing(apache_kafka, capsys):
+def test_java_client_is_measured_in_every_mode_and_loses_nothing(apache_kafka, capsys, monkeypatch):
+    # A dozen JVMs for 2,000 records each.
+    monkeypatch.setattr(java, "JVM_OPTIONS", (*java.JVM_OPTIONS, *SHORT_LIVED))
     # fmt: off
     status = main([
         "bench", "all", "--bootstrap", apache_kafka.bootstrap_servers, "--peers", "java",
