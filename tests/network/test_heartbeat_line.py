@@ -176,6 +176,9 @@ def test_a_line_without_a_connection_says_so_at_once() -> None:
     assert not line.begin(FRAME, 1.0, LONG_MS, error_at=ERROR_AT)
     assert line.run(0) is LineNotice.DISCONNECTED
     assert line.run(0) == LineNotice(0)
+    # And so the next time.
+    assert not line.begin(FRAME, 1.0, LONG_MS, error_at=ERROR_AT)
+    assert line.run(0) is LineNotice.DISCONNECTED
     line.close()
 
 

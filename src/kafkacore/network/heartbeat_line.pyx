@@ -125,7 +125,6 @@ cdef class HeartbeatLine:
         beat.session_ns = nanoseconds(session_timeout_ms)
         error = kc_line_begin(self.handle, &beat)
         if error == -ENOTCONN:
-            kc_line_tell(self.handle, LineNotice.DISCONNECTED)
             return False
         if error == -ESHUTDOWN:
             raise IllegalStateError("this heartbeat line is closed")

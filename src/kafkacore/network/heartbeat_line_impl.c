@@ -531,6 +531,9 @@ int kc_line_begin(kc_line *line, const kc_beat *beat) {
         if (line->is_gone)
             tell(line, KC_LINE_DISCONNECTED);
         wake(line);
+    } else if (error == -ENOTCONN) {
+        line->told_already = 0;
+        tell(line, KC_LINE_DISCONNECTED);
     }
     pthread_mutex_unlock(&line->mutex);
     return error;
