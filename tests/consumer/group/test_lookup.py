@@ -8,6 +8,7 @@ from kafkacore.consumer.group.generation import MemberState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import GroupAuthorizationFailedError
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.protocol.generated.join_group import JoinGroupRequest
 
 NOT_AVAILABLE, UNAUTHORIZED = 15, 30
@@ -90,3 +91,21 @@ def test_a_coordinator_that_is_no_node_is_asked_for_again(make_member, where):
     member.group._find = broken_once
     assert member.poll()
     assert len(member.sent(FindCoordinatorRequest)) == 2
+
+
+def test_heartbeats_go_to_the_new_coordinator_whoever_noticed_that_the_old_one_was_lost(make_member):
+    member = make_member(node_count=2).join("a")
+    old = member.group.connection_id
+    member.cluster.down.add(old)
+    # As a poll for records sees it, while no beat is on its way.
+    member.network.disconnect(old)
+    member.network.failed.add(old)
+    member.group.node_id = 1
+    end_ms = member.clock.monotonic_ms() + 8000
+    while member.clock.monotonic_ms() < end_ms:
+        member.turn(200)
+        member.clock.advance(10)
+    beats = [node_id for node_id, each in member.cluster.requests if isinstance(each, HeartbeatRequest)]
+    assert beats
+    assert set(beats) == {member.group.connection_id}
+    assert len(member.sent(JoinGroupRequest)) == 2

@@ -103,7 +103,9 @@ class ClassicMembership:
         self.wake_background: Callable[[], None] = _nobody
         self._subscriptions = subscriptions
         backoff = ExponentialBackoff(clock, settings.retry_backoff_ms, settings.retry_backoff_max_ms)
-        self.finder = CoordinatorFinder(client, metadata, clock, settings.group_id, backoff)
+        self.finder = CoordinatorFinder(
+            client, metadata, clock, settings.group_id, backoff, self._coordinator_lost
+        )
         self.join = GroupJoin(self, rebalance, subscriptions, backoff)
         self.state = MemberState.UNJOINED
         self._generation = NO_GENERATION
@@ -343,9 +345,12 @@ class ClassicMembership:
     def coordinator_failed(self, cause: str, *, disconnected: bool = False) -> None:
         """See ``GroupMembership``."""
         self.finder.failed(cause, disconnected=disconnected)
+
+    def _coordinator_lost(self) -> None:
         self._look_at_ms = -math.inf
         self.end_heartbeats()
-        self.wake_background()
+        if self.state is not MemberState.UNJOINED:
+            self.wake_background()
 
     def ask(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 
 from kafkacore.client import ClientResponse, Metadata
 from kafkacore.client.exponential_backoff import ExponentialBackoff
@@ -42,6 +43,8 @@ class CoordinatorFinder:
         What is coordinated: the group's id.
     backoff:
         Between tries.
+    on_lost:
+        Called when a coordinator that was known is one no more, whoever has noticed it.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class CoordinatorFinder:
         clock: Clock,
         key: str,
         backoff: ExponentialBackoff,
+        on_lost: Callable[[], None],
         key_type: int = GROUP,
     ) -> None:
         self._client = client
@@ -59,6 +63,7 @@ class CoordinatorFinder:
         self._key = key
         self._key_type = key_type
         self._backoff = backoff
+        self._on_lost = on_lost
         self._node: Node | None = None
         self._search: RequestFuture[None] | None = None
         #: Failures since a coordinator last answered.
@@ -85,6 +90,7 @@ class CoordinatorFinder:
         self._failures += 1
         if not disconnected:
             self._client.disconnect_async(node)
+        self._on_lost()
 
     def answered(self) -> None:
         """The coordinator has answered as one: failures before count no more."""
