@@ -14,6 +14,11 @@ from kafkacore.coordinator.assignors.sticky.user_data import MemberData, decode_
 from kafkacore.coordinator.protocol import NO_GENERATION, Assignment, Subscription
 from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
 
+#: Rounds that a leader lets one group take. With racks what fits nobody's is dealt out anew each time, so
+#: that the same partitions may go to and fro for ever, and Java's do; from then on this group is assigned
+#: without racks.
+MOST_ROUNDS_BY_RACKS = 5
+
 
 class CooperativeStickyAssignor(AbstractStickyAssignor):
     """Java's ``CooperativeStickyAssignor`` (KIP-429): distributes as the sticky one, in two rounds.
@@ -26,6 +31,8 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
 
     def __init__(self) -> None:
         self._generation = NO_GENERATION
+        self._group: object = None
+        self._unfinished_rounds = 0
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """Both, cooperative first."""
@@ -50,9 +57,21 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]
     ) -> dict[str, Assignment]:
         """Distribute; what another member still owns is left out until that one has let go of it."""
+        group = (
+            {member: (sub.topics, sub.rack_id) for member, sub in subscriptions.items()},
+            dict(partitions),
+        )
+        if group != self._group:
+            self._group, self._unfinished_rounds = group, 0
+        if self._unfinished_rounds >= MOST_ROUNDS_BY_RACKS:
+            subscriptions = {member: sub._replace(rack_id=None) for member, sub in subscriptions.items()}
         given, transferred = self.distribute(partitions, subscriptions)
         if transferred is None:
             transferred = _transferred(given, subscriptions)
+        if transferred:
+            self._unfinished_rounds += 1
+        elif self._unfinished_rounds < MOST_ROUNDS_BY_RACKS:
+            self._unfinished_rounds = 0
         for member in set(transferred.values()):
             given[member] = [one for one in given[member] if transferred.get(one) != member]
         return {member: Assignment(mine) for member, mine in given.items()}
