@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.wire.blocks import statistics
 
 MIB = 1 << 20
 VALUE_SIZE = 10_000
@@ -71,3 +72,21 @@ def test_memory_is_flat_while_much_is_consumed(our_broker, partition, take):
     # Three times 80 MB have gone by, and a megabyte of them was to be seen at a time.
     assert resident("VmHWM") - before < ALLOWED
     assert len({record.value for record in kept}) > 50 or take is take_columns
+
+
+@pytest.mark.parametrize("fetch_max_bytes", [MIB, 8 * MIB])
+def test_responses_take_no_more_than_twice_fetch_max_bytes(our_broker, partition, fetch_max_bytes):
+    with KafkaConsumer(
+        bootstrap_servers=our_broker.bootstrap_servers,
+        fetch_max_bytes=fetch_max_bytes,
+        max_partition_fetch_bytes=64 * MIB,
+    ) as consumer:
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        before, used, count = statistics()["used_bytes"], [], 0
+        while count < COUNT:
+            count += sum(len(records) for records in consumer.poll(1000).values())
+            used.append(statistics()["used_bytes"] - before)
+    # One that is handed out, one on its way; blocks are a little larger than what is in them.
+    assert max(used) <= 2.5 * fetch_max_bytes
+    assert max(used) >= fetch_max_bytes / 2

@@ -3,6 +3,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 enum {
     ALIGNMENT = 64,
@@ -13,6 +16,9 @@ enum {
     STEPS = 4,
     CLASS_COUNT = 10 * STEPS + 1,
     NOT_KEPT = -1,
+    HUGE_PAGE = 2 * 1024 * 1024,
+    /* Of smaller ones the last huge page would be a good part. */
+    SMALLEST_HUGE = 8 * HUGE_PAGE,
 };
 /* All that may lie idle in the process. */
 static const size_t MAX_IDLE_BYTES = (size_t)32 << 20;
@@ -57,6 +63,19 @@ static int class_of(size_t size) {
 #endif
 }
 
+/* What is too large to be kept comes from the kernel again and again: in pages of 2 MiB, where it has some, it is
+ * not asked for each 4 KiB of it. */
+static void ask_for_huge_pages(void *raw, size_t size) {
+#ifdef MADV_HUGEPAGE
+    uintptr_t begin = ((uintptr_t)raw + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+    uintptr_t end = ((uintptr_t)raw + size) & ~(uintptr_t)(HUGE_PAGE - 1);
+    if (end > begin) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+#else
+    (void)raw;
+    (void)size;
+#endif
+}
+
 static header *take_idle(int size_class) {
     header *found;
     if (!try_lock()) return NULL;
@@ -81,6 +100,7 @@ void *kc_block_alloc(size_t size) {
     }
     if (block == NULL) {
         if (posix_memalign(&raw, ALIGNMENT, sizeof(header) + size) != 0) return NULL;
+        if (size >= SMALLEST_HUGE) ask_for_huge_pages(raw, sizeof(header) + size);
         block = raw;
         block->capacity = size;
         block->size_class = size_class;
