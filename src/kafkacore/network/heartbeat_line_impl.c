@@ -3,9 +3,9 @@
 #endif
 
 #include "heartbeat_line_impl.h"
+#include "wakeup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,11 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
-
-#ifdef __linux__
-#include <sys/eventfd.h>
-#endif
 
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
@@ -92,33 +87,7 @@ static int64_t later(int64_t from_ns, int64_t by_ns) {
 
 /* ---- Waking ------------------------------------------------------------------------------------------------ */
 
-static int open_wake(int fds[2]) {
-#ifdef __linux__
-    fds[0] = fds[1] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    return fds[0] < 0 ? -errno : 0;
-#else
-    if (pipe(fds) < 0)
-        return -errno;
-    for (int i = 0; i < 2; i++) {
-        fcntl(fds[i], F_SETFL, O_NONBLOCK);
-        fcntl(fds[i], F_SETFD, FD_CLOEXEC);
-    }
-    return 0;
-#endif
-}
-
-static void wake(kc_line *line) {
-    uint64_t one = 1;
-    /* EAGAIN: it is about to wake anyway. */
-    while (write(line->wake_fds[1], &one, sizeof(one)) < 0 && errno == EINTR) {
-    }
-}
-
-static void drain(kc_line *line) {
-    char pending[64];
-    while (read(line->wake_fds[0], pending, sizeof(pending)) == (ssize_t) sizeof(pending)) {
-    }
-}
+static void wake(kc_line *line) { kc_wakeup_signal(line->wake_fds[1]); }
 
 static void tell(kc_line *line, int notice) {
     if (line->told_already & notice)
@@ -137,7 +106,7 @@ kc_line *kc_line_new(uint32_t first_id, uint32_t id_count) {
         errno = ENOMEM;
         return NULL;
     }
-    int error = open_wake(line->wake_fds);
+    int error = kc_wakeup_open(line->wake_fds);
     if (error < 0) {
         free(line);
         errno = -error;
@@ -158,9 +127,7 @@ kc_line *kc_line_new(uint32_t first_id, uint32_t id_count) {
 }
 
 void kc_line_free(kc_line *line) {
-    close(line->wake_fds[0]);
-    if (line->wake_fds[1] != line->wake_fds[0])
-        close(line->wake_fds[1]);
+    kc_wakeup_close(line->wake_fds);
     free(line->frame);
     free(line->rest);
     free(line);
@@ -435,7 +402,7 @@ static void *beat_on(void *given) {
         if (found <= 0)
             continue;
         if (watched[0].revents)
-            drain(line);
+            kc_wakeup_drain(line->wake_fds[0]);
         /* Of another connection, or of another file with the same number: not ours any more. */
         if (line->attachment == attachment && (watched[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)))
             lose(line);

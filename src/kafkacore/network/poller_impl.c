@@ -5,7 +5,6 @@
 #include "poller_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -16,7 +15,6 @@
 
 #ifdef __linux__
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #endif
 
 #ifndef MSG_NOSIGNAL
@@ -186,43 +184,6 @@ static void count_fork(void) { fork_generation++; }
 int kc_watch_forks(void) { return -pthread_atfork(NULL, NULL, count_fork); }
 
 int kc_fork_generation(void) { return fork_generation; }
-
-/* ---- Wake-up --------------------------------------------------------------------------------------------- */
-
-int kc_wakeup_open(int fds[2]) {
-#ifdef __linux__
-    fds[0] = fds[1] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    return fds[0] < 0 ? -errno : 0;
-#else
-    if (pipe(fds) < 0)
-        return -errno;
-    for (int i = 0; i < 2; i++) {
-        fcntl(fds[i], F_SETFL, O_NONBLOCK);
-        fcntl(fds[i], F_SETFD, FD_CLOEXEC);
-    }
-    return 0;
-#endif
-}
-
-void kc_wakeup_close(int fds[2]) {
-    if (fds[0] >= 0)
-        close(fds[0]);
-    if (fds[1] >= 0 && fds[1] != fds[0])
-        close(fds[1]);
-    fds[0] = fds[1] = -1;
-}
-
-int kc_wakeup_signal(int fd) {
-    uint64_t one = 1;
-    /* EAGAIN: so many signals are pending that one more changes nothing. */
-    return write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN ? -errno : 0;
-}
-
-void kc_wakeup_drain(int fd) {
-    char pending[64];
-    while (read(fd, pending, sizeof(pending)) == (ssize_t) sizeof(pending)) {
-    }
-}
 
 /* ---- Sockets --------------------------------------------------------------------------------------------- */
 

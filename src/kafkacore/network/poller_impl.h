@@ -7,6 +7,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "wakeup.h"
+
 enum { KC_READ = 1, KC_WRITE = 2, KC_BROKEN = 4 };
 
 typedef struct { int fd; int ready; } kc_event;
@@ -25,12 +27,6 @@ int kc_poller_wait(kc_poller *poller, int timeout_ms, kc_event *events, int capa
    process id, which is a system call. */
 int kc_watch_forks(void);
 int kc_fork_generation(void);
-
-/* fds[0] is to be watched, fds[1] to be written: one eventfd, or the two ends of a pipe. */
-int kc_wakeup_open(int fds[2]);
-void kc_wakeup_close(int fds[2]);
-int kc_wakeup_signal(int fd);
-void kc_wakeup_drain(int fd);
 
 /* Of a non-blocking socket. 0 from kc_recv is the end of the stream. */
 ssize_t kc_recv(int fd, void *to, size_t size);
