@@ -1,4 +1,4 @@
-"""What it costs to count: a value noted by a sensor, and a request by a producer's metrics.
+"""What it costs to count: a value noted by a sensor, a request by a producer, a fetch by a consumer.
 
     python -m pytest bench/micro/metrics.py --benchmark-enable
 
@@ -12,10 +12,13 @@ from typing import Any
 
 import kafka.metrics
 import pytest
+from kafka.consumer.fetcher import FetchManagerMetrics, FetchResponseMetricAggregator
 from kafka.metrics.stats import Avg, Max, Rate
 from kafka.producer.sender import SenderMetrics
 
 from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.consumer.metrics import FetchMetrics
+from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.metrics import Metrics, Sensor
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.buffer_pool import BufferPool
@@ -75,6 +78,38 @@ def kafkacore_batch() -> Callable[[], object]:
     batch.seal()
     now_ms = SYSTEM_CLOCK.monotonic_ms
     return lambda: metrics.sent([batch], now_ms())
+
+
+def kafkacore_fetch() -> Callable[[], object]:
+    metrics = FetchMetrics(Metrics(), SYSTEM_CLOCK, SubscriptionState())
+    partition, now_ms = TopicPartition("t", 0), SYSTEM_CLOCK.monotonic_ms
+
+    def count() -> None:
+        metrics.response(2.0, 0.0, 1).part_is_done("t", 1_000_000.0, 9_000.0)
+        metrics.position_moved(partition, 9_000, 10_000, 0, now_ms())
+
+    return count
+
+
+def kafka_python_fetch() -> Callable[[], object]:
+    metrics = FetchManagerMetrics(kafka.metrics.Metrics(), "consumer")
+    partition = TopicPartition("t", 0)
+
+    def count() -> None:
+        metrics.fetch_latency.record(2.0)
+        FetchResponseMetricAggregator(metrics, {partition}).record(partition, 1_000_000, 9_000)
+        metrics.records_fetch_lag.record(1_000)
+
+    return count
+
+
+@pytest.mark.parametrize("contender", ["kafkacore", "kafka-python"])
+def test_count_a_fetch(benchmark: Any, record_count: int, contender: str) -> None:
+    benchmark.group = "count a fetch of one partition"
+    count = kafkacore_fetch() if contender == "kafkacore" else kafka_python_fetch()
+    benchmark.pedantic(count, rounds=5, iterations=record_count // 50)
+    if benchmark.stats is not None:
+        benchmark.extra_info["fetches/s"] = round(1 / benchmark.stats.stats.min)
 
 
 def kafka_python_batch() -> Callable[[], object]:

@@ -68,6 +68,19 @@ def test_figures_of_a_producer_are_scraped(our_broker: EmbeddedBroker) -> None:
         assert seen["kafkacore_metrics_count", of_client] == len(producer.metrics(raw=True))
 
 
+def test_what_a_consumer_counts_by_topic_and_partition_has_names_of_its_own() -> None:
+    client, group = Client("c"), "consumer-fetch-manager-metrics"
+    for value, tags in ((7.0, {}), (3.0, {"topic": "t.1"}), (2.0, {"topic": "t.1", "partition": "0"})):
+        client.of.add("records-lag-max", group, "", lambda now_ms, value=value: value, tags)
+    with start_exporter(client, 0) as exporter:
+        seen = scrape(exporter.port)
+    name = "kafkacore_consumer_fetch_manager"
+    assert seen[f"{name}_records_lag_max", labels(client_id="c")] == 7.0
+    assert seen[f"{name}_topic_records_lag_max", labels(client_id="c", topic="t.1")] == 3.0
+    of_partition = labels(client_id="c", topic="t.1", partition="0")
+    assert seen[f"{name}_partition_records_lag_max", of_partition] == 2.0
+
+
 def test_totals_are_counters_and_the_rest_gauges() -> None:
     client = Client("c")
     client.of.add("record-send-total", "producer-metrics", "Records.", lambda now_ms: 3.0)

@@ -35,7 +35,9 @@ class KafkaMetricsCollector(Collector):
     -----
     ``record-send-rate`` of ``producer-metrics`` is ``kafkacore_producer_record_send_rate``, with the label
     ``client_id``; what is counted by topic or by node is ``kafkacore_producer_topic_…`` with the label
-    ``topic``, ``kafkacore_producer_node_…`` with ``node``.
+    ``topic``, ``kafkacore_producer_node_…`` with ``node``. A consumer's fetches are
+    ``kafkacore_consumer_fetch_manager_…``, by topic ``…_fetch_manager_topic_…``, by partition
+    ``…_fetch_manager_partition_…`` with the labels ``topic`` and ``partition``.
     """
 
     def __init__(self, clients: Any) -> None:
@@ -72,7 +74,10 @@ def _name_and_labels(metric_name: MetricName) -> tuple[str, dict[str, str]]:
             break
     if group == COUNT_GROUP:
         return "kafkacore_metrics_count", labels
-    return f"kafkacore_{_word(group.removesuffix('-metrics'))}_{_word(metric_name.name)}", labels
+    group = group.removesuffix("-metrics")
+    # A sum over what all clients count must not count the parts of it as well.
+    part = next((tag for tag in ("partition", "topic") if tag in metric_name.tags), None)
+    return f"kafkacore_{_word(f'{group}_{part}' if part else group)}_{_word(metric_name.name)}", labels
 
 
 def _word(text: str) -> str:

@@ -3,7 +3,7 @@
 What is large goes back to the system when it is freed, and the kernel zeroes the next one page by page: for
 records of a hundred bytes that costs more than copying them. So received frames, batches on their way and
 columns have their memory from here. At most 32 MiB of the process lie idle; larger ones are never
-kept, but come in huge pages where the kernel has them (half of what reading frames of 48 MiB cost was page
+kept, but come in huge pages where the kernel has them (a third of what reading frames of 48 MiB cost was page
 faults). Blocks are aligned to 64 bytes, as Arrow asks for. Does not know what a block is for.
 """
 
