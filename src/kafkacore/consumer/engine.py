@@ -153,11 +153,11 @@ class ConsumerEngine:
 
     def _end_iteration(self) -> None:
         """Go on, if at all, from where the loop over the consumer stands."""
-        untaken = self.iteration.untaken()
-        self.iteration.end()
-        for tp, record in untaken.items():
+        for tp, record in self.iteration.untaken().items():
             if self.subscriptions.is_assigned(tp) and self.subscriptions.position(tp) is not None:
                 self.subscriptions.seek(tp, FetchPosition(record.offset, record.leader_epoch))
+        # Last: a Ctrl-C in between takes no record away.
+        self.iteration.end()
 
     def consumed_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the program has been given: of each partition the offset to go on from; in a loop over the
@@ -278,6 +278,8 @@ class ConsumerEngine:
                 self._follow_metadata()
             else:
                 self.membership.poll(timer, wait_for_join=False)
+                if self.closed:
+                    raise IllegalStateError("this KafkaConsumer is closed: a callback of its own did so")
             self._find_positions()
             is_ahead = self._fetch_ahead(max_records, end_offsets)
             found = collect()
@@ -327,11 +329,12 @@ class ConsumerEngine:
 
     def reached_all(self, end_offsets: Mapping[TopicPartition, int]) -> bool:
         """Whether every assigned partition has an end and stands there."""
-        for tp in self.subscriptions.assigned_partitions():
+        assigned = self.subscriptions.assigned_partitions()
+        for tp in assigned:
             position = self.subscriptions.position(tp)
             if position is None or position.offset < end_offsets.get(tp, position.offset + 1):
                 return False
-        return bool(end_offsets)
+        return bool(end_offsets) and bool(assigned)
 
     def poll_records(
         self, timer: Timer, max_records: int, update_positions: bool = True

@@ -202,9 +202,10 @@ class SubscriptionState:
         return all(tp.topic in self.subscription for tp in partitions)
 
     def mark_pending_revocation(self, partitions: Iterable[TopicPartition]) -> None:
-        """``partitions`` are about to go: hand out nothing more of them."""
-        for partition in partitions:
-            self.state(partition).pending_revocation = True
+        """``partitions``, and no others, are about to go: hand out nothing more of them."""
+        going = set(partitions)
+        for partition, state in self._assignment.items():
+            state.pending_revocation = partition in going
 
     def metadata_topics(self) -> set[str]:
         """Topics that metadata are needed of: our own, those of the group we lead, those still assigned."""

@@ -115,6 +115,7 @@ class ClassicMembership:
         self._look_at_ms = -math.inf
         self._farewell: RequestFuture[ClientResponse] | None = None
         self.is_held = False
+        self._is_closed = False
         #: Whom the heartbeats go to, and for which generation; ``None`` while there are none.
         self._beats_at: tuple[Node, Generation] | None = None
 
@@ -129,7 +130,7 @@ class ClassicMembership:
             raise error
         is_active = True
         now_ms = self.clock.monotonic_ms()
-        if self._subscriptions.has_auto_assigned_partitions() and not self.rebalance.in_callback:
+        if self.takes_part() and not self.rebalance.in_callback:
             self.polled(now_ms)
             if now_ms >= self._look_at_ms or not self._is_settled():
                 is_active = self._activate(timer) if wait_for_join else self._step()
@@ -139,6 +140,10 @@ class ClassicMembership:
         if commits is not None:
             commits.maybe_auto_commit_async(now_ms)
         return is_active
+
+    def takes_part(self) -> bool:
+        """Whether partitions come from the group, and the consumer has not been closed in a callback."""
+        return self._subscriptions.has_auto_assigned_partitions() and not self._is_closed
 
     def _is_settled(self) -> bool:
         """Whether nothing is known that a turn would have to act on; most are of a program's polls for its
@@ -221,6 +226,8 @@ class ClassicMembership:
         if not self._subscriptions.has_auto_assigned_partitions():
             return math.inf
         is_active = self._step()
+        if self._is_closed:
+            return math.inf
         self._beat()
         self.client.poll_no_wakeup(0)
         if not is_active or self.join.is_needed() or self.finder.node() is None:
@@ -449,6 +456,9 @@ class ClassicMembership:
             node = Node(MAX_NODE_ID - node.node_id, node.host, node.port)
         if self.state is not MemberState.UNJOINED:
             self._reset("the consumer leaves by itself")
+        else:
+            # A listener that is told of its partitions' loss may be the one who leaves.
+            self.join.begin_anew("")
         if node is not None and is_member and not self.settings.is_static:
             log.info("group %r: member %s leaves: %s", self.settings.group_id, generation.member_id, reason)
             self._farewell = self.client.send(node, leave_request(self.settings, generation, reason))
@@ -467,6 +477,7 @@ class ClassicMembership:
             if leave_group:
                 self.leave("the consumer is being closed")
         finally:
+            self._is_closed = True
             self.end_heartbeats()
             self._await_requests(timer)
 

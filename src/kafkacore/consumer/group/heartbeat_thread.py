@@ -7,7 +7,7 @@ Does not know: what is due. (The heartbeat thread of Kafka's ``AbstractCoordinat
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
+from threading import Thread, current_thread
 
 from kafkacore.clock import Clock
 from kafkacore.consumer.group.heartbeat import HeartbeatSender
@@ -83,8 +83,10 @@ class HeartbeatThread:
         for a machine that is too busy.
         """
         self.stop()
-        if self._thread is not None:
-            self._thread.join(timeout_ms / 1000.0)
+        # It is the one who closes where a listener does so while records are held.
+        thread = self._thread
+        if thread is not None and thread.is_alive() and thread is not current_thread():
+            thread.join(timeout_ms / 1000.0)
 
     def _run(self) -> None:
         while not self._is_stopping:

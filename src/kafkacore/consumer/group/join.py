@@ -151,6 +151,9 @@ class GroupJoin:
         now_ms = self._member.clock.monotonic_ms()
         if now_ms < self._retry_at_ms or not self._rebalance.has_matched_pattern():
             return False
+        if not self._member.takes_part():
+            # The listener that has just been told has unsubscribed.
+            return False
         if not self._is_prepared and not self._prepare(now_ms):
             return False
         if self._began_ms is None:

@@ -112,6 +112,9 @@ class Rebalance:
         self._undelivered: set[TopicPartition] = set()
         #: Whether a callback runs: the consumer may be used in it, but does not rebalance there.
         self.in_callback = False
+        #: Of whose end the listener is being told: what it does meanwhile is no reason to tell it again.
+        self._going: set[TopicPartition] = set()
+        self._times_left = 0
 
     # ---- When to join again ------------------------------------------------------------------------------
     def subscription_changed(self) -> None:
@@ -218,6 +221,8 @@ class Rebalance:
         else:
             kept = self._kept()
             gone = assigned.difference(kept)
+            # It may have been subscribed again while its offset was committed.
+            self._subscriptions.mark_pending_revocation(gone)
             if gone or self.protocol is RebalanceProtocol.EAGER:
                 error = self._revoke(gone, kept)
         self.is_leader = False
@@ -379,7 +384,10 @@ class Rebalance:
         error: Exception | None = None
         if self.protocol is RebalanceProtocol.COOPERATIVE and (gone := owned.difference(wanted)):
             kept = [tp for tp in self._subscriptions.assigned_in_order() if tp not in gone]
+            times_left = self._times_left
             error = self._revoke(gone, kept)
+            if times_left != self._times_left:
+                return Completion(None, error)
             rejoin = "need to revoke partitions and to join again"
         told = ConsumerGroupMetadata(
             self._settings.group_id,
@@ -420,8 +428,15 @@ class Rebalance:
         assigned = self._subscriptions.assigned_partitions()
         if not assigned or not self._subscriptions.has_auto_assigned_partitions():
             return
-        lost = generation.was_reset() or not generation.has_member_id() or is_rebalancing
-        error = self._lose(assigned) if lost else self._revoke(assigned, [])
+        self._times_left += 1
+        gone = assigned - self._going
+        error: Exception | None = None
+        if not gone:
+            self._assign([])
+        elif generation.was_reset() or not generation.has_member_id() or is_rebalancing:
+            error = self._lose(gone)
+        else:
+            error = self._revoke(gone, [])
         if error is not None:
             raise error
 
@@ -433,9 +448,12 @@ class Rebalance:
         listener = self._subscriptions.listener
         if listener is None:
             return None
-        self.in_callback = True
         began_ms = self._clock.monotonic_ms()
+        outer = self.in_callback, self._going
         try:
+            self.in_callback = True
+            if method != "on_partitions_assigned":
+                self._going = self._going | partitions
             with self._released():
                 call_listener(listener, method, partitions)
         except WakeupError:
@@ -444,7 +462,7 @@ class Rebalance:
             log.exception("group %r: the listener's %s failed", self._settings.group_id, method)
             return error
         finally:
-            self.in_callback = False
+            self.in_callback, self._going = outer
             now_ms = self._clock.monotonic_ms()
             self._told[method](now_ms - began_ms, now_ms)
         return None

@@ -1,0 +1,180 @@
+"""What a listener does to its own consumer in the middle of a rebalance, and what a program does in between."""
+
+import pytest
+from model.consumer_cluster import read
+from model.fetch_log import FetchLog, simple_batch
+
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.consumer.group.generation import MemberState
+from kafkacore.consumer.group.heartbeat_thread import HeartbeatThread
+from kafkacore.consumer.listener import ConsumerRebalanceListener
+from kafkacore.errors import IllegalStateError
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
+from kafkacore.protocol.generated.join_group import JoinGroupRequest
+from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
+from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
+from kafkacore.structs import TopicPartition
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+REBALANCE, UNKNOWN_MEMBER, ILLEGAL_GENERATION = 27, 25, 22
+COOPERATIVE = {"partition_assignment_strategy": ["cooperative-sticky"]}
+
+
+class Acting(ConsumerRebalanceListener):
+    """Does what the test says, each time it is told."""
+
+    def __init__(self):
+        self.told = []
+        self.acts = {}
+
+    def on_partitions_revoked(self, revoked):
+        self._tell("revoked", revoked)
+
+    def on_partitions_assigned(self, assigned):
+        self._tell("assigned", assigned)
+
+    def on_partitions_lost(self, lost):
+        self._tell("lost", lost)
+
+    def _tell(self, what, partitions):
+        self.told.append((what, set(partitions)))
+        assert len(self.told) < 20, "told again and again"
+        act = self.acts.get(what)
+        if act is not None:
+            act()
+
+
+@pytest.fixture
+def make(make_consumer):
+    """``make(**configs)`` → a member of group "g" that reads "a", and its listener."""
+
+    def make(*topics, **configs):
+        logs = {tp: FetchLog(simple_batch(0, 5)) for tp in (A0, A1, B0)}
+        consumer = make_consumer(logs, **{"group_id": "g", "enable_auto_commit": False} | configs)
+        listener = Acting()
+        consumer.subscribe(topics or ["a"], listener=listener)
+        return consumer, listener
+
+    return make
+
+
+def state(consumer):
+    return consumer._engine.membership.state
+
+
+def hear(consumer, code):
+    """The next heartbeat is answered with ``code``; long enough for what comes of it."""
+    consumer.model.coordinator.errors[HeartbeatRequest].append(code)
+    for _ in range(40):
+        consumer.poll(200)
+
+
+def joins(consumer):
+    return len(consumer.model.requests_of(JoinGroupRequest))
+
+
+@pytest.mark.parametrize("configs", [{}, COOPERATIVE], ids=["eager", "cooperative"])
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [("revoked", REBALANCE), ("assigned", REBALANCE), ("lost", UNKNOWN_MEMBER), ("lost", ILLEGAL_GENERATION)],
+)
+def test_a_listener_may_unsubscribe_and_is_told_once_of_each_partition(make, configs, what, code):
+    consumer, listener = make(**configs)
+    read(consumer)
+    listener.told.clear()
+    listener.acts[what] = consumer.unsubscribe
+    if what == "revoked" and configs:
+        # Only what is not subscribed any more is revoked before joining.
+        consumer.subscribe(["b"], listener=listener)
+    before = joins(consumer)
+    hear(consumer, code)
+    gone = [tp for each, told in listener.told if each in ("revoked", "lost") for tp in told]
+    assert len(gone) == len(set(gone)) or what == "assigned"
+    assert state(consumer) is MemberState.UNJOINED
+    assert consumer.assignment() == set()
+    assert consumer.subscription() is None
+    assert joins(consumer) == before + (1 if what == "assigned" else 0)
+    assert len(consumer.model.requests_of(LeaveGroupRequest)) == (0 if what == "lost" else 1)
+
+
+@pytest.mark.parametrize("configs", [{}, COOPERATIVE], ids=["eager", "cooperative"])
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [("revoked", REBALANCE), ("assigned", REBALANCE), ("lost", UNKNOWN_MEMBER)],
+)
+def test_a_listener_may_close_its_consumer_and_the_poll_says_so(make, configs, what, code):
+    consumer, listener = make(**configs)
+    read(consumer)
+    listener.told.clear()
+    listener.acts[what] = consumer.close
+    if configs and what != "lost":
+        consumer.subscribe(["a", "b"] if what == "assigned" else ["b"], listener=listener)
+    with pytest.raises(IllegalStateError, match="closed"):
+        hear(consumer, code)
+    assert consumer.network.closed
+    gone = [tp for each, told in listener.told if each in ("revoked", "lost") for tp in told]
+    assert len(gone) == len(set(gone)) or what == "assigned"
+    assert len(consumer.model.requests_of(LeaveGroupRequest)) == (0 if what == "lost" else 1)
+    sent = len(consumer.model.requests)
+    consumer.close()
+    assert len(consumer.model.requests) == sent
+
+
+def test_what_is_subscribed_again_before_it_was_revoked_is_read_on(make):
+    consumer, listener = make("a", "b", enable_auto_commit=True, **COOPERATIVE)
+    assert read(consumer, 500)
+    read(consumer, 500)
+    consumer.model.held.add(OffsetCommitRequest)
+    consumer.subscribe(["a"], listener=listener)
+    consumer.poll(0)
+    assert not consumer._engine.subscriptions.is_fetchable(B0), "its offset is being committed"
+    consumer.subscribe(["a", "b"], listener=listener)
+    consumer.model.held.clear()
+    consumer.model.logs[B0].append(simple_batch(5, 3))
+    assert read(consumer, 2000) == {B0: [5, 6, 7]}
+
+
+def test_columns_up_to_ends_wait_for_the_assignment(make):
+    consumer, _ = make()
+    assert consumer.poll_arrow(3000, end_offsets={A0: 5, A1: 5})
+
+
+def test_another_subscription_out_of_a_revocation_takes_over_nothing_of_the_old_one(make):
+    consumer, listener = make(**COOPERATIVE)
+    read(consumer)
+
+    def begin_anew():
+        listener.acts.clear()
+        consumer.unsubscribe()
+        consumer.subscribe(["b"], listener=listener)
+
+    listener.acts["revoked"] = begin_anew
+    group = consumer.model.coordinator
+    group.follow(A0)
+    listener.told.clear()
+    group.errors[HeartbeatRequest].append(REBALANCE)
+    while listener.acts:
+        consumer.poll(200)
+    assert consumer.assignment() == set()
+    group.leads = True
+    for _ in range(10):
+        consumer.poll(200)
+    assert consumer.assignment() == {B0}
+    assert [("assigned", {B0})] == [each for each in listener.told if each[0] == "assigned"]
+
+
+def test_a_listener_that_is_told_while_records_are_held_may_close_the_consumer(make):
+    consumer, listener = make()
+    read(consumer)
+    engine = consumer._engine
+    thread = HeartbeatThread(consumer._guard, engine.membership, engine.heartbeats, SYSTEM_CLOCK, "g")
+    consumer._heartbeat_thread = thread
+    listener.acts["revoked"] = consumer.close
+    with consumer.hold():
+        consumer.enforce_rebalance()
+        thread.wake()
+        # It ends by itself: who closes is the thread.
+        thread._thread.join(20)
+    assert not thread.is_alive
+    assert consumer.network.closed
+    assert listener.told[-1][0] == "revoked"
