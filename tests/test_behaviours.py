@@ -27,6 +27,7 @@ CASE_COUNTS = {
     "FetcherTest": 82, "FetchCollectorTest": 21, "CompletedFetchTest": 6, "FetchSessionHandlerTest": 14,
     "ConsumerNetworkClientTest": 19, "RequestFutureTest": 18, "OffsetFetcherTest": 52,
     "SubscriptionStateTest": 47,
+    "AbstractCoordinatorTest": 47, "HeartbeatTest": 7,
 }  # fmt: skip
 
 CASE = re.compile(r"\| (\w+) \| (.+) \|")
@@ -91,7 +92,7 @@ def test_every_case_names_tests_that_exist_or_why_there_is_none(name: str) -> No
     of_class = cases()[name]
     for case, cell in of_class.items():
         named = TEST.findall(cell)
-        if cell.startswith("*none: "):
+        if cell.startswith(("*none: ", "*open: ")):
             assert not named, case
             continue
         assert named, case

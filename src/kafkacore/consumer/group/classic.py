@@ -42,6 +42,7 @@ from kafkacore.errors import (
     for_code,
 )
 from kafkacore.protocol.generated.heartbeat import HeartbeatResponse
+from kafkacore.protocol.generated.leave_group import LeaveGroupResponse
 from kafkacore.structs import ConsumerGroupMetadata, Node
 
 log = logging.getLogger(__name__)
@@ -496,8 +497,10 @@ class ClassicMembership:
 
 
 def _left(response: ClientResponse) -> None:
-    if response.message.error_code:
-        log.info("the group did not let the member go: %s", for_code(response.message.error_code).message)
+    answer: LeaveGroupResponse = response.message
+    for code in [answer.error_code, *(member.error_code for member in answer.members)]:
+        if code:
+            log.info("the group did not let the member go: %s", for_code(code).message)
 
 
 def _not_left(error: BaseException) -> None:
