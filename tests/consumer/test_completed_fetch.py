@@ -339,6 +339,19 @@ def test_control_batch_without_a_record_is_stepped_over(options, take):
     assert take(fetch) == [0, 2]
 
 
+def test_refused_record_behind_a_gap_is_named_by_its_own_offset():
+    def refuse(topic, headers, data):
+        raise ValueError(data)
+
+    fetch = completed(
+        batch([(2, None, b"v")], base_offset=0, last_offset=3), options=ReadOptions(value_deserializer=refuse)
+    )
+    with pytest.raises(RecordDeserializationError) as raised:
+        fetch.fetch_records(10)
+    assert raised.value.offset == 2
+    assert fetch.next_fetch_offset == 0
+
+
 def test_fetch_without_records_is_done_at_once():
     fetch = completed(offset=5)
     assert fetch.fetch_records(10) == []

@@ -200,3 +200,19 @@ def test_topic_that_is_deleted_and_made_anew_is_read_from_its_beginning(
             if values != [b"new"]:
                 recreate(servers, topic)
         assert consumer.position(partition) == 1
+
+
+@pytest.mark.parametrize("broker", ["apache_kafka", "our_broker"])
+def test_consumer_may_begin_a_while_ago(request: pytest.FixtureRequest, broker: str) -> None:
+    servers = request.getfixturevalue(broker).bootstrap_servers
+    topic, empty, old = (new_topic(servers) for _ in range(3))
+    now_ms = SYSTEM_CLOCK.wall_ms()
+    with KafkaProducer(bootstrap_servers=servers) as producer:
+        for name, hours_ago in ((topic, 3), (topic, 2), (topic, 1), (topic, 0), (old, 5)):
+            timestamp_ms = now_ms - hours_ago * 3_600_000
+            producer.send(name, b"%d hours ago" % hours_ago, timestamp_ms=timestamp_ms).get(10)
+    with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="by_duration:PT90M") as consumer:
+        consumer.assign([TopicPartition(name, 0) for name in (topic, empty, old)])
+        assert values_of(consumer, 2) == [b"1 hours ago", b"0 hours ago"]
+        # Nothing in there is so young: they begin at their ends.
+        assert [consumer.position(TopicPartition(name, 0)) for name in (empty, old)] == [0, 1]

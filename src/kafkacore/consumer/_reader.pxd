@@ -14,6 +14,8 @@ cdef class RecordReader:
     cdef public int last_epoch
     cdef readonly bint is_consumed
     cdef readonly bint failed_in_deserializer
+    # Of the record that a deserializer was given last.
+    cdef readonly int64_t deserialized_offset
     cdef RecordBatch batch
     cdef object _data
     cdef object _topic

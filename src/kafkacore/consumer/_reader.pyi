@@ -15,6 +15,7 @@ class RecordReader:
     last_epoch: int
     is_consumed: bool
     failed_in_deserializer: bool
+    deserialized_offset: int
     def __init__(
         self,
         records: memoryview | bytes | None,

@@ -205,6 +205,7 @@ cdef class RecordReader:
     cdef int _deserialize(self, ConsumerRecord record) except -1:
         cdef list headers = record.headers
         self.failed_in_deserializer = True
+        self.deserialized_offset = record.offset
         key, value = record.key, record.value
         if self._key_deserializer is not None:
             key = self._key_deserializer(self._topic, headers, key)

@@ -186,7 +186,7 @@ class CompletedFetch:
         """What a user is told of what the reader raised: of a deserializer, that may be anything."""
         reader = self._reader
         if reader.failed_in_deserializer:
-            return RecordDeserializationError(self.partition, reader.next_offset)
+            return RecordDeserializationError(self.partition, reader.deserialized_offset)
         return self._corrupt(error) if isinstance(error, CorruptRecordError) else error
 
     def _raise_again(self) -> None:
