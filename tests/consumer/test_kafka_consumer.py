@@ -19,7 +19,8 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol.generated.fetch import FetchRequest
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
-from kafkacore.structs import OffsetAndTimestamp, TopicPartition
+from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kafkacore.structs import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
@@ -172,6 +173,22 @@ def test_seek_checks_its_arguments(make_consumer):
             call(("a", 0))
     with pytest.raises(IllegalStateError):
         consumer.position(A0)
+
+
+def test_seek_with_an_epoch_asks_the_leader_first(make_consumer):
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 6, leader_epoch=3))})
+    consumer.model.leader_epochs[A0] = 3
+    consumer.assign([A0])
+    consumer.seek(A0, OffsetAndMetadata(2, "", 1))
+    assert read(consumer) == {A0: [2, 3, 4, 5]}
+    (request,) = consumer.model.requests_of(OffsetForLeaderEpochRequest)
+    assert request.topics[0].partitions[0].leader_epoch == 1
+    consumer.seek(A0, OffsetAndMetadata(4))
+    assert read(consumer) == {A0: [4, 5]}
+    assert len(consumer.model.requests_of(OffsetForLeaderEpochRequest)) == 1
+    for wrong in (OffsetAndMetadata(-1), OffsetAndMetadata("2"), 2.0, "2", None):
+        with pytest.raises(ValueError, match="offset"):
+            consumer.seek(A0, wrong)
 
 
 def test_out_of_range_resets_or_raises(make_consumer):

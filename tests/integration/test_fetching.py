@@ -129,6 +129,10 @@ def test_one_broker_costs_a_group_member_two_sockets_and_none_before_they_are_ne
         assert figures["connection-count"] == 2
         # One more: the address that was given, before the cluster was known.
         assert figures["connection-creation-total"] <= 3
+        of_group = consumer.metrics()["consumer-coordinator-metrics"]
+        assert of_group["assigned-partitions"] == 2
+        assert of_group["rebalance-total"] == of_group["sync-total"] == of_group["join-total"] == 1
+        assert 0 <= of_group["last-rebalance-seconds-ago"] < 60
     assert sockets_to(port) == before
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kafkacore.consumer.calls import ConsumerCalls, check_partitions
 from kafkacore.consumer.offset_fetcher import UNKNOWN_OFFSET
 from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy
-from kafkacore.structs import OffsetAndTimestamp, OffsetSpec, TopicPartition
+from kafkacore.structs import OffsetAndMetadata, OffsetAndTimestamp, OffsetSpec, TopicPartition
 
 
 class PositionCalls(ConsumerCalls):
@@ -43,8 +43,14 @@ class PositionCalls(ConsumerCalls):
         with self._guard:
             return self._engine.subscriptions.state(partition).high_watermark
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Go on from ``offset``.
+
+        Parameters
+        ----------
+        offset:
+            Or an :class:`OffsetAndMetadata`, as :meth:`committed` and ``LogTruncationError`` give it: by its
+            leader epoch the leader is asked first whether its log still has what comes before (KIP-320).
 
         Raises
         ------
@@ -52,12 +58,16 @@ class PositionCalls(ConsumerCalls):
             If the offset is negative or the partition is not assigned.
         """
         check_partitions([partition])
+        epoch = -1
+        if isinstance(offset, OffsetAndMetadata):
+            offset, _, epoch = offset
         if not isinstance(offset, int) or offset < 0:
             raise ValueError(f"an offset is an int of at least 0, not {offset!r}")
         with self._guard:
             self._begin()
             self._check_assigned([partition])
-            self._engine.subscriptions.seek(partition, FetchPosition(offset))
+            self._engine.metadata.update_last_seen_epoch_if_newer(partition, epoch)
+            self._engine.subscriptions.seek_unvalidated(partition, FetchPosition(offset, epoch))
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go on from the first record there is, of ``partitions`` or of all; looked up when it is needed."""
