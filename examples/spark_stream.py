@@ -8,7 +8,9 @@ import sys
 from pyspark.sql import SparkSession
 
 bootstrap_servers, topic = sys.argv[1:3]
-spark = SparkSession.builder.master("local[2]").appName("kafkacore example").getOrCreate()
+builder = SparkSession.builder.master("local[2]").appName("kafkacore example")
+# A state store for each of them: the default of 200 is for a cluster.
+spark = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
 stream = (
     spark.readStream.format("kafkacore")
     .option("kafka.bootstrap.servers", bootstrap_servers)
