@@ -143,6 +143,18 @@ def test_a_coordinator_that_says_nothing_is_silent_past_the_session(sender, brok
     assert not sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
 
 
+def test_a_beat_without_an_answer_is_missed_in_the_time_of_a_request(sender, broker):
+    sender.connect()
+    broker.is_silent = True
+    sender.client.request_timeout_ms = 150.0
+    begun_ms = SYSTEM_CLOCK.monotonic_ms()
+    sender.begin(interval_ms=50, session_timeout_ms=LONG_MS)
+    sender.heartbeats.wait(LIMIT_MS)
+    assert sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
+    # From the first beat on.
+    assert SYSTEM_CLOCK.monotonic_ms() - begun_ms >= 200
+
+
 def test_no_beat_comes_behind_the_poll_deadline(sender, broker):
     sender.connect()
     sender.heartbeats.polled(SYSTEM_CLOCK.monotonic_ms() - 1)

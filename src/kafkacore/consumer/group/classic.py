@@ -245,7 +245,7 @@ class ClassicMembership:
         if self.state is MemberState.PREPARING_REBALANCE:
             return BACKGROUND_LOOK_MS
         if self.heartbeats.session_expired(now_ms):
-            self.coordinator_failed("no heartbeat was answered within the session timeout")
+            self.coordinator_failed("no heartbeat was answered in time")
             return 0.0
         if now_ms >= self._poll_deadline_ms:
             self._poll_interval_is_over()
@@ -303,7 +303,7 @@ class ClassicMembership:
         self._resume_heartbeats()
         now_ms = self.clock.monotonic_ms()
         if self.heartbeats.session_expired(now_ms):
-            self.coordinator_failed("no heartbeat was answered within the session timeout")
+            self.coordinator_failed("no heartbeat was answered in time")
         self.heartbeats.turn(now_ms)
 
     def _on_heartbeat(self, node: Node, sent: Generation, answer: HeartbeatResponse | BaseException) -> None:

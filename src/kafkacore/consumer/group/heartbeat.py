@@ -64,7 +64,9 @@ class HeartbeatSender(Protocol):
         """Send a beat if one is due. Does not wait."""
 
     def session_expired(self, now_ms: float) -> bool:
-        """Whether the coordinator has been silent for the session timeout."""
+        """Whether the coordinator has been silent for the session timeout, or has not answered a beat in a
+        request's time.
+        """
 
     def wait(self, timeout_ms: float) -> None:
         """For the heartbeat thread between its turns: until there is something to act on, or the time is

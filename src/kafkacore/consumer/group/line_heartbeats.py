@@ -89,9 +89,10 @@ class LineHeartbeats:
             if of_round == self._round:
                 on_answer(answer)
 
-        if not self._client.begin_heartbeats(
-            node, self._line, request, interval_ms, session_timeout_ms, tell
-        ):
+        # The line has no requests that could time out. A session goes on at the next coordinator, so that one
+        # which does not answer is to be missed before the session is over.
+        silence_ms = min(session_timeout_ms, self._client.request_timeout_ms + interval_ms)
+        if not self._client.begin_heartbeats(node, self._line, request, interval_ms, silence_ms, tell):
             return False
         self._begun = None
         return True
@@ -125,7 +126,9 @@ class LineHeartbeats:
             self._in_band.turn(now_ms)
 
     def session_expired(self, now_ms: float) -> bool:
-        """See :class:`HeartbeatSender`. The line has judged by what lies unread, too."""
+        """See :class:`HeartbeatSender`. The line has judged by what lies unread, too, and by the time that a
+        request has.
+        """
         return self._line.is_silent if self._begun is None else self._in_band.session_expired(now_ms)
 
     def wait(self, timeout_ms: float) -> None:
