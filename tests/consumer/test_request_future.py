@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.consumer.request_future import CallbackInterruptedError, RequestFuture
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError
 
 
@@ -131,3 +131,56 @@ def test_concurrent_completion_lets_exactly_one_win():
         thread.join()
     assert len(outcomes) == 1
     assert log == [("", outcomes[0])]
+
+
+class TestInterrupted:
+    """A Ctrl-C in the middle of what listens."""
+
+    @staticmethod
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    def test_others_still_hear_and_the_interrupt_goes_on(self):
+        future, heard = RequestFuture(), []
+        future.add_callbacks(self.interrupt, heard.append)
+        future.add_callbacks(heard.append, heard.append)
+        with pytest.raises(KeyboardInterrupt):
+            future.complete(1)
+        assert isinstance(heard[0], CallbackInterruptedError)
+        assert heard[1:] == [1]
+
+    def test_what_was_to_come_of_it_fails_as_what_may_be_tried_again(self):
+        future = RequestFuture()
+        composed = future.compose(self.interrupt)
+        last = RequestFuture()
+        composed.chain(last)
+        with pytest.raises(KeyboardInterrupt):
+            future.complete(1)
+        assert last.failed()
+        assert last.is_retriable()
+
+    def test_what_has_come_of_it_already_stays(self):
+        future, heard = RequestFuture(), []
+
+        def adapt(value, adapted):
+            adapted.complete(value + 1)
+            raise KeyboardInterrupt
+
+        composed = future.compose(adapt)
+        composed.add_callbacks(heard.append, heard.append)
+        with pytest.raises(KeyboardInterrupt):
+            future.complete(1)
+        assert heard == [2]
+
+    def test_who_has_not_been_called_is_called_later(self):
+        future, heard = RequestFuture(), []
+
+        def fail(value):
+            raise ValueError(value)
+
+        future.add_callbacks(fail, heard.append)
+        future.add_callbacks(heard.append, heard.append)
+        with pytest.raises(ValueError, match="1"):
+            future.complete(1)
+        future.fire_rest()
+        assert heard == [1]

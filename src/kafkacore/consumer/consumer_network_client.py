@@ -13,7 +13,7 @@ from typing import Any
 
 from kafkacore.client import ClientRequest, ClientResponse, Metadata, NetworkClient
 from kafkacore.clock import SIGNAL_SLICE_S, Clock
-from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.consumer.request_future import CallbackInterruptedError, RequestFuture
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
     KafkaConnectionError,
@@ -46,7 +46,8 @@ class _Pending:
 
     def fire(self) -> None:
         if self.future.is_done():
-            return  # A Ctrl-C came when it had been fired.
+            self.future.fire_rest()  # A Ctrl-C came when it had been fired, or in the middle of it.
+            return
         if self.error is not None:
             self.future.fail(self.error)
         else:
@@ -84,6 +85,9 @@ class ConsumerNetworkClient:
         self._unsent: dict[Node, deque[tuple[ClientRequest, float, RequestFuture[ClientResponse]]]] = {}
         self._pending_completion: deque[_Pending] = deque()
         self._pending_disconnects: deque[Node] = deque()
+        #: What may wait for an answer, and those of which a Ctrl-C may have taken it away.
+        self._open: dict[RequestFuture[ClientResponse], ClientRequest] = {}
+        self._suspects: dict[RequestFuture[ClientResponse], ClientRequest] = {}
         self._wakeup = False
         self._wakeup_enabled = True
 
@@ -127,6 +131,7 @@ class ConsumerNetworkClient:
             max_version=max_version,
             callback=lambda response: self._pending_completion.append(self._completed(future, response)),
         )
+        self._open[future] = client_request
         self._unsent.setdefault(node, deque()).append((client_request, now_ms + timeout, future))
         # Another thread may be waiting in the selector.
         self.client.wakeup()
@@ -174,8 +179,15 @@ class ConsumerNetworkClient:
     def transmit_sends(self) -> None:
         """Push queued requests out without waiting for anything, and without calling any listener."""
         now_ms = self.clock.monotonic_ms()
-        self._try_send(now_ms)
-        self._collect(self.client.poll(0, now_ms))
+        try:
+            self._try_send(now_ms)
+            self._collect(self.client.poll(0, now_ms))
+        except Exception:
+            raise
+        except BaseException:
+            self._open = self._still_open()
+            self._suspects = dict(self._open)
+            raise
 
     def is_ready(self, node: Node) -> bool:
         """Whether a request to ``node`` would be sent at once."""
@@ -229,6 +241,18 @@ class ConsumerNetworkClient:
         KafkaError
             What the metadata cannot recover from: no authorization, an invalid topic, failed authentication.
         """
+        if self._suspects:
+            self._fail_unanswerable()
+        try:
+            self._poll(timer, should_block, disable_wakeup)
+        except Exception:
+            raise
+        except BaseException:
+            self._open = self._still_open()
+            self._suspects = dict(self._open)
+            raise
+
+    def _poll(self, timer: Timer, should_block: Callable[[], bool] | None, disable_wakeup: bool) -> None:
         self._fire_pending_completions()
         self._handle_pending_disconnects()
         now_ms = self.clock.monotonic_ms()
@@ -295,6 +319,26 @@ class ConsumerNetworkClient:
         self._pending_completion.append(_Pending(future, None, error))
         self.client.wakeup()
 
+    def _fail_unanswerable(self) -> None:
+        """After a Ctrl-C: who waits for an answer that got lost with it is told so, when nothing that could
+        be it is on its way any more.
+        """
+        queued = {id(request) for queue in self._unsent.values() for request, _, _ in queue}
+        coming = {id(pending.future) for pending in self._pending_completion}
+        suspects, self._suspects = self._suspects, {}
+        for future, request in suspects.items():
+            if future.is_done():
+                continue
+            may_come = id(request) in queued or id(future) in coming
+            if may_come or self.client.in_flight_request_count(request.node_id):
+                self._suspects[future] = request
+                continue
+            error = CallbackInterruptedError("interrupted while its answer came")
+            self._pending_completion.append(_Pending(future, None, error))
+
+    def _still_open(self) -> dict[RequestFuture[ClientResponse], ClientRequest]:
+        return {future: request for future, request in self._open.items() if not future.is_done()}
+
     # ---- The parts of a poll -----------------------------------------------------------------------------
     @staticmethod
     def _collect(responses: list[ClientResponse]) -> None:
@@ -308,6 +352,7 @@ class ConsumerNetworkClient:
             pending.fire()
             if self._pending_completion and self._pending_completion[0] is pending:
                 self._pending_completion.popleft()
+            self._open.pop(pending.future, None)
 
     def _handle_pending_disconnects(self) -> None:
         while self._pending_disconnects:

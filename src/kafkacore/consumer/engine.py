@@ -256,13 +256,15 @@ class ConsumerEngine:
             polls.began()
         self.fetcher.begin_poll()
         try:
-            return self._turn_until(timer, collect, is_enough, end_offsets, max_records)
-        except BaseException:
-            self.fetcher.rewind()
-            raise
-        finally:
+            found = self._turn_until(timer, collect, is_enough, end_offsets, max_records)
             if polls is not None:
                 polls.ended()
+        except BaseException:
+            self.fetcher.rewind()
+            if polls is not None:
+                polls.ended()
+            raise
+        return found
 
     def _turn_until(
         self,

@@ -130,10 +130,11 @@ class Fetcher:
                 self._request(data),
                 max_version=None if data.can_use_topic_ids else FIRST_VERSION_BY_ID - 1,
             )
-            self._pending_nodes.add(node.node_id)
             future.add_callbacks(
                 partial(self._on_response, node, session, data), partial(self._on_error, node, session, data)
             )
+            # Last: who is marked without being listened to, as by a Ctrl-C in between, is never asked again.
+            self._pending_nodes.add(node.node_id)
         return len(requests)
 
     def _prepare(

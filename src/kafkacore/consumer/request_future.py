@@ -10,13 +10,23 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
+from kafkacore.errors import RetriableError
+
 T = TypeVar("T")
 S = TypeVar("S")
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
+class CallbackInterruptedError(RetriableError):
+    """A Ctrl-C came while an answer was worked on: what was to come of it is not known."""
+
+
 class RequestFutureListener(Protocol[T_contra]):
-    """Called exactly once, in the order of being added, on the thread that completes the future."""
+    """Called exactly once, in the order of being added, on the thread that completes the future.
+
+    Only where a Ctrl-C interrupts ``on_success``, ``on_failure`` is called as well, with
+    :class:`CallbackInterruptedError`: whoever waits for what was to come is not to wait for ever.
+    """
 
     def on_success(self, value: T_contra, /) -> None: ...
 
@@ -105,15 +115,45 @@ class RequestFuture(Generic[T]):
             if self._done:
                 raise RuntimeError("the future is completed already")
             self._value, self._error, self._done = value, error, True
-            listeners, self._listeners = self._listeners, []
-        for listener in listeners:
-            self._fire(listener)
+        self.fire_rest()
+
+    def fail_unless_done(self, error: BaseException) -> None:
+        """Fail with ``error`` if nothing has come yet; if something has, see that all hear of it."""
+        if self._done:
+            self.fire_rest()
+        else:
+            self.fail(error)
+
+    def complete_unless_done(self, value: T) -> None:
+        """Succeed with ``value``, unless who waited has been told that a Ctrl-C came in between."""
+        if self._done:
+            self.fire_rest()
+        else:
+            self.complete(value)
+
+    def fire_rest(self) -> None:
+        """Call the listeners that have not been called yet, for a Ctrl-C may have come in between."""
+        while self._listeners:
+            listener = self._listeners.pop(0)
+            try:
+                self._fire(listener)
+            except Exception:
+                raise
+            except BaseException:
+                self.fire_rest()
+                raise
 
     def _fire(self, listener: RequestFutureListener[T]) -> None:
-        if self._error is None:
-            listener.on_success(self.value())
-        else:
+        if self._error is not None:
             listener.on_failure(self._error)
+            return
+        try:
+            listener.on_success(self._value)  # type: ignore[arg-type]  # None only where T admits it
+        except Exception:
+            raise
+        except BaseException:
+            listener.on_failure(CallbackInterruptedError("interrupted while an answer was worked on"))
+            raise
 
     def add_listener(self, listener: RequestFutureListener[T]) -> None:
         """Have ``listener`` called on completion; at once if that has been already."""
@@ -145,9 +185,9 @@ class RequestFuture(Generic[T]):
                     raise
                 adapted.fail(error)
 
-        self.add_callbacks(on_success, adapted.fail)
+        self.add_callbacks(on_success, adapted.fail_unless_done)
         return adapted
 
     def chain(self, future: RequestFuture[T]) -> None:
         """Complete ``future`` the way this one completes."""
-        self.add_callbacks(future.complete, future.fail)
+        self.add_callbacks(future.complete_unless_done, future.fail_unless_done)

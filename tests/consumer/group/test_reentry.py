@@ -1,4 +1,4 @@
-"""What a listener does to its own consumer in the middle of a rebalance, and what a program does in between."""
+"""What a listener does to its own consumer in the middle of a rebalance."""
 
 import pytest
 from model.consumer_cluster import read

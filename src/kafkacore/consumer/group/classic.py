@@ -215,7 +215,8 @@ class ClassicMembership:
         self.client.disable_wakeups()
         try:
             return self._keep_up()
-        except Exception as error:
+        except BaseException as error:
+            # Also a listener's sys.exit(): on this thread nobody would hear of it.
             log.exception("group %r: while the records are held", self.settings.group_id)
             self._background_error = self._background_error or error
             return HELD_LOOK_MS

@@ -76,7 +76,7 @@ class GroupRequests:
                 f"group_id={self._group_id!r}: this broker keeps no offsets of groups ({error}). Apache "
                 "Kafka does, kafkacore's own broker not yet: leave group_id out there"
             )
-        answered.fail(error)
+        answered.fail_unless_done(error)
 
     def _poll_until(self, future: RequestFuture[Any], timer: Timer) -> None:
         if timer.expired and not future.is_done():

@@ -293,6 +293,9 @@ class GroupJoin:
         if self._leading is None or not self._rebalance.can_assign():
             return
         (generation, answer, future), self._leading = self._leading, None
+        if future.is_done():
+            # A Ctrl-C came in between, and has ended it.
+            return
         if generation != self._member.generation() or self._member.state.has_not_joined():
             future.fail(errors.IllegalGenerationError("it ended before it had an assignment"))
             return
