@@ -27,7 +27,7 @@ CASE_COUNTS = {
     "FetcherTest": 82, "FetchCollectorTest": 21, "CompletedFetchTest": 6, "FetchSessionHandlerTest": 14,
     "ConsumerNetworkClientTest": 19, "RequestFutureTest": 18, "OffsetFetcherTest": 52,
     "SubscriptionStateTest": 47,
-    "AbstractCoordinatorTest": 47, "HeartbeatTest": 7,
+    "AbstractCoordinatorTest": 47, "HeartbeatTest": 7, "ConsumerCoordinatorTest": 151,
 }  # fmt: skip
 
 CASE = re.compile(r"\| (\w+) \| (.+) \|")

@@ -145,6 +145,7 @@ def test_lost_connection_looks_for_the_coordinator_and_tries_again(group):
         (28, InvalidCommitOffsetSizeError),
         (29, TopicAuthorizationFailedError),
         (30, GroupAuthorizationFailedError),
+        (FENCED, FencedInstanceIdError),
         (-1, UnknownError),
         (999, UnknownError),
     ],

@@ -416,6 +416,9 @@ class ModelMetadata:
         missing = self.wanted_topics - {tp.topic for tp in self._known}
         return bool(self.update_requests or missing)
 
+    def time_to_allow_update(self, now_ms):
+        return 0.0
+
     def update_last_seen_epoch_if_newer(self, tp, leader_epoch):
         if leader_epoch <= self._epochs.get(tp, -1):
             return False

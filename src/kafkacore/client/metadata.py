@@ -162,8 +162,11 @@ class Metadata:
         # that asks, and of what others wish it hears now or by the wake-up that follows.
         wanted = self._need_full_update or self._need_partial_update
         expires_ms = 0.0 if wanted else self._last_full_update_ms + self._max_age_ms - now_ms
-        allowed_ms = self._last_refresh_ms + self._backoff_ms - now_ms
-        return max(expires_ms, allowed_ms, 0.0)
+        return max(expires_ms, self.time_to_allow_update(now_ms))
+
+    def time_to_allow_update(self, now_ms: float) -> float:
+        """Milliseconds until the back-off lets anything be asked; 0 for now."""
+        return max(self._last_refresh_ms + self._backoff_ms - now_ms, 0.0)
 
     def new_metadata_request(self, now_ms: float) -> MetadataRequestAndVersion:
         """The request to send now: about the new topics only, if that will do."""

@@ -124,7 +124,12 @@ def test_a_fatal_answer_to_join_is_raised_and_the_next_poll_tries_anew(make_memb
 
 
 @pytest.mark.parametrize(
-    ("code", "error"), [(UNAUTHORIZED, GroupAuthorizationFailedError), (FENCED, FencedInstanceIdError)]
+    ("code", "error"),
+    [
+        (UNAUTHORIZED, GroupAuthorizationFailedError),
+        (FENCED, FencedInstanceIdError),
+        (UNKNOWN, UnknownError),
+    ],
 )
 def test_a_fatal_answer_to_sync_is_raised(make_member, code, error):
     member = make_member(group_instance_id="i").subscribe("a")

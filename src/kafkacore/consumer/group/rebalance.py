@@ -109,6 +109,8 @@ class Rebalance:
         self._joined_subscription: frozenset[str] | None = None
         self._snapshot: _Snapshot = {}
         self._assigned_by: _Snapshot | None = None
+        #: Topics that our assignor has given though nobody subscribes to them, until their metadata come.
+        self._unasked: set[str] = set()
         self._undelivered: set[TopicPartition] = set()
         #: Whether a callback runs: the consumer may be used in it, but does not rebalance there.
         self.in_callback = False
@@ -143,6 +145,10 @@ class Rebalance:
             internal = cluster.internal_topics if self._settings.exclude_internal_topics else frozenset()
             self._subscriptions.subscribe_from_pattern(set(cluster.topics) - internal)
         self._snapshot = self._take_snapshot(cluster)
+        if self._assigned_by is not None:
+            for topic in self._unasked & self._snapshot.keys():
+                self._assigned_by[topic] = self._snapshot[topic]
+                self._unasked.discard(topic)
 
     @property
     def is_following_metadata(self) -> bool:
@@ -157,6 +163,8 @@ class Rebalance:
             return True
         version = self._metadata.update_version
         if self._matched_version is None:
+            if not self._metadata.time_to_allow_update(self._clock.monotonic_ms()):
+                self._metadata.request_update()
             # One update, for there may always be a reason to ask for another.
             self._matched_version = version + 1 if self._metadata.update_requested else version
         return version >= self._matched_version and self._followed_version == version
@@ -316,6 +324,7 @@ class Rebalance:
         """
         self.follow_metadata()
         self._assigned_by = self._snapshot
+        self._unasked = set()
         if skip:
             log.info("group %r: the leader has come back, nothing is assigned", self._settings.group_id)
             return []
@@ -358,6 +367,7 @@ class Rebalance:
             self._followed_version = -1
             self.follow_metadata()
             self._assigned_by = self._snapshot
+            self._unasked = given - topics - self._snapshot.keys()
 
     # ---- When all have joined ----------------------------------------------------------------------------
     def complete(self, generation: Generation, blob: bytes) -> Completion:
