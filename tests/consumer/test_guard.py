@@ -1,9 +1,12 @@
 """One owner at a time, and the heartbeat thread where nobody is."""
 
+import linecache
+import sys
 from threading import Event, Thread, Timer
 
 import pytest
 
+from kafkacore.consumer import guard as guard_module
 from kafkacore.consumer.guard import SingleOwnerGuard
 from kafkacore.errors import IllegalStateError
 
@@ -149,3 +152,58 @@ def test_many_comings_of_the_deputy_never_refuse_the_application():
         is_over.set()
         deputy.join()
     assert True in turns
+
+
+def test_an_entry_that_a_ctrl_c_broke_off_is_made_good_by_the_next(guard_lines):
+    for line in guard_lines:
+        guard = SingleOwnerGuard()
+
+        def task(guard=guard, line=line):
+            with pytest.raises(KeyboardInterrupt):
+                enter_traced(guard, line)
+            with guard, guard:
+                pass
+            return True
+
+        assert in_thread(task) is True
+        assert enters_background(guard), line
+
+        def deputy(guard=guard):
+            with guard.deputy() as entered:
+                return entered
+
+        assert in_thread(deputy), line
+
+
+def enter_traced(guard, at=None):
+    """Enter, interrupted at a line; the lines that it has."""
+    lines = []
+
+    def trace(frame, event, arg):
+        if frame.f_code.co_name != "__enter__":
+            return None
+        if event == "line":
+            lines.append(frame.f_lineno)
+            if frame.f_lineno == at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        guard.__enter__()
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+@pytest.fixture
+def guard_lines():
+    guard = SingleOwnerGuard()
+    lines = enter_traced(guard)
+    guard.__exit__()
+    # No signal's handler runs between a count and the try behind it: nothing is called there.
+    kept = [each for each in lines if linecache.getline(guard_module.__file__, each).strip() != "try:"]
+    assert len(kept) > 5
+    return kept

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock, RLock, get_ident
+from threading import RLock, get_ident
+from typing import Any
 
 from kafkacore.errors import IllegalStateError
 
@@ -30,7 +31,8 @@ class SingleOwnerGuard:
     __slots__ = ("_depth", "_deputy", "_inner", "_lock", "_owner", "_pid")
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        # Taken once only. It knows its owner, also where a Ctrl-C came before that was noted.
+        self._lock = RLock()
         self._inner = RLock()
         self._owner = 0
         #: The heartbeat thread, while it is the owner.
@@ -53,6 +55,7 @@ class SingleOwnerGuard:
             if not self._lock.acquire(blocking=False):
                 self._wait_for_deputy(thread)
             self._owner = thread
+            self._depth = 0
         self._depth += 1
         try:
             self._inner.acquire()
@@ -83,6 +86,10 @@ class SingleOwnerGuard:
         if self._depth == 0:
             self._owner = 0
             self._lock.release()
+            if self._lock._is_owned() or self._inner._is_owned():  # type: ignore[attr-defined]
+                # A Ctrl-C came while they were taken.
+                _give_back(self._inner)
+                _give_back(self._lock)
 
     @contextmanager
     def background(self) -> Iterator[bool]:
@@ -116,12 +123,18 @@ class SingleOwnerGuard:
     @contextmanager
     def released(self) -> Iterator[None]:
         """Let the heartbeat thread in while the owner runs code of the user's."""
-        held = 0
-        while self._inner._is_owned():  # type: ignore[attr-defined]  # as threading.Condition asks it
-            self._inner.release()
-            held += 1
+        held = _give_back(self._inner)
         try:
             yield
         finally:
             for _ in range(held):
                 self._inner.acquire()
+
+
+def _give_back(lock: Any) -> int:
+    """Release it as often as this thread has taken it; how often that was."""
+    held = 0
+    while lock._is_owned():  # as threading.Condition asks it
+        lock.release()
+        held += 1
+    return held
