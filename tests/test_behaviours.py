@@ -28,6 +28,7 @@ CASE_COUNTS = {
     "ConsumerNetworkClientTest": 19, "RequestFutureTest": 18, "OffsetFetcherTest": 52,
     "SubscriptionStateTest": 47,
     "AbstractCoordinatorTest": 47, "HeartbeatTest": 7, "ConsumerCoordinatorTest": 151,
+    "KafkaConsumerTest": 53,
 }  # fmt: skip
 
 CASE = re.compile(r"\| (\w+) \| (.+) \|")

@@ -342,15 +342,23 @@ def test_member_thrown_out_hears_of_it_by_its_commit_and_joins_again_with_the_ne
     assert committed(consumer) == {A0: 10, A1: 5}
 
 
-def test_rebalance_can_be_asked_for_with_a_reason(make):
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("the weights have changed", "the weights have changed"),
+        ("", "enforce_rebalance()"),
+        (None, "enforce_rebalance()"),
+    ],
+)
+def test_rebalance_can_be_asked_for_with_a_reason(make, reason, told):
     consumer = make("a")
     read(consumer)
     before = len(consumer.model.requests_of(JoinGroupRequest))
-    consumer.enforce_rebalance("the weights have changed")
+    consumer.enforce_rebalance(reason)
     read(consumer, 500)
     joins = consumer.model.requests_of(JoinGroupRequest)[before:]
     assert joins
-    assert "the weights have changed" in joins[0].reason
+    assert told in joins[0].reason
 
 
 def test_group_metadata_are_who_the_consumer_is(make):
@@ -505,6 +513,7 @@ def test_lag_of_what_is_not_fetched_is_asked_for_once_and_known_after_a_poll(mak
     "configs",
     [
         {"group_id": ""},
+        {"group_id": " "},
         {"group_instance_id": "with space"},
         {"group_instance_id": ".."},
         {"group_instance_id": ""},

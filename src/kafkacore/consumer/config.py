@@ -68,7 +68,8 @@ def _timeout(name: str, value: Any) -> Any:
 
 
 def _group_id(name: str, value: Any) -> Any:
-    if text_or_none(name, value) == "":
+    text_or_none(name, value)
+    if value is not None and not value.strip():
         raise refuse(name, value, "None or the name of a group")
     return value
 
