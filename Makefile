@@ -22,7 +22,7 @@ test: $(VENV)/.dev  ## Set everything up, then pass the tests; TEST_ARGS=tests/r
 	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(TEST_ARGS)
 
 # Those of the tests that have a larger dose than fits a run of all.
-RELIABILITY := killed_producer exactly_once two_brokers slow_link read_committed mixed_group group_outages assignors
+RELIABILITY := killed_producer exactly_once two_brokers slow_link read_committed mixed_group group_outages coordinator_outages assignors
 
 reliability: $(VENV)/.dev  ## Kills, bad links and exactly-once copies in full doses, over 30 minutes: docs/RELIABILITY.md
 	@$(BIN)/python tests/integration/jars.py

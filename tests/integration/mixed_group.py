@@ -94,6 +94,14 @@ class Member:
         self._end()
         self.events.append(Event(int(SYSTEM_CLOCK.monotonic_ms() * 1e6), self.name, "dead"))
 
+    def compute(self, seconds: float) -> None:
+        """Have it compute with the GIL held, without polling; returns when it has begun."""
+        assert self.process.stdin is not None
+        known = len(self.events)
+        self.process.stdin.write(f"{seconds}\n".encode())
+        self.process.stdin.flush()
+        self.await_event(lambda event: event.kind == "busy", since=known)
+
     def leave(self) -> None:
         """Ask it to leave the group; :meth:`ended` waits for it."""
         assert self.process.stdin is not None

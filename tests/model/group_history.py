@@ -29,6 +29,7 @@ KINDS = frozenset(
         "dead",
         "closed",
         "started",
+        "busy",
     }
 )
 
@@ -193,6 +194,9 @@ class GroupHistory:
 
     def _started(self, event: Event) -> None:
         """The process runs, and has not joined yet."""
+
+    def _busy(self, event: Event) -> None:
+        """It computes, and does not poll."""
 
 
 def _by_number(event: Event) -> dict[int, int]:

@@ -3,15 +3,18 @@
     python -m model.group_member CLIENT OPTIONS-AS-JSON
 
 ``CLIENT`` is kafkacore, kafka-python or confluent; ``java/GroupMember.java`` is the same in Java. Commits
-what it has processed after each poll. Leaves the group and ends at the end of its standard input. To process
-a record is to report it; the reports are :mod:`model.group_history`'s events, with the time of the monotonic
-clock. ``bug`` plants one for the judge to find: "commit first", "no revoke", "skip".
+what it has processed after each poll. Leaves the group and ends at the end of its standard input; a line in
+it is a number of seconds to compute in C with the GIL held. To process a record is to report it; the reports
+are :mod:`model.group_history`'s events, with the time of the monotonic clock. ``bug`` plants one for the
+judge to find: "commit first", "no revoke", "skip".
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import queue
 import sys
 import threading
 import time
@@ -49,6 +52,8 @@ class Member:
         self.owned: set[int] = set()
         self.pending: dict[int, int] = {}
         self.polls = 0
+        #: How long it is to be busy, in seconds.
+        self.orders: queue.SimpleQueue[float] = queue.SimpleQueue()
 
     def on_assigned(self, partitions: Iterable[int]) -> None:
         added = sorted(partitions)
@@ -91,8 +96,15 @@ class Member:
             self.pending[partition] = offsets[-1] + 1
         if records:
             time.sleep(self.work_s)
+        if not self.orders.empty():
+            self.compute(self.orders.get())
         # What was refused during a rebalance is tried again.
         self.commit()
+
+    def compute(self, seconds: float) -> None:
+        """No other thread of Python runs meanwhile: PyDLL, unlike CDLL, keeps the GIL during the call."""
+        report("busy", seconds=seconds)
+        ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
 
     def commit(self) -> None:
         if not self.pending:
@@ -138,6 +150,7 @@ class KafkaPythonLike:
             heartbeat_interval_ms=min(500, options["session_timeout_ms"] // 6),
             max_poll_records=MOST_RECORDS,
             metadata_max_age_ms=5_000,
+            request_timeout_ms=options.get("request_timeout_ms", 30_000),
         )
 
         def numbers(partitions: Iterable[Any]) -> list[int]:
@@ -250,12 +263,14 @@ def main() -> None:
     client, options = sys.argv[1], json.loads(sys.argv[2])
     stopped = threading.Event()
 
-    def wait_for_the_end() -> None:
-        sys.stdin.read()
+    member = Member(options)
+
+    def obey() -> None:
+        for line in sys.stdin:
+            member.orders.put(float(line))
         stopped.set()
 
-    threading.Thread(target=wait_for_the_end, daemon=True).start()
-    member = Member(options)
+    threading.Thread(target=obey, daemon=True).start()
     if client == "confluent":
         member.client = Confluent(member, options)
     else:
