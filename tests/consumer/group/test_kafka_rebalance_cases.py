@@ -204,6 +204,9 @@ def test_a_pattern_is_matched_anew_whenever_the_group_is_joined(make_member, com
     member = make_member({"a": 1, "b": 1})
     member.group.follow(A0)
     member.join(pattern="[a-c]")
+    # Nobody waits for metadata any more.
+    refresh(member)
+    assert not member.metadata.update_requested
     if comes:
         member.cluster.logs[TopicPartition("c", 0)] = FetchLog()
         member.cluster.leaders[TopicPartition("c", 0)] = 0
