@@ -189,7 +189,8 @@ def test_storm_of_wakeups_loses_and_doubles_nothing(our_broker, filled):
         waker.start()
         values, woken = [], 0
         try:
-            while len(values) < COUNT:
+            # A busy machine may read all before the other thread has begun.
+            while len(values) < COUNT or not woken:
                 try:
                     for records in consumer.poll(1000, max_records=50).values():
                         values += [record.value for record in records]
@@ -199,7 +200,6 @@ def test_storm_of_wakeups_loses_and_doubles_nothing(our_broker, filled):
             ended.set()
             waker.join()
         assert values == [b"v%d" % number for number in range(COUNT)]
-        assert woken
 
 
 def test_interrupt_in_a_poll_leaves_it_usable(our_broker, filled):
