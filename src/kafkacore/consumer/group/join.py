@@ -351,7 +351,10 @@ class GroupJoin:
         elif error is errors.InconsistentGroupProtocolError:
             return _inconsistent("its members share no assignor with partition_assignment_strategy")
         elif error is errors.InvalidSessionTimeoutError:
-            return error(f"session_timeout_ms={settings.session_timeout_ms} is not what the brokers allow")
+            return error(
+                f"session_timeout_ms={settings.session_timeout_ms} is not between the brokers' "
+                "group.min.session.timeout.ms and group.max.session.timeout.ms"
+            )
         return self._refused(error, "JoinGroup")
 
     def _sync_error(self, sent: Generation, answer: SyncGroupResponse) -> BaseException:

@@ -131,6 +131,12 @@ def commit_error(
             error = for_code(partition.error_code)
             if error is errors.TopicAuthorizationFailedError:
                 unauthorized.add(name)
+            elif error is errors.OffsetMetadataTooLargeError:
+                size = len(offsets[tp].metadata.encode())
+                return error(
+                    f"committing {Shown({tp: offsets[tp]})}: its metadata of {size:,} bytes is above the "
+                    "brokers' offset.metadata.max.bytes"
+                )
             else:
                 return error(f"committing {Shown({tp: offsets[tp]})}")
     if unauthorized:
