@@ -329,6 +329,11 @@ cdef class BatchIterator:
         self.at = batch.position + size
         return batch
 
+    @property
+    def position(self) -> int:
+        """Bytes from the start of the buffer to the next batch."""
+        return self.at
+
 
 def read_batches(buffer, bint check_crcs=True, Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE):
     """The batches in ``buffer``, one by one; a batch is checked when it is reached.

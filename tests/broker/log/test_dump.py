@@ -112,8 +112,8 @@ def test_a_broken_message_of_an_old_format_is_named_by_its_position(tmp_path: Pa
     file = tmp_path / f"{BASE}.log"
     for broken, reason in (
         (content[:-1] + b"x", "CRC"),
-        (content[:-1], "no batch"),
-        (content[:5], "5 bytes"),
+        (content[:-1], "is cut"),
+        (content + b"\1" * 5, "5 bytes"),
     ):
         file.write_bytes(broken)
         with pytest.raises(CorruptRecordError, match=f"position .*{reason}"):

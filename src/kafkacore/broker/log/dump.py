@@ -12,18 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkacore.broker.disk import Disk
-from kafkacore.broker.log._batches import BATCH_OVERHEAD, walk_batches
 from kafkacore.broker.log.indexes import OFFSET_ENTRY, TIME_ENTRY
 from kafkacore.broker.log.producer_state import SNAPSHOT_SUFFIX, read_snapshot
 from kafkacore.broker.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from kafkacore.errors import CorruptRecordError, IllegalArgumentError
-from kafkacore.record import BatchHeader, Record, RecordBatch, read_batches
+from kafkacore.record import BatchHeader, Record, RecordBatch
+from kafkacore.record.segment_file import Damage, SegmentFile
 from kafkacore.structs import TimestampType
 
-_CHUNK = 1 << 20
-# Of every format: offset and length come first, and the magic has one place.
-_LOG_OVERHEAD = 12
-_MAGIC_AT = 16
 _Fields = dict[str, object]
 
 
@@ -87,42 +83,23 @@ def _text(kind: str, fields: _Fields) -> str:
 
 
 def _dump_log(file: _File, base_offset: int, records: bool) -> Iterator[tuple[str, _Fields]]:
-    position, needed, expected = 0, BATCH_OVERHEAD, base_offset
-    while position < file.size:
-        start = position
-        chunk = file.read(max(needed, _CHUNK), start)
-        headers, position, needed, damage = walk_batches(chunk, start, file.size, True)
-        for header in headers:
-            yield "batch", _batch(header, header.position)
-            expected = header.last_offset + 1
-            if records:
-                at = header.position - start
-                for batch in read_batches(chunk[at : at + header.size_in_bytes], check_crcs=False):
-                    for record in batch:
-                        yield "record", _record(record)
-        if damage is not None:
-            old = _old_batch(file, position)
-            if old is not None:
-                yield "batch", _batch(old, position)
-                if records:
-                    for record in old:
-                        yield "record", _record(record)
-                position += old.size_in_bytes
-                needed, expected = BATCH_OVERHEAD, old.next_offset
-                continue
-            raise CorruptRecordError(f"position {position}: {damage}", offset=expected)
+    segment = SegmentFile(lambda position, size: file.read(size, position), file.size)
+    expected = base_offset
+    while (batch := segment.next_batch()) is not None:
+        if isinstance(batch, Damage):
+            offset = expected if batch.offset is None else batch.offset
+            raise CorruptRecordError(f"position {batch.position}: {batch.reason}", offset=offset)
+        position = segment.position_of(batch)
+        yield "batch", _batch(batch, position)
+        if records:
+            yield from _records(batch, position)
+        expected = batch.next_offset
 
 
-def _old_batch(file: _File, position: int) -> RecordBatch | None:
-    """The message of format 0 or 1 at ``position``, with the set in it; ``None`` if there is none."""
-    head = file.read(_MAGIC_AT + 1, position)
-    if len(head) <= _MAGIC_AT or head[_MAGIC_AT] > 1:
-        return None
-    size = _LOG_OVERHEAD + int.from_bytes(head[8:_LOG_OVERHEAD], "big", signed=True)
-    if not _LOG_OVERHEAD < size <= file.size - position:
-        return None
+def _records(batch: RecordBatch, position: int) -> Iterator[tuple[str, _Fields]]:
     try:
-        return next(read_batches(file.read(size, position)), None)
+        for record in batch:
+            yield "record", _record(record)
     except CorruptRecordError as error:
         raise CorruptRecordError(f"position {position}: {error.reason}", offset=error.offset) from error
 
