@@ -1,0 +1,22 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from typing_extensions import disjoint_base
+
+from kafkacore.decode._builder import Columns
+from kafkacore.decode.avro_program import NodeSpec
+
+@disjoint_base
+class AvroReader:
+    columns: Columns
+    first_bad: int
+    fault: int
+    fault_field: int
+    fault_schema: int
+
+    def __new__(cls, schema: pa.Schema, framed: bool, batch_bytes: int) -> AvroReader: ...
+    def learn(self, schema_id: int, specs: Sequence[NodeSpec] | None) -> None: ...
+    def read(
+        self, validity: Any, offsets: Any, data: Any, start: int, count: int, ask: Callable[[int], None]
+    ) -> tuple[list[pa.Array[Any]], bytes | None]: ...

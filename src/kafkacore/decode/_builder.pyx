@@ -1,0 +1,278 @@
+"""Growing Arrow columns: values appended one by one, buffers out. Nested columns are trees of builders.
+
+A failed record is taken back by :c:func:`truncate`, so that the loops need no check after each value. Does
+not know: any format.
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+import pyarrow as pa
+
+cdef enum:
+    MAX_INT32 = 0x7FFFFFFF
+    #: Values that a column has room for at first, below the top.
+    FIRST_CAPACITY = 64
+
+
+# ---- Memory ------------------------------------------------------------------------------------------------
+cdef int _resize(Builder *builder, uint8_t **block, int64_t old_size, int64_t size) noexcept nogil:
+    """Grow a block; new bytes are zero."""
+    cdef uint8_t *grown
+    if size <= old_size:
+        return 0
+    if size - old_size > builder.budget.left:
+        return TOO_LARGE
+    grown = <uint8_t *> realloc(block[0], size)
+    if grown == NULL:
+        return NO_MEMORY
+    memset(grown + old_size, 0, size - old_size)
+    block[0] = grown
+    builder.budget.left -= size - old_size
+    return 0
+
+
+cdef inline int64_t _value_bytes(const Builder *builder, int64_t capacity) noexcept nogil:
+    if builder.kind == BITS:
+        return (capacity + 7) // 8
+    return capacity * builder.width if builder.kind == FIXED else 0
+
+
+cdef int grow(Builder *builder, int64_t capacity) noexcept nogil:
+    """Room for ``capacity`` values, and for twice as many as before."""
+    cdef int64_t old = builder.capacity
+    cdef int problem
+    if capacity > MAX_INT32 - 1:
+        return TOO_LARGE
+    if capacity < old * 2:
+        capacity = old * 2
+    if capacity < FIRST_CAPACITY:
+        capacity = FIRST_CAPACITY
+    problem = _resize(builder, &builder.validity, (old + 7) // 8, (capacity + 7) // 8)
+    if problem == 0 and builder.kind in (BITS, FIXED):
+        problem = _resize(builder, &builder.data, _value_bytes(builder, old), _value_bytes(builder, capacity))
+    if problem == 0 and builder.kind in (BYTES, LIST):
+        problem = _resize(
+            builder, <uint8_t **> &builder.offsets, (old + 1) * 4 if old else 0, (capacity + 1) * 4)
+    if problem == 0:
+        builder.capacity = capacity
+    return problem
+
+
+cdef int grow_data(Builder *builder, int64_t size) noexcept nogil:
+    """Room for ``size`` more bytes."""
+    cdef int64_t wanted = builder.data_size + size
+    cdef int problem
+    if size > MAX_INT32 - builder.data_size:
+        return TOO_LARGE
+    if wanted < builder.data_capacity * 2:
+        wanted = min(builder.data_capacity * 2, <int64_t> MAX_INT32)
+    problem = _resize(builder, &builder.data, builder.data_capacity, wanted)
+    if problem == 0:
+        builder.data_capacity = wanted
+    return problem
+
+
+cdef int append_null(Builder *builder) noexcept nogil:
+    cdef int problem = room(builder)
+    cdef int at
+    if problem:
+        return problem
+    if builder.kind == BYTES or builder.kind == LIST:
+        builder.offsets[builder.count + 1] = builder.offsets[builder.count]
+    elif builder.kind == STRUCT:
+        for at in range(builder.child_count):
+            problem = append_null(&builder.children[at])
+            if problem:
+                return problem
+    builder.has_nulls = True
+    builder.count += 1
+    return 0
+
+
+cdef void truncate(Builder *builder, int64_t count) noexcept nogil:
+    """Take back all values from ``count`` on; of a child that is further than its parent, too."""
+    cdef int64_t at
+    cdef int child
+    for at in range(count, builder.count):
+        builder.validity[at >> 3] &= <uint8_t> ~(1 << (at & 7))
+    if count < builder.count:
+        builder.count = count
+    if builder.kind == BYTES:
+        builder.data_size = builder.offsets[count] if builder.capacity else 0
+    elif builder.kind == LIST:
+        truncate(builder.children, builder.offsets[count] if builder.capacity else 0)
+    elif builder.kind == STRUCT:
+        for child in range(builder.child_count):
+            truncate(&builder.children[child], count)
+
+
+cdef void clear(Builder *builder) noexcept nogil:
+    """Give back the memory of the values."""
+    cdef int child
+    for child in range(builder.child_count):
+        clear(&builder.children[child])
+    free(builder.validity)
+    free(builder.data)
+    free(builder.offsets)
+    builder.validity = builder.data = NULL
+    builder.offsets = NULL
+    builder.count = builder.capacity = builder.data_size = builder.data_capacity = 0
+    builder.has_nulls = False
+
+
+cdef class _Block:
+    """A block of memory with an owner: what Arrow holds on to."""
+
+    cdef uint8_t *data
+    cdef Py_ssize_t size
+
+    def __dealloc__(self):
+        free(self.data)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        view.buf = self.data if self.data != NULL else <void *> b""
+        view.len = self.size
+        view.readonly = 1
+        view.itemsize = 1
+        view.format = NULL
+        view.ndim = 1
+        view.shape = &self.size
+        view.strides = &view.itemsize
+        view.suboffsets = NULL
+        view.internal = NULL
+        view.obj = self
+
+
+cdef object _taken(uint8_t **data, int64_t size):
+    cdef _Block block = _Block.__new__(_Block)
+    block.data = data[0]
+    block.size = size
+    data[0] = NULL
+    return pa.py_buffer(block)
+
+
+# ---- Columns -----------------------------------------------------------------------------------------------
+cdef class Columns:
+    """The builders of a schema, and what they hold until :meth:`take`.
+
+    Parameters
+    ----------
+    schema:
+        The columns. 32-bit offsets; at the ends booleans, fixed widths, bytes, text.
+    batch_bytes:
+        Most memory of what they hold.
+
+    Raises
+    ------
+    TypeError
+        A type that has no builder.
+    """
+
+    def __cinit__(self, schema, int64_t batch_bytes):
+        self.schema = schema
+        self.batch_bytes = batch_bytes
+        self.root.kind = STRUCT
+        _plant(&self.root, list(schema), &self.budget)
+
+    def __dealloc__(self):
+        clear(&self.root)
+        _fell(&self.root)
+
+    cdef int prepare(self, int64_t rows) except -1:
+        """Empty, with room for so many rows."""
+        cdef int at
+        clear(&self.root)
+        self.budget.left = self.batch_bytes
+        for at in range(self.root.child_count):
+            # Where this finds no room, the first value will say so.
+            grow(&self.root.children[at], rows)
+        return 0
+
+    cdef Builder *of_path(self, tuple path) except NULL:
+        """The builder that lies there: places among children, from the top."""
+        cdef Builder *found = &self.root
+        for at in path:
+            assert 0 <= at < found.child_count, "a path within the schema"
+            found = &found.children[<int> at]
+        return found
+
+    def take(self):
+        """The columns; what comes next starts anew.
+
+        Returns
+        -------
+        list of pyarrow.Array
+        """
+        return [_array(&self.root.children[at], field.type) for at, field in enumerate(self.schema)]
+
+
+cdef int _plant(Builder *parent, list fields, Budget *budget) except -1:
+    cdef int at
+    parent.budget = budget
+    if not fields:
+        return 0
+    parent.children = <Builder *> calloc(len(fields), sizeof(Builder))
+    if parent.children == NULL:
+        raise MemoryError
+    parent.child_count = <int> len(fields)
+    for at, field in enumerate(fields):
+        _plant_one(&parent.children[at], field.type, budget)
+    return 0
+
+
+cdef int _plant_one(Builder *builder, kind, Budget *budget) except -1:
+    cdef list below = []
+    if pa.types.is_boolean(kind):
+        builder.kind = BITS
+    elif kind in (pa.string(), pa.binary()):
+        builder.kind = BYTES
+    elif pa.types.is_struct(kind):
+        builder.kind = STRUCT
+        below = list(kind)
+    elif pa.types.is_map(kind):
+        builder.kind = LIST
+        below = [pa.field("entries", pa.struct([kind.key_field, kind.item_field]), False)]
+    elif pa.types.is_list(kind):
+        builder.kind = LIST
+        below = [kind.value_field]
+    elif pa.types.is_primitive(kind) or pa.types.is_decimal128(kind):
+        builder.kind = FIXED
+        builder.width = kind.bit_width // 8
+    else:
+        raise TypeError(f"no column can be built of type {kind}")
+    _plant(builder, below, budget)
+    return 0
+
+
+cdef void _fell(Builder *builder) noexcept:
+    cdef int at
+    for at in range(builder.child_count):
+        _fell(&builder.children[at])
+    free(builder.children)
+    builder.children = NULL
+    builder.child_count = 0
+
+
+cdef object _array(Builder *builder, kind):
+    cdef int64_t count = builder.count
+    cdef int64_t data_size = builder.data_size
+    cdef bint has_nulls = builder.has_nulls
+    cdef list buffers = [_taken(&builder.validity, (count + 7) // 8) if has_nulls else None]
+    cdef list children = []
+    if count == 0:
+        clear(builder)
+        return pa.nulls(0, kind)
+    if builder.kind == BITS or builder.kind == FIXED:
+        buffers.append(_taken(&builder.data, _value_bytes(builder, count)))
+    elif builder.kind == BYTES:
+        buffers += [_taken(<uint8_t **> &builder.offsets, (count + 1) * 4), _taken(&builder.data, data_size)]
+    elif builder.kind == LIST:
+        buffers.append(_taken(<uint8_t **> &builder.offsets, (count + 1) * 4))
+        below = pa.struct([kind.key_field, kind.item_field]) if pa.types.is_map(kind) else kind.value_type
+        children = [_array(builder.children, below)]
+    else:
+        children = [_array(&builder.children[at], field.type) for at, field in enumerate(kind)]
+    clear(builder)
+    return pa.Array.from_buffers(kind, count, buffers, children=children or None)

@@ -1,0 +1,141 @@
+"""Big-endian values of one length in, the buffers of an Arrow column of them out.
+
+Offsets come from an Arrow array that has been checked by who made it; they are checked against the data all
+the same. Does not know: what the numbers mean.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+BOOLEAN = -1
+
+cdef enum:
+    KIND_BOOLEAN = -1
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    static inline uint16_t from_big_16(uint16_t x) { return __builtin_bswap16(x); }
+    static inline uint32_t from_big_32(uint32_t x) { return __builtin_bswap32(x); }
+    static inline uint64_t from_big_64(uint64_t x) { return __builtin_bswap64(x); }
+    """
+    uint16_t from_big_16(uint16_t) noexcept nogil
+    uint32_t from_big_32(uint32_t) noexcept nogil
+    uint64_t from_big_64(uint64_t) noexcept nogil
+
+
+cdef class _View:
+    """The bytes of an object, held as long as this is; of None: NULL and 0."""
+
+    cdef Py_buffer buffer
+    cdef const uint8_t *data
+    cdef Py_ssize_t size
+    cdef bint held
+
+    def __cinit__(self, source):
+        if source is not None:
+            PyObject_GetBuffer(source, &self.buffer, PyBUF_SIMPLE)
+            self.held = True
+            self.data = <const uint8_t *> self.buffer.buf
+            self.size = self.buffer.len
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.buffer)
+
+
+def decode_fixed(validity, offsets, data, Py_ssize_t start, Py_ssize_t count, int kind):
+    """The buffers of a column.
+
+    Parameters
+    ----------
+    validity, offsets, data:
+        Buffers of an Arrow array of binary; ``validity`` and ``data`` may be None.
+    start, count:
+        Which rows.
+    kind:
+        Bytes of a value: 2, 4 or 8; or :data:`BOOLEAN`, one byte that becomes one bit.
+
+    Returns
+    -------
+    tuple
+        Values; bits of the rows that are not null, or None: all; bits of the malformed rows, or None: none;
+        the first malformed row.
+
+    Raises
+    ------
+    ValueError
+        The buffers are too short for the rows.
+    """
+    cdef _View valid = _View(validity)
+    cdef _View ends = _View(offsets)
+    cdef _View bytes_ = _View(data)
+    cdef Py_ssize_t bit_bytes = (count + 7) // 8
+    cdef Py_ssize_t first = -1
+    cdef bint all_known
+    if start < 0 or count < 0 or start + count >= ends.size // 4:
+        raise ValueError("offsets are too short for the rows")
+    if validity is not None and start + count > valid.size * 8:
+        raise ValueError("validity is too short for the rows")
+    made = PyBytes_FromStringAndSize(NULL, bit_bytes if kind == KIND_BOOLEAN else count * kind)
+    known = PyBytes_FromStringAndSize(NULL, bit_bytes)
+    bad = PyBytes_FromStringAndSize(NULL, bit_bytes)
+    cdef uint8_t *out = <uint8_t *> PyBytes_AS_STRING(made)
+    cdef uint8_t *known_bits = <uint8_t *> PyBytes_AS_STRING(known)
+    cdef uint8_t *bad_bits = <uint8_t *> PyBytes_AS_STRING(bad)
+    with nogil:
+        memset(out, 0, bit_bytes if kind == KIND_BOOLEAN else count * kind)
+        memset(known_bits, 0, bit_bytes)
+        memset(bad_bits, 0, bit_bytes)
+        all_known = _decode(valid.data, (<const int32_t *> ends.data) + start, bytes_.data, bytes_.size,
+                            start, count, kind, out, known_bits, bad_bits, &first)
+    return made, None if all_known else known, None if first < 0 else bad, first
+
+
+cdef bint _decode(
+    const uint8_t *valid, const int32_t *edges, const uint8_t *values, Py_ssize_t size, Py_ssize_t start,
+    Py_ssize_t count, int kind, uint8_t *out, uint8_t *known, uint8_t *bad, Py_ssize_t *first,
+) noexcept nogil:
+    cdef Py_ssize_t row
+    cdef int width = 1 if kind == KIND_BOOLEAN else kind
+    cdef bint all_known = True
+    cdef int32_t begin
+    for row in range(count):
+        if valid != NULL and not (valid[(start + row) >> 3] >> ((start + row) & 7)) & 1:
+            all_known = False
+            continue
+        begin = edges[row]
+        if edges[row + 1] - begin != width or begin < 0 or begin > size - width or not _put(
+                values + begin, kind, out, row):
+            bad[row >> 3] |= <uint8_t> (1 << (row & 7))
+            all_known = False
+            if first[0] < 0:
+                first[0] = row
+            continue
+        known[row >> 3] |= <uint8_t> (1 << (row & 7))
+    return all_known
+
+
+cdef inline bint _put(const uint8_t *value, int kind, uint8_t *out, Py_ssize_t row) noexcept nogil:
+    cdef uint64_t eight
+    cdef uint32_t four
+    cdef uint16_t two
+    if kind == 8:
+        memcpy(&eight, value, 8)
+        eight = from_big_64(eight)
+        memcpy(out + row * 8, &eight, 8)
+    elif kind == 4:
+        memcpy(&four, value, 4)
+        four = from_big_32(four)
+        memcpy(out + row * 4, &four, 4)
+    elif kind == 2:
+        memcpy(&two, value, 2)
+        two = from_big_16(two)
+        memcpy(out + row * 2, &two, 2)
+    else:
+        if value[0] > 1:
+            return False
+        out[row >> 3] |= <uint8_t> (value[0] << (row & 7))
+    return True

@@ -1,0 +1,231 @@
+"""An Avro schema as JSON text in, a graph of its types out.
+
+Source: the Avro 1.12 specification. Text comes from a registry or a user and is not trusted: its size, depth
+and names are checked. Does not know: encoded values, Arrow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafkacore.decode.decoder import quoted
+from kafkacore.errors import KafkaError
+
+PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+#: Longest text of a schema, in characters, and how deep types may lie in types.
+MAX_CHARACTERS = 4 * 1024 * 1024
+MAX_DEPTH = 64
+#: A decimal of more digits does not fit Spark's; it stays bytes.
+MAX_PRECISION = 38
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+#: A field that has no default (``None`` is the default null).
+NO_DEFAULT = object()
+
+
+class AvroSchemaError(KafkaError):
+    """A text is no Avro schema; the message says where."""
+
+
+@dataclass(eq=False)
+class AvroField:
+    """A field of a record."""
+
+    name: str
+    type: AvroType
+    default: Any = NO_DEFAULT
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class AvroType:
+    """One type. Those with a name may lie within themselves.
+
+    Parameters
+    ----------
+    kind:
+        ``null``, ``int``, … ``record``, ``enum``, ``array``, ``map``, ``fixed``, ``union``.
+    logical:
+        The logical type, where it is one that is understood and fits.
+    branches:
+        Of a union; the one of an array or a map is what it holds.
+    """
+
+    kind: str
+    logical: str | None = None
+    name: str = ""
+    fields: list[AvroField] = field(default_factory=list)
+    branches: list[AvroType] = field(default_factory=list)
+    symbols: tuple[str, ...] = ()
+    size: int = 0
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        named = f"{self.kind} {self.name}" if self.name else self.kind
+        return f"{named} ({self.logical})" if self.logical else named
+
+
+def parse_schema(text: str, names: dict[str, AvroType] | None = None) -> AvroType:
+    """The type that a text describes.
+
+    Parameters
+    ----------
+    text:
+        A schema in JSON; the bare name of a primitive type is taken too.
+    names:
+        Types that the text may refer to by full name; those that it defines are added.
+
+    Raises
+    ------
+    AvroSchemaError
+        It is no schema.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise AvroSchemaError(f"a schema of {len(text)} characters is too long")
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        parsed = text.strip()
+        if parsed not in PRIMITIVES:
+            raise AvroSchemaError(f"not an Avro schema in JSON: {quoted(text)!r}") from None
+    return _Parser({} if names is None else names).type_of(parsed, "", 0)
+
+
+class _Parser:
+    def __init__(self, names: dict[str, AvroType]) -> None:
+        self._names = names
+
+    def type_of(self, given: object, namespace: str, depth: int) -> AvroType:
+        if depth > MAX_DEPTH:
+            raise AvroSchemaError(f"types lie deeper than {MAX_DEPTH} in each other")
+        if isinstance(given, str):
+            return self._by_name(given, namespace)
+        if isinstance(given, list):
+            return self._union(given, namespace, depth)
+        if not isinstance(given, dict):
+            raise AvroSchemaError(f"{quoted(given)!r} is no type")
+        kind = given.get("type")
+        if isinstance(kind, dict | list):
+            return self.type_of(kind, namespace, depth + 1)
+        if kind in ("record", "error"):
+            return self._record(given, namespace, depth)
+        if kind == "enum":
+            return self._enum(given, namespace)
+        if kind == "fixed":
+            return self._fixed(given, namespace)
+        if kind in ("array", "map"):
+            held = self.type_of(given.get("items" if kind == "array" else "values"), namespace, depth + 1)
+            return AvroType(str(kind), branches=[held])
+        if not isinstance(kind, str):
+            raise AvroSchemaError(f"{quoted(given)!r} has no type")
+        found = self._by_name(kind, namespace)
+        return _with_logical(AvroType(kind), given) if kind in PRIMITIVES else found
+
+    def _by_name(self, name: str, namespace: str) -> AvroType:
+        if name in PRIMITIVES:
+            return AvroType(name)
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        found = self._names.get(full) or self._names.get(name)
+        if found is None:
+            raise AvroSchemaError(f"there is no type named {quoted(name)!r}")
+        return found
+
+    def _union(self, given: list[object], namespace: str, depth: int) -> AvroType:
+        branches = [self.type_of(branch, namespace, depth + 1) for branch in given]
+        if not branches or any(branch.kind == "union" for branch in branches):
+            raise AvroSchemaError("a union has at least one branch, and none that is a union")
+        return AvroType("union", branches=branches)
+
+    def _define(self, kind: str, given: Mapping[str, object], namespace: str) -> tuple[AvroType, str]:
+        """A type with a name, which what follows may refer to; and the namespace within it."""
+        name, own = given.get("name"), given.get("namespace", namespace)
+        if not isinstance(name, str) or not isinstance(own, str):
+            raise AvroSchemaError(f"a type {kind} has no name")
+        full = name if "." in name or not own else f"{own}.{name}"
+        if not all(NAME.fullmatch(part) for part in full.split(".")):
+            raise AvroSchemaError(f"{quoted(full)!r} is no name")
+        if full in self._names:
+            raise AvroSchemaError(f"{quoted(full)!r} is defined twice")
+        self._names[full] = defined = AvroType(kind, name=full)
+        return defined, full.rpartition(".")[0]
+
+    def _record(self, given: Mapping[str, object], namespace: str, depth: int) -> AvroType:
+        record, within = self._define("record", given, namespace)
+        fields = given.get("fields")
+        if not isinstance(fields, list):
+            raise AvroSchemaError(f"record {record.name} has no fields")
+        for each in fields:
+            name = each.get("name") if isinstance(each, dict) else None
+            if not isinstance(name, str) or "type" not in each:
+                raise AvroSchemaError(f"a field of record {record.name} has no name or no type")
+            if not name.isprintable():
+                raise AvroSchemaError(f"{quoted(name)!a} is no name")
+            given_aliases = each.get("aliases")
+            aliases = given_aliases if isinstance(given_aliases, list) else []
+            record.fields.append(
+                AvroField(
+                    name,
+                    self.type_of(each["type"], within, depth + 1),
+                    each.get("default", NO_DEFAULT),
+                    tuple(alias for alias in aliases if isinstance(alias, str)),
+                )
+            )
+        if len({each.name for each in record.fields}) < len(record.fields):
+            raise AvroSchemaError(f"a field of record {record.name} is there twice")
+        return record
+
+    def _enum(self, given: Mapping[str, object], namespace: str) -> AvroType:
+        enum, _ = self._define("enum", given, namespace)
+        symbols = given.get("symbols")
+        if not isinstance(symbols, list) or not all(
+            isinstance(s, str) and NAME.fullmatch(s) for s in symbols
+        ):
+            raise AvroSchemaError(f"enum {enum.name} has no symbols, or one that is no name")
+        enum.symbols = tuple(symbols)
+        return enum
+
+    def _fixed(self, given: Mapping[str, object], namespace: str) -> AvroType:
+        fixed, _ = self._define("fixed", given, namespace)
+        size = given.get("size")
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= 2**31 - 1:
+            raise AvroSchemaError(f"fixed {fixed.name} has no size")
+        fixed.size = size
+        return _with_logical(fixed, given)
+
+
+#: The logical types that are understood, and what they may lie on.
+LOGICAL = {
+    "date": ("int",),
+    "time-millis": ("int",),
+    "time-micros": ("long",),
+    "timestamp-millis": ("long",),
+    "timestamp-micros": ("long",),
+    "timestamp-nanos": ("long",),
+    "local-timestamp-millis": ("long",),
+    "local-timestamp-micros": ("long",),
+    "local-timestamp-nanos": ("long",),
+    "decimal": ("bytes", "fixed"),
+    "uuid": ("string", "fixed"),
+}
+
+
+def _with_logical(plain: AvroType, given: Mapping[str, object]) -> AvroType:
+    """A logical type that is unknown or does not fit is left out, as the specification asks."""
+    logical = given.get("logicalType")
+    if not isinstance(logical, str) or plain.kind not in LOGICAL.get(logical, ()):
+        return plain
+    if logical == "decimal":
+        precision, scale = given.get("precision"), given.get("scale", 0)
+        sound = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision
+        if not sound or not 0 < precision <= MAX_PRECISION:  # type: ignore[operator]  # an int where sound
+            return plain
+        plain.precision, plain.scale = precision, scale  # type: ignore[assignment]  # ints where sound
+    if logical == "uuid" and plain.kind == "fixed" and plain.size != 16:
+        return plain
+    plain.logical = logical
+    return plain

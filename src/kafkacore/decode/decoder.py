@@ -1,0 +1,61 @@
+"""What every decoder takes and gives: a column of bytes in, columns of values and the rows that failed out.
+
+Does not know: any format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from kafkacore.errors import KafkaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Longest piece of a value that a reason may quote, in characters: a log is no place for the whole of it.
+QUOTED_CHARACTERS = 100
+
+NO_REASONS: Mapping[int, str] = MappingProxyType({})
+
+
+class Decoded(NamedTuple):
+    """The columns of one batch of values.
+
+    Parameters
+    ----------
+    columns:
+        One array for each field of the wanted schema, in its order, of exactly its type, as long as the
+        input.
+    malformed:
+        Booleans without nulls: the rows that could not be decoded, as a whole or in part. ``None``: none.
+    reasons:
+        Row → one sentence, for the first malformed row at least.
+    """
+
+    columns: list[pa.Array[Any]]
+    malformed: pa.BooleanArray | None = None
+    reasons: Mapping[int, str] = NO_REASONS
+
+
+class Decoder(Protocol):
+    """Decodes the values of one column. One thread at a time; may keep what it has learnt between calls."""
+
+    def decode(self, values: pa.BinaryArray) -> Decoded:
+        """Decode each value.
+
+        A null gives null in every column and is not malformed: it is the deletion of a key (a tombstone). A
+        value that is wrong in part keeps its good fields, and is malformed. A column that would exceed the
+        2 GiB of 32-bit offsets raises :class:`ColumnTooLargeError`: decode fewer values at once.
+        """
+
+
+class ColumnTooLargeError(KafkaError):
+    """What was decoded does not fit one Arrow array of 32-bit offsets; fewer values at once will."""
+
+
+def quoted(text: object, characters: int = QUOTED_CHARACTERS) -> str:
+    """``text`` as a reason may show it: its beginning."""
+    whole = str(text)
+    return whole if len(whole) <= characters else f"{whole[:characters]}…"

@@ -1,0 +1,30 @@
+import sys
+from typing import Any, final
+
+import pyarrow as pa
+
+from kafkacore.decode.json_schema import Node
+from kafkacore.decode.json_zones import Zones
+
+#: Row, whether it is JSON, name and type of the field, byte where its value starts.
+_Reason = tuple[int, bool, tuple[str, pa.DataType] | None, int]
+
+@final
+class Block:
+    if sys.version_info >= (3, 12):
+        def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class JsonColumns:
+    def __init__(
+        self,
+        root: Node,
+        zones: Zones,
+        allow_non_numeric: bool,
+        allow_single_quotes: bool,
+        date_fallback: bool,
+        time_fallback: bool,
+    ) -> None: ...
+    def decode(
+        self, values: pa.BinaryArray
+    ) -> tuple[list[pa.Array[Any]], pa.BooleanArray | None, list[_Reason]]: ...

@@ -1,0 +1,288 @@
+"""The compiled decoder of JSON: a column of bytes in, Arrow arrays of the wanted fields and what failed out.
+
+The parser is in C (json_parse.h and beside it); here its columns become Arrow's, without a copy. Does not
+know: Arrow's types by name (json_schema says what each is), options as a user writes them, zones (it asks).
+"""
+
+cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc
+
+import pyarrow as pa
+
+from kafkacore.decode.decoder import ColumnTooLargeError
+from kafkacore.decode.json_c cimport (
+    KJ_BOOLEAN, KJ_BROKEN, KJ_IS_PENDING, KJ_IS_VALID, KJ_LIST, KJ_MAP, KJ_NO_MEMORY, KJ_NULL, KJ_STRING,
+    KJ_STRUCT, KJ_TOO_LARGE, kj_decode, kj_decoder, kj_free, kj_new, kj_node, kj_node_index, kj_node_name,
+    kj_node_pattern, kj_node_setup, kj_pack, kj_pending, kj_reset,
+)
+
+
+@cython.final
+cdef class Block:
+    """Memory from malloc, given back with the last array that lies in it."""
+
+    cdef uint8_t *data
+    cdef Py_ssize_t size
+
+    def __dealloc__(self):
+        free(self.data)
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        PyBuffer_FillInfo(view, self, self.data, self.size, 1, flags)
+
+
+cdef object take_block(uint8_t *data, int64_t size):
+    """A buffer that owns ``data``; ``data`` may be NULL if it is empty."""
+    cdef Block block
+    if data == NULL:
+        data = <uint8_t *> calloc(1, 64)
+        if data == NULL:
+            raise MemoryError()
+    block = Block()
+    block.data = data
+    block.size = size
+    return pa.py_buffer(block)
+
+
+cdef int zone_is_known(void *context, const uint8_t *name, int64_t size) except -1 with gil:
+    return (<object> context).is_known((<const char *> name)[:size].decode("utf-8", "replace"))
+
+
+@cython.final
+cdef class JsonColumns:
+    """Decodes records to the columns of a schema.
+
+    Parameters
+    ----------
+    root:
+        ``kafkacore.decode.json_schema.Node`` of the struct of all fields.
+    zones:
+        What knows time zones: ``kafkacore.decode.json_zones.Zones``.
+    allow_non_numeric, allow_single_quotes:
+        As in Spark's options.
+    date_fallback, time_fallback:
+        Whether a date or a time that fails is tried again in the forms of Spark 2 and older.
+    """
+
+    cdef kj_decoder *decoder
+    cdef object root
+    cdef object zones
+
+    def __init__(self, root, zones, bint allow_non_numeric, bint allow_single_quotes, bint date_fallback,
+                 bint time_fallback):
+        if self.decoder != NULL:
+            raise RuntimeError("a decoder is set up once")
+        self.decoder = kj_new()
+        if self.decoder == NULL:
+            raise MemoryError()
+        self.root = root
+        self.zones = zones
+        self.decoder.allow_non_numeric = allow_non_numeric
+        self.decoder.allow_single_quotes = allow_single_quotes
+        self.decoder.date_fallback = date_fallback
+        self.decoder.time_fallback = time_fallback
+        self.decoder.zone_is_fixed = zones.session_offset_s is not None
+        self.decoder.zone_offset_s = zones.session_offset_s or 0
+        self.decoder.zone_known = zone_is_known
+        self.decoder.zone_context = <void *> zones
+        set_up(&self.decoder.root, root)
+
+    def __dealloc__(self):
+        kj_free(self.decoder)
+
+    def decode(self, values):
+        """Decode each value of a ``pa.BinaryArray``.
+
+        Returns
+        -------
+        (columns, malformed, reasons)
+            Arrays of the root's children; a boolean array or None; for the first malformed rows ``(row,
+            whether it is JSON at all, index path of the field's name or None, byte where it starts)``.
+
+        Raises
+        ------
+        ColumnTooLargeError
+            A column would be larger than 2 GiB.
+        """
+        cdef const uint8_t[::1] data_view
+        cdef const uint8_t[::1] offsets_view
+        cdef const uint8_t[::1] validity_view
+        cdef const uint8_t *data = b""
+        cdef const uint8_t *validity = NULL
+        cdef const int32_t *offsets = NULL
+        cdef int64_t first = values.offset
+        cdef int64_t count = len(values)
+        cdef int result
+        if count:
+            validity_buffer, offsets_buffer, data_buffer = values.buffers()
+            offsets_view = memoryview(offsets_buffer).cast("B")
+            assert offsets_view.shape[0] >= (first + count + 1) * 4
+            offsets = <const int32_t *> &offsets_view[0] + first
+            if data_buffer is not None and data_buffer.size:
+                data_view = memoryview(data_buffer).cast("B")
+                data = &data_view[0]
+            if validity_buffer is not None and values.null_count:
+                validity_view = memoryview(validity_buffer).cast("B")
+                validity = &validity_view[0]
+        try:
+            with nogil:
+                result = kj_decode(self.decoder, data, offsets, validity, first, count)
+            if result == KJ_NO_MEMORY:
+                raise MemoryError()
+            if result == KJ_TOO_LARGE:
+                raise ColumnTooLargeError("the decoded values of a column are larger than 2 GiB")
+            self.resolve()
+            columns = [
+                export(&self.decoder.root.children[at], self.root.children[at])
+                for at in range(self.decoder.root.child_count)
+            ]
+            return columns, self.malformed(count), self.reasons()
+        finally:
+            kj_reset(self.decoder)
+
+    cdef object malformed(self, int64_t count):
+        if self.decoder.malformed_count == 0:
+            return None
+        return pa.Array.from_buffers(pa.bool_(), count, [None, pack(self.decoder.malformed, count)[0]], 0)
+
+    cdef list reasons(self):
+        cdef int32_t at
+        found = []
+        for at in range(self.decoder.reason_count):
+            reason = &self.decoder.reasons[at]
+            node = None
+            if reason.owner != NULL:
+                node = find_node(&self.decoder.root, reason.owner, self.root)
+            field = None
+            if node is not None:
+                field = (node.names[reason.field], node.children[reason.field].arrow_type)
+            found.append((reason.row, reason.code != KJ_BROKEN, field, reason.at))
+        return found
+
+    cdef int resolve(self) except -1:
+        """Put instants where there are times of a zone so far."""
+        cdef kj_pending *pending = self.decoder.pending
+        cdef int64_t count = self.decoder.pending_count
+        cdef int64_t at, zone_count
+        cdef int32_t zone
+        cdef int64_t *local
+        cdef const int64_t[::1] instants
+        if count == 0:
+            return 0
+        for zone in range(-1, self.decoder.zone_count):
+            local = <int64_t *> malloc(count * sizeof(int64_t))
+            if local == NULL:
+                raise MemoryError()
+            zone_count = 0
+            for at in range(count):
+                if pending[at].zone == zone:
+                    local[zone_count] = pending[at].local_us
+                    zone_count += 1
+            buffer = take_block(<uint8_t *> local, zone_count * sizeof(int64_t))
+            if zone_count == 0:
+                continue
+            name = None
+            if zone >= 0:
+                name = (<const char *> self.decoder.zone_names[zone])[:self.decoder.zone_sizes[zone]].decode()
+            instants = memoryview(self.zones.to_instants(name, buffer)).cast("B").cast("q")
+            zone_count = 0
+            for at in range(count):
+                if pending[at].zone == zone:
+                    # The zone has done its work: from here on it would be found again.
+                    pending[at].zone = -2
+                    pending[at].local_us = instants[zone_count]
+                    zone_count += 1
+        with nogil:
+            put_instants(&self.decoder.root, pending)
+        return 0
+
+
+cdef int put_instants(kj_node *node, const kj_pending *pending) noexcept nogil:
+    cdef int64_t *values = <int64_t *> node.data
+    cdef int64_t row
+    cdef int32_t child
+    for child in range(node.child_count):
+        put_instants(&node.children[child], pending)
+    if node.child_count:
+        return 0
+    for row in range(node.rows):
+        if node.valid[row] == KJ_IS_PENDING:
+            values[row] = pending[values[row]].local_us
+            node.valid[row] = KJ_IS_VALID
+    return 0
+
+
+cdef int set_up(kj_node *node, description) except -1:
+    cdef int32_t at
+    cdef bytes name
+    cdef int result = kj_node_setup(node, description.kind, description.width, len(description.children))
+    node.precision = description.precision
+    node.scale = description.scale
+    for at in range(node.child_count):
+        if result == 0 and node.kind == KJ_STRUCT:
+            name = description.names[at].encode()
+            result = kj_node_name(node, at, name, len(name))
+        set_up(&node.children[at], description.children[at])
+    if result == 0 and description.pattern:
+        name = description.pattern
+        result = kj_node_pattern(node, name, len(name))
+    if result == 0 and node.kind == KJ_STRUCT:
+        result = kj_node_index(node)
+    if result != 0:
+        raise MemoryError()
+    return 0
+
+
+cdef object find_node(const kj_node *node, const kj_node *wanted, description):
+    """The description of one of the nodes."""
+    cdef int32_t at
+    if node == wanted:
+        return description
+    for at in range(node.child_count):
+        found = find_node(&node.children[at], wanted, description.children[at])
+        if found is not None:
+            return found
+    return None
+
+
+cdef tuple pack(const uint8_t *flags, int64_t count):
+    """A buffer of bits, and how many are not set."""
+    cdef int64_t size = (count + 7) // 8
+    cdef uint8_t *bits = <uint8_t *> malloc(size + 1)
+    cdef int64_t zeros
+    if bits == NULL:
+        raise MemoryError()
+    with nogil:
+        zeros = kj_pack(flags, count, bits)
+    return take_block(bits, size), zeros
+
+
+cdef object export(kj_node *node, description):
+    """The column as an array, which takes over its memory."""
+    cdef int64_t rows = node.rows
+    cdef object validity
+    cdef int64_t null_count
+    cdef list buffers
+    arrow_type = description.arrow_type
+    if node.kind == KJ_NULL:
+        return pa.nulls(rows)
+    validity, null_count = pack(node.valid, rows)
+    buffers = [validity if null_count else None]
+    children = [export(&node.children[at], description.children[at]) for at in range(node.child_count)]
+    if node.kind == KJ_BOOLEAN:
+        buffers.append(pack(node.data, rows)[0])
+    elif node.kind >= KJ_STRING and node.kind <= KJ_MAP:
+        buffers.append(take_block(node.data, (rows + 1) * 4))
+        node.data = NULL
+        if node.kind < KJ_LIST:
+            buffers.append(take_block(node.bytes, node.bytes_size))
+            node.bytes = NULL
+    elif node.kind != KJ_STRUCT:
+        buffers.append(take_block(node.data, rows * node.width))
+        node.data = NULL
+    if node.kind == KJ_MAP:
+        entries = pa.struct([arrow_type.key_field, arrow_type.item_field])
+        children = [pa.Array.from_buffers(entries, len(children[0]), [None], 0, children=children)]
+    return pa.Array.from_buffers(arrow_type, rows, buffers, null_count, children=children or None)

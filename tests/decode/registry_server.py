@@ -1,0 +1,62 @@
+"""A schema registry that says what a test tells it to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class ScriptedRegistry:
+    """Answers by path: a status and a body, or several of these, of which the last one stays."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, list[tuple[int, bytes]]] = {}
+        #: Path and Authorization of each question.
+        self.asked: list[tuple[str, str | None]] = []
+        self.url = ""
+
+    def answer(self, path: str, *answers: tuple[int, object]) -> None:
+        self.answers[path] = [
+            (status, body if isinstance(body, bytes) else json.dumps(body).encode())
+            for status, body in answers
+        ]
+
+    def schema(self, schema_id: int, schema: object, **more: object) -> None:
+        self.answer(f"/schemas/ids/{schema_id}", (200, {"schema": json.dumps(schema), **more}))
+
+    def next(self, path: str) -> tuple[int, bytes]:
+        script = self.answers.get(path, [(404, b'{"error_code":40403}')])
+        return script.pop(0) if len(script) > 1 else script[0]
+
+
+@contextmanager
+def scripted_registry() -> Iterator[ScriptedRegistry]:
+    registry = ScriptedRegistry()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            registry.asked.append((self.path, self.headers.get("Authorization")))
+            status, body = registry.next(self.path)
+            self.send_response(status)
+            if status in (301, 302):
+                self.send_header("Location", body.decode())
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    registry.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield registry
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
