@@ -109,6 +109,7 @@ class BatchProducer(TransactionalProducer):
         headers: str = "headers",
         timestamp: str = "timestamp",
         partition: str | int = "partition",
+        allow_empty: bool = False,
     ) -> BatchFuture:
         """Publish the rows of a table, encoded from its columns without the GIL.
 
@@ -126,6 +127,8 @@ class BatchProducer(TransactionalProducer):
         partition:
             ``int32`` or ``int64``; null chooses as :meth:`send` does. A number here is the partition of
             all rows.
+        allow_empty:
+            Send rows that have neither key nor value, too, as Java's producer does.
 
         Returns
         -------
@@ -159,7 +162,9 @@ class BatchProducer(TransactionalProducer):
         )
         if is_name:
             self._check_partitioner_is_not_needed(source)
-        return self._send_source(topic, source, None if isinstance(partition, str) else partition)
+        return self._send_source(
+            topic, source, None if isinstance(partition, str) else partition, allow_empty
+        )
 
     def _check_partitioner_is_not_needed(self, source: RecordSource) -> None:
         if self._partitioner is not None and partition_range(source)[0] < 0:
@@ -242,8 +247,10 @@ class BatchProducer(TransactionalProducer):
                 chosen[row] = self._choose_partition(topic, key, serialized[0], value, serialized[1])
         return [value for _, value in made], [key for key, _ in made], all_headers, chosen
 
-    def _send_source(self, topic: str, source: RecordSource, partition: int | None) -> BatchFuture:
-        future = self._accumulator.append_source(topic, source, partition)
+    def _send_source(
+        self, topic: str, source: RecordSource, partition: int | None, allow_empty: bool = False
+    ) -> BatchFuture:
+        future = self._accumulator.append_source(topic, source, partition, None, allow_empty)
         if future is not None:
             return future
         deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
@@ -254,7 +261,7 @@ class BatchProducer(TransactionalProducer):
             self._fail_transaction(error)
             return self._accumulator.failed_source(topic, source, produce_error(error, False))
         left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0.0)
-        future = self._accumulator.append_source(topic, source, partition, left_ms)
+        future = self._accumulator.append_source(topic, source, partition, left_ms, allow_empty)
         if future is None:
             raise ValueError(
                 f"topic {topic} has no partition {highest}, "

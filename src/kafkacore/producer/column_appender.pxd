@@ -12,7 +12,7 @@ from kafkacore.record.source cimport RecordSource
 
 cdef class ColumnAppender(RecordAppender):
     cdef int _fail_rest(self, BatchFuture future, topic, error) except -1
-    cdef int _check_rows(self, RecordSource source) except -1
+    cdef int _check_rows(self, RecordSource source, bint allow_empty) except -1
     cdef int _append_to(self, PartitionQueue queue, BatchFuture future, double max_block_ms) except -1
     cdef bint _append_by_partition(self, TopicState state, BatchFuture future, double max_block_ms) except -1
     cdef int _append_sticky(self, TopicState state, BatchFuture future, double max_block_ms) except -1

@@ -4,7 +4,12 @@ from kafkacore.record.source import RecordSource
 
 class ColumnAppender(RecordAppender):
     def append_source(
-        self, topic: str, source: RecordSource, partition: int | None, max_block_ms: float | None = None
+        self,
+        topic: str,
+        source: RecordSource,
+        partition: int | None,
+        max_block_ms: float | None = None,
+        allow_empty: bool = False,
     ) -> BatchFuture | None: ...
     def failed_source(self, topic: str, source: RecordSource, error: BaseException) -> BatchFuture: ...
 

@@ -29,7 +29,7 @@ cdef enum:
     EMPTY_RECORD_BOUND = RECORDS_AT + MAX_RECORD_OVERHEAD
 
 
-cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size) noexcept nogil:
+cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size, bint allow_empty) noexcept nogil:
     """-1 if all can be sent."""
     cdef Py_ssize_t row, size
     cdef const uint8_t* data
@@ -37,7 +37,9 @@ cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size) noexc
         size = source.size_upper_bound(row)
         if size > max_size:
             return row
-        if size <= EMPTY_RECORD_BOUND and source.key(row, &data) < 0 and source.value(row, &data) < 0:
+        if allow_empty or size > EMPTY_RECORD_BOUND:
+            continue
+        if source.key(row, &data) < 0 and source.value(row, &data) < 0:
             return row
     if source.has_timestamps:
         for row in range(source.row_count):
@@ -123,7 +125,8 @@ def partition_range(RecordSource source not None):
 cdef class ColumnAppender(RecordAppender):
     """The per-row half of the RecordAccumulator; see :class:`RecordAppender` for the rest."""
 
-    def append_source(self, topic, RecordSource source not None, partition, max_block_ms=None):
+    def append_source(self, topic, RecordSource source not None, partition, max_block_ms=None,
+                      bint allow_empty=False):
         """Append all rows.
 
         Parameters
@@ -137,6 +140,8 @@ cdef class ColumnAppender(RecordAppender):
             batch's worth of bytes.
         max_block_ms
             How long to wait for the memory of each batch, the configured time by default.
+        allow_empty
+            Whether a row may have neither key nor value.
 
         Returns
         -------
@@ -160,7 +165,7 @@ cdef class ColumnAppender(RecordAppender):
             return None
         if partition is not None and checked_partition(partition) >= len(state._queues):
             return None
-        self._check_rows(source)
+        self._check_rows(source, allow_empty)
         future = new_batch_future(source, self._timestamp(None), self._clock)
         try:
             if partition is None and len(state._queues) == 1 and not source.has_partitions:
@@ -191,23 +196,27 @@ cdef class ColumnAppender(RecordAppender):
         future.place(rest, 0, future._source.row_count - future._placed)
         return 0
 
-    cdef int _check_rows(self, RecordSource source) except -1:
+    cdef int _check_rows(self, RecordSource source, bint allow_empty) except -1:
         cdef Py_ssize_t max_size = min(self._max_request_size, self._buffer_memory)
         cdef Py_ssize_t row
-        cdef const uint8_t* data
         with nogil:
-            row = _first_wrong_row(source, max_size)
+            row = _first_wrong_row(source, max_size, allow_empty)
         if row < 0:
             return 0
+        error = self._row_error(source, row, max_size)
+        error.row = row
+        raise error
+
+    def _row_error(self, RecordSource source not None, Py_ssize_t row, Py_ssize_t max_size):
         if source.size_upper_bound(row) > max_size:
             name = "max_request_size" if max_size == self._max_request_size else "buffer_memory"
-            raise MessageSizeTooLargeError(
+            return MessageSizeTooLargeError(
                 f"row {row} takes {source.size_upper_bound(row)} bytes serialised, more than {name} "
                 f"({max_size}); no row was sent"
             )
-        if source.key(row, &data) < 0 and source.value(row, &data) < 0:
-            raise ValueError(f"row {row} has neither a key nor a value; no row was sent")
-        raise ValueError(
+        if not source.has_timestamps or source.timestamp(row, 0) >= 0:
+            return ValueError(f"row {row} has neither a key nor a value; no row was sent")
+        return ValueError(
             f"the timestamp of row {row} must be milliseconds since 1970, not {source.timestamp(row, 0)}; "
             "no row was sent"
         )

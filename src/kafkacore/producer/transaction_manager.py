@@ -32,6 +32,7 @@ from kafkacore.errors import (
 from kafkacore.producer.batch import ProducerBatch
 from kafkacore.producer.control_request import ControlRequest
 from kafkacore.producer.partition_queue import PartitionQueue
+from kafkacore.producer.prepared_transactions import PreparedTransactions
 from kafkacore.producer.transaction_requests import (
     TRANSACTION,
     AddOffsetsToTxn,
@@ -44,7 +45,6 @@ from kafkacore.producer.transaction_requests import (
 )
 from kafkacore.producer.transaction_result import PendingCall, TransactionalRequestResult
 from kafkacore.producer.transaction_state import State, TransactionState
-from kafkacore.producer.transactional_sequences import TransactionalSequences
 from kafkacore.protocol import ApiKey
 from kafkacore.structs import ConsumerGroupMetadata, Node, OffsetAndMetadata, TopicPartition
 
@@ -80,7 +80,7 @@ class Batches(Protocol):
     def incomplete(self) -> Mapping[ProducerBatch, None]: ...
 
 
-class TransactionManager(TransactionalSequences):
+class TransactionManager(PreparedTransactions):
     """The transactions of one producer.
 
     Parameters

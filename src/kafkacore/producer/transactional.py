@@ -12,6 +12,7 @@ from kafkacore.client import ApiVersions, NetworkClient
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, KafkaError
 from kafkacore.producer.idempotence import IdempotenceManager
+from kafkacore.producer.prepared_transactions import PreparedTransaction
 from kafkacore.producer.record_sender import RecordSender
 from kafkacore.producer.transaction_manager import TransactionManager
 from kafkacore.producer.transaction_result import TransactionalRequestResult
@@ -148,6 +149,45 @@ class TransactionalProducer(RecordSender):
             No transaction is open.
         """
         self._await(self._manager("abort_transaction()").begin_abort())
+
+    # ---- Handed over to another producer -------------------------------------------------------------------
+
+    def change_transactional_id(self, transactional_id: str) -> None:
+        """Go on under another name, as a new producer would; :meth:`init_transactions` comes next.
+
+        Raises
+        ------
+        IllegalStateError
+            A transaction is open, or records are on their way.
+        """
+        self._manager("change_transactional_id()", waits=False).renew(transactional_id)
+
+    def prepare_transaction(self) -> PreparedTransaction:
+        """Leave the transaction open for another producer, of any process, to end; call :meth:`flush` first.
+
+        Until then the broker aborts it after ``transaction_timeout_ms``, or when a producer of the same name
+        is initialized. After it, :meth:`init_transactions` comes next.
+
+        Raises
+        ------
+        KafkaError
+            A record of the transaction has failed, with the first failure: call :meth:`abort_transaction`.
+        IllegalStateError
+            No transaction is open, or records of it are on their way.
+        """
+        return self._manager("prepare_transaction()", waits=False).let_go()
+
+    def take_over_transaction(self, prepared: PreparedTransaction) -> None:
+        """Be inside a transaction that another producer has prepared: offsets, commit or abort are next.
+
+        Nothing is asked of the broker: that the transaction is still open is learnt from what comes next.
+
+        Raises
+        ------
+        IllegalStateError
+            This producer has a transaction of its own.
+        """
+        self._manager("take_over_transaction()", waits=False).take_over(prepared)
 
     def _manager(self, operation: str, *, waits: bool = True) -> TransactionManager:
         manager = self._transactions
