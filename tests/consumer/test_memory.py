@@ -80,6 +80,7 @@ def test_responses_take_no_more_than_twice_fetch_max_bytes(our_broker, partition
         bootstrap_servers=our_broker.bootstrap_servers,
         fetch_max_bytes=fetch_max_bytes,
         max_partition_fetch_bytes=64 * MIB,
+        max_poll_records=30,  # Less than a response holds, so that one is there after each poll.
     ) as consumer:
         consumer.assign([partition])
         consumer.seek(partition, 0)

@@ -63,3 +63,18 @@ def test_columns_limit_is_carried_over(make_consumer):
         {A0: [2, 3]},
         {A0: [4]},
     ]
+
+
+def test_columns_that_are_full_leave_the_rest_for_the_next_call(make_consumer):
+    """Values ``v0``, ``v1``... have two bytes; a record that is larger than a column may be comes alone."""
+
+    def read(consumer, most):
+        found = consumer.poll_arrow(1000, columns=("value",), max_column_bytes=most)
+        return [
+            value for columns in found.values() for value in pa.record_batch(columns).column(0).to_pylist()
+        ]
+
+    consumer = make_consumer({A0: FetchLog(simple_batch(0, 3), simple_batch(3, 2))}, "a")
+    assert [read(consumer, 4) for _ in range(3)] == [[b"v0", b"v1"], [b"v2", b"v3"], [b"v4"]]
+    consumer.seek(A0, 0)
+    assert read(consumer, 1) == [b"v0"]

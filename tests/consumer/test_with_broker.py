@@ -126,6 +126,9 @@ def test_offsets_and_topics_are_told(our_broker, filled):
         assert filled.topic in consumer.topics()
         assert consumer.partitions_for_topic(filled.topic) >= {0}
         assert consumer.partitions_for_topic("no-such-topic") == set()
+        by_topic = consumer.partitions_by_topic([filled.topic, "no-such-topic"])
+        assert by_topic == {filled.topic: consumer.partitions_for_topic(filled.topic)}
+        assert consumer.partitions_by_topic()[filled.topic] == by_topic[filled.topic]
         assert "no-such-topic" not in consumer.topics(), "asking did not create it"
 
 

@@ -23,7 +23,7 @@ from kafkacore.consumer.offset_validator import OffsetValidator
 from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import OffsetResetStrategy, SubscriptionState
 from kafkacore.consumer.timer import Timer
-from kafkacore.errors import CoordinatorNotAvailableError
+from kafkacore.errors import CoordinatorNotAvailableError, KafkaConnectionError
 from kafkacore.protocol import ApiKey
 from kafkacore.protocol.generated.metadata import MetadataResponse
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
@@ -151,6 +151,10 @@ class ToldMembership:
         self.failures.append(cause)
         self._known = None
 
+    def request_failed(self, node: Node, error: BaseException) -> None:
+        if isinstance(error, KafkaConnectionError) and self._known == node:
+            self.coordinator_failed(str(error), disconnected=True)
+
     def generation(self) -> Generation:
         return self.current
 
@@ -166,7 +170,7 @@ class ToldMembership:
         self.rejoins.append(reason)
 
     # What commits do not ask for.
-    def poll(self, timer: Timer, *, wait_for_join: bool = True) -> bool:
+    def poll(self) -> bool:
         raise AssertionError
 
     def time_to_next_poll_ms(self, now_ms: float) -> float:
@@ -187,7 +191,7 @@ class ToldMembership:
     def leave(self, reason: str) -> None:
         raise AssertionError
 
-    def close(self, timer: Timer, leave_group: bool = True) -> None:
+    def close(self, timer: Timer) -> None:
         raise AssertionError
 
 

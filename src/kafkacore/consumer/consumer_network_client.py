@@ -8,8 +8,8 @@ fetching, subscriptions. (Kafka's ``ConsumerNetworkClient``.)
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from kafkacore.client import ClientRequest, ClientResponse, Metadata, NetworkClient
 from kafkacore.clock import SIGNAL_SLICE_S, Clock
@@ -22,7 +22,9 @@ from kafkacore.errors import (
 )
 from kafkacore.network import HeartbeatLine
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kafkacore.structs import Node
+from kafkacore.structs import Node, TopicPartition
+
+T = TypeVar("T")
 
 #: The longest wait, in milliseconds: the handler of a signal that comes in the moment before it begins runs
 #: after it.
@@ -173,6 +175,30 @@ class ConsumerNetworkClient:
         if error is not None:
             raise error
 
+    def by_reachable_leader(
+        self, wanted: Mapping[TopicPartition, T]
+    ) -> tuple[dict[Node, dict[TopicPartition, T]], set[TopicPartition]]:
+        """Leader → what is wanted of it, and the partitions whose leader is unknown or out of reach.
+
+        Raises
+        ------
+        AuthenticationFailedError
+            If a leader has refused us.
+        """
+        cluster = self.metadata.fetch()
+        by_node: dict[Node, dict[TopicPartition, T]] = {}
+        homeless = set()
+        for tp, what in wanted.items():
+            leader = cluster.leader_for(tp)
+            if leader is None:
+                homeless.add(tp)
+            elif self.is_unavailable(leader):
+                self.maybe_raise_authentication_error(leader)
+                homeless.add(tp)
+            else:
+                by_node.setdefault(leader, {})[tp] = what
+        return by_node, homeless
+
     def _backs_off(self, node: Node) -> bool:
         return self.client.connection_delay(node, self.clock.monotonic_ms()) > 0
 
@@ -181,12 +207,11 @@ class ConsumerNetworkClient:
         now_ms = self.clock.monotonic_ms()
         try:
             self._try_send(now_ms)
-            self._collect(self.client.poll(0, now_ms))
+            self.client.poll(0, now_ms)
         except Exception:
             raise
         except BaseException:
-            self._open = self._still_open()
-            self._suspects = dict(self._open)
+            self._suspect_all()
             raise
 
     def is_ready(self, node: Node) -> bool:
@@ -248,8 +273,7 @@ class ConsumerNetworkClient:
         except Exception:
             raise
         except BaseException:
-            self._open = self._still_open()
-            self._suspects = dict(self._open)
+            self._suspect_all()
             raise
 
     def _poll(self, timer: Timer, should_block: Callable[[], bool] | None, disable_wakeup: bool) -> None:
@@ -264,7 +288,8 @@ class ConsumerNetworkClient:
                 timeout_ms = min(timeout_ms, self.retry_backoff_ms)
             if self._wakeup and not disable_wakeup:
                 timeout_ms = 0.0
-        self._collect(self.client.poll(timeout_ms, now_ms))
+        # Responses reach their futures' queue by their callbacks.
+        self.client.poll(timeout_ms, now_ms)
         now_ms = self.clock.monotonic_ms()
         self._check_disconnects(now_ms)
         if not disable_wakeup:
@@ -336,14 +361,15 @@ class ConsumerNetworkClient:
             error = CallbackInterruptedError("interrupted while its answer came")
             self._pending_completion.append(_Pending(future, None, error))
 
+    def _suspect_all(self) -> None:
+        """A Ctrl-C came in the middle of the network's work: whose answers it took, nobody knows yet."""
+        self._open = self._still_open()
+        self._suspects = dict(self._open)
+
     def _still_open(self) -> dict[RequestFuture[ClientResponse], ClientRequest]:
         return {future: request for future, request in self._open.items() if not future.is_done()}
 
     # ---- The parts of a poll -----------------------------------------------------------------------------
-    @staticmethod
-    def _collect(responses: list[ClientResponse]) -> None:
-        """Responses have reached their futures' queue by their callbacks already."""
-
     def _fire_pending_completions(self) -> None:
         while self._pending_completion:
             # It leaves the queue when it has been fired, lest a Ctrl-C in between lose it; by then a listener

@@ -279,7 +279,7 @@ class ConsumerEngine:
             if self.membership is None:
                 self._follow_metadata()
             else:
-                self.membership.poll(timer, wait_for_join=False)
+                self.membership.poll()
                 if self.closed:
                     raise IllegalStateError("this KafkaConsumer is closed: a callback of its own did so")
             self._find_positions()

@@ -204,6 +204,7 @@ class KafkaConsumer(PositionCalls, CommitCalls):
         timestamp_unit: Literal["ms", "us"] = "ms",
         end_offsets: Mapping[TopicPartition, int] | None = None,
         timezone: str | None = None,
+        max_column_bytes: int | None = None,
     ) -> dict[TopicPartition, RecordColumns]:
         """As :meth:`poll`, straight into Arrow columns: nothing runs in Python for a record.
 
@@ -222,6 +223,9 @@ class KafkaConsumer(PositionCalls, CommitCalls):
             Partition → offset before which to stop. :meth:`position` is never past it, and reaches it also
             when the last offsets before it hold no record (compacted, transaction markers); then the call
             returns at once.
+        max_column_bytes:
+            Bytes of keys, values or headers at which a partition's columns are full, but for a record that
+            is larger by itself; 2 GiB by default. What is left comes with the next call.
 
         Returns
         -------
@@ -239,13 +243,16 @@ class KafkaConsumer(PositionCalls, CommitCalls):
         _check_poll(timeout_ms, max_records)
         names = _COLUMNS if columns is None else tuple(columns)
         ends = {} if end_offsets is None else dict(end_offsets)
+        settings: dict[str, Any] = {"timestamp_unit": timestamp_unit, "timezone": timezone}
+        if max_column_bytes is not None:
+            settings["max_column_bytes"] = max_column_bytes
 
         with self._guard:
             self._begin()
             return self._engine.poll(
                 Timer(self._engine.clock, timeout_ms),
                 lambda: self._engine.fetcher.collect_columns(
-                    lambda: ColumnBuilder(names, timestamp_unit=timestamp_unit, timezone=timezone),
+                    lambda: ColumnBuilder(names, **settings),
                     max_records,
                     ends,
                 ),

@@ -96,7 +96,7 @@ class OffsetFetcher:
         if not needed:
             return
         wall_ms = self._clock.wall_ms()
-        by_node, homeless = self._group_by_leader(
+        by_node, homeless = self._client.by_reachable_leader(
             {tp: strategy.timestamp(wall_ms) for tp, strategy in needed.items()}
         )
         if homeless:
@@ -227,7 +227,7 @@ class OffsetFetcher:
         if asked is not None and not asked.is_done():
             return
         wanted = {partition: int(OffsetSpec.LATEST)}
-        by_node, _ = self._group_by_leader(wanted)
+        by_node, _ = self._client.by_reachable_leader(wanted)
         for node in by_node:
             self._ends_asked[partition] = answer = self._send(node, wanted)
             # What fails is asked again by who wants to know.
@@ -262,26 +262,8 @@ class OffsetFetcher:
     def _ask(self, timestamps: Mapping[TopicPartition, int]) -> list[RequestFuture[_Answer]]:
         for topic in {tp.topic for tp in timestamps}:
             self._metadata.add_topic(topic)
-        by_node, _ = self._group_by_leader(timestamps)
+        by_node, _ = self._client.by_reachable_leader(timestamps)
         return [self._send(node, wanted) for node, wanted in by_node.items()]
-
-    def _group_by_leader(
-        self, timestamps: Mapping[TopicPartition, int]
-    ) -> tuple[dict[Node, dict[TopicPartition, int]], set[TopicPartition]]:
-        """Leader → what to ask it, and the partitions whose leader is unknown or out of reach."""
-        cluster = self._metadata.fetch()
-        by_node: dict[Node, dict[TopicPartition, int]] = {}
-        homeless = set()
-        for tp, timestamp in timestamps.items():
-            leader = cluster.leader_for(tp)
-            if leader is None:
-                homeless.add(tp)
-            elif self._client.is_unavailable(leader):
-                self._client.maybe_raise_authentication_error(leader)
-                homeless.add(tp)
-            else:
-                by_node.setdefault(leader, {})[tp] = timestamp
-        return by_node, homeless
 
     def _send(self, node: Node, timestamps: Mapping[TopicPartition, int]) -> RequestFuture[_Answer]:
         cluster = self._metadata.fetch()

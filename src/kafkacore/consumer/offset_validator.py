@@ -7,7 +7,7 @@ Positions with an epoch in, positions confirmed, moved back or refused out. Does
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from kafkacore.client import ClientResponse, Metadata
@@ -23,7 +23,7 @@ from kafkacore.errors import (
     for_code,
 )
 from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from kafkacore.structs import Node, OffsetAndMetadata, TopicPartition, partition_name
+from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
 
 log = logging.getLogger(__name__)
 
@@ -68,21 +68,13 @@ class OffsetValidator:
         if error is not None:
             raise error
         self.notice_new_leaders()
-        cluster = self._metadata.fetch()
         now_ms = self._clock.monotonic_ms()
         needed = self._subscriptions.partitions_needing_validation(now_ms)
         if not needed:
             return
-        by_node: dict[Node, dict[TopicPartition, FetchPosition]] = {}
-        for tp, position in needed.items():
-            leader = cluster.leader_for(tp)
-            if leader is None:
-                self._retry_later([tp])
-            elif self._client.is_unavailable(leader):
-                self._client.maybe_raise_authentication_error(leader)
-                self._retry_later([tp])
-            else:
-                by_node.setdefault(leader, {})[tp] = position
+        by_node, homeless = self._client.by_reachable_leader(needed)
+        if homeless:
+            self._retry_later(homeless)
         for node, positions in by_node.items():
             self._subscriptions.set_next_retry(positions, now_ms + self._client.request_timeout_ms)
             epochs = {tp: self._subscriptions.state(tp).validated_epoch for tp in positions}
@@ -216,7 +208,7 @@ class OffsetValidator:
         if isinstance(error, KafkaError) and not error.retriable:
             self._error = error
 
-    def _retry_later(self, partitions: list[TopicPartition] | Mapping[TopicPartition, FetchPosition]) -> None:
+    def _retry_later(self, partitions: Iterable[TopicPartition]) -> None:
         self._metadata.request_update()
         retry_ms = self._clock.monotonic_ms() + self._client.retry_backoff_ms
         self._subscriptions.set_next_retry(partitions, retry_ms)

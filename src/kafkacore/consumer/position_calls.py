@@ -177,6 +177,24 @@ class PositionCalls(ConsumerCalls):
             self._check_open()
             return set(self._engine.topics.fetch(self._timer(timeout_ms)))
 
+    def partitions_by_topic(
+        self, topics: Iterable[str] | None = None, timeout_ms: float | None = None
+    ) -> dict[str, set[int]]:
+        """The partition numbers of ``topics``, of all by default; asked for anew by every call. A topic that
+        does not exist is left out, and none is created.
+
+        Raises
+        ------
+        TopicAuthorizationFailedError, InvalidTopicError
+            For a topic that was asked for by name.
+        KafkaTimeoutError
+            If that took longer than ``timeout_ms`` (default: ``request_timeout_ms``).
+        """
+        wanted = None if topics is None else list(topics)
+        with self._guard:
+            self._check_open()
+            return self._engine.topics.fetch(self._timer(timeout_ms), wanted)
+
     def partitions_for_topic(self, topic: str, timeout_ms: float | None = None) -> set[int]:
         """The topic's partition numbers; empty if it does not exist."""
         with self._guard:

@@ -73,12 +73,21 @@ class Member:
         self.membership.subscription_changed()
         return self
 
-    def poll(self, timeout_ms=10_000, **options):
-        return self.membership.poll(Timer(self.clock, timeout_ms), **options)
+    def poll(self, timeout_ms=10_000):
+        """Turns, with the network in between, until the member is active or the time is up."""
+        timer = Timer(self.clock, timeout_ms)
+        while not self.membership.poll():
+            if timer.expired:
+                # What has just been queued is sent, also by a poll that has no time.
+                self.client.poll(timer)
+                return self.membership.poll()
+            wait_ms = min(timer.remaining_ms, self.membership.time_to_next_poll_ms(self.clock.monotonic_ms()))
+            self.client.poll(Timer(self.clock, wait_ms))
+        return True
 
     def turn(self, timeout_ms=0):
         """What the engine does in a turn: a look that does not wait, then the network."""
-        active = self.membership.poll(Timer(self.clock, timeout_ms), wait_for_join=False)
+        active = self.membership.poll()
         wait_ms = min(timeout_ms, self.membership.time_to_next_poll_ms(self.clock.monotonic_ms()))
         self.client.poll(Timer(self.clock, wait_ms))
         return active

@@ -19,7 +19,7 @@ from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.generation import NO_GENERATION, Generation, MemberState
 from kafkacore.consumer.group.heartbeat import HeartbeatSender
 from kafkacore.consumer.group.join import GroupJoin
-from kafkacore.consumer.group.lookup import MAX_NODE_ID, CoordinatorFinder
+from kafkacore.consumer.group.lookup import MAX_NODE_ID, MOVED, CoordinatorFinder
 from kafkacore.consumer.group.membership import GroupCommits
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import heartbeat_request, leave_request
@@ -36,7 +36,6 @@ from kafkacore.errors import (
     IllegalGenerationError,
     KafkaConnectionError,
     KafkaError,
-    NotCoordinatorError,
     RebalanceInProgressError,
     UnknownMemberIdError,
     for_code,
@@ -55,7 +54,6 @@ REJOIN_LOOK_MS = 20.0
 #: A member for which nothing is to be done looks whether its coordinator is still there this often.
 LOOK_MS = 20.0
 #: The coordinator is another, or none.
-MOVED = (CoordinatorNotAvailableError, NotCoordinatorError)
 
 
 _STATES = {
@@ -121,7 +119,7 @@ class ClassicMembership:
         self._beats_at: tuple[Node, Generation] | None = None
 
     # ---- The wheel ---------------------------------------------------------------------------------------
-    def poll(self, timer: Timer, *, wait_for_join: bool = True) -> bool:
+    def poll(self) -> bool:
         """See ``GroupMembership``."""
         commits = self.commits
         if commits is not None:
@@ -134,7 +132,7 @@ class ClassicMembership:
         if self.takes_part() and not self.rebalance.in_callback:
             self.polled(now_ms)
             if now_ms >= self._look_at_ms or not self._is_settled():
-                is_active = self._activate(timer) if wait_for_join else self._step()
+                is_active = self._step()
                 self._beat()
                 now_ms = self.clock.monotonic_ms()
                 self._look_at_ms = now_ms + min(LOOK_MS, self.heartbeats.due_ms(now_ms))
@@ -160,17 +158,6 @@ class ClassicMembership:
         if not self.finder.advance():
             return not self.join.is_needed() and self.state is MemberState.STABLE
         return self.join.advance()
-
-    def _activate(self, timer: Timer) -> bool:
-        while not self._step():
-            self._beat()
-            if timer.expired:
-                # What has just been queued is sent, also by a poll that has no time.
-                self.client.poll(timer)
-                return self._step()
-            wait_ms = min(timer.remaining_ms, self.time_to_next_poll_ms(self.clock.monotonic_ms()))
-            self.client.poll(Timer(self.clock, wait_ms), self.join.is_waiting)
-        return True
 
     def time_to_next_poll_ms(self, now_ms: float) -> float:
         """See ``GroupMembership``."""
@@ -379,7 +366,7 @@ class ClassicMembership:
         return answer.compose(lambda response, future: handle(sent, response, future))
 
     def request_failed(self, node: Node, error: BaseException) -> None:
-        """No answer has come from ``node``."""
+        """See ``GroupMembership``."""
         if isinstance(error, KafkaConnectionError) and self.finder.is_known_as(node):
             self.coordinator_failed(str(error), disconnected=True)
 
@@ -467,7 +454,7 @@ class ClassicMembership:
             self._farewell.add_callbacks(_left, _not_left)
             self.client.poll_no_wakeup(0)
 
-    def close(self, timer: Timer, leave_group: bool = True) -> None:
+    def close(self, timer: Timer) -> None:
         """See ``GroupMembership``.
 
         Raises
@@ -476,8 +463,7 @@ class ClassicMembership:
             What the listener raised; all is closed nevertheless.
         """
         try:
-            if leave_group:
-                self.leave("the consumer is being closed")
+            self.leave("the consumer is being closed")
         finally:
             self._is_closed = True
             self.end_heartbeats()

@@ -13,6 +13,7 @@ from kafkacore import errors
 from kafkacore.client import ClientResponse
 from kafkacore.consumer.group.generation import Generation
 from kafkacore.consumer.group.group_requests import GroupParts, GroupRequests
+from kafkacore.consumer.group.lookup import MOVED
 from kafkacore.consumer.group.offset_requests import (
     CommittedOffsetsRequest,
     Shown,
@@ -57,23 +58,13 @@ class CommittedOffsets(GroupRequests):
         KafkaError
             What the coordinator said and trying again will not cure.
         """
-        attempts = 0
-        last: BaseException | None = None
-        while partitions:
-            if self._membership.ensure_coordinator(timer):
-                future = self._send_fetch(partitions)
-                self._poll_until(future, timer)
-                if future.succeeded():
-                    return future.value()
-                if future.failed():
-                    last = future.exception()
-                    if not future.is_retriable():
-                        raise last
-            if timer.expired:
-                raise self._timed_out(f"read what is committed of {Shown(partitions)}", timer) from last
-            self._pause(attempts, timer)
-            attempts += 1
-        return {}
+        if not partitions:
+            return {}
+        return self._ask_until(
+            lambda: self._send_fetch(partitions),
+            timer,
+            lambda: f"read what is committed of {Shown(partitions)}",
+        )
 
     def init_positions(self) -> bool:
         """Have partitions that have had no position begin where the group has come to. Never waits.
@@ -151,7 +142,7 @@ class CommittedOffsets(GroupRequests):
             found = read_committed_answer(response.message, self._group_id, partitions, topics)
         except KafkaError as error:
             log.debug("committed offsets of group %r: %s", self._group_id, error)
-            if isinstance(error, errors.CoordinatorNotAvailableError | errors.NotCoordinatorError):
+            if isinstance(error, MOVED):
                 self._membership.coordinator_failed(error.message)
             elif isinstance(error, errors.UnknownTopicIdError):
                 self._metadata.request_update()

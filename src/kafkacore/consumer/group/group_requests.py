@@ -5,9 +5,9 @@ Does not know: what is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from kafkacore import errors
 from kafkacore.client import Metadata
@@ -22,6 +22,8 @@ from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaTimeoutError
 from kafkacore.structs import Node
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,57 @@ class GroupRequests:
         return errors.CoordinatorNotAvailableError(f"of group {self._group_id!r}")
 
     def _on_lost(self, node: Node, answered: RequestFuture[Any], error: BaseException) -> None:
-        if isinstance(error, errors.KafkaConnectionError) and self._membership.coordinator() == node:
-            self._membership.coordinator_failed(str(error), disconnected=True)
-        elif isinstance(error, errors.UnsupportedVersionError):
+        self._membership.request_failed(node, error)
+        if isinstance(error, errors.UnsupportedVersionError):
             error = errors.UnsupportedVersionError(
                 f"group_id={self._group_id!r}: this broker keeps no offsets of groups ({error}). Apache "
                 "Kafka does, kafkacore's own broker not yet: leave group_id out there"
             )
         answered.fail_unless_done(error)
+
+    def _ask_until(
+        self,
+        send: Callable[[], RequestFuture[T]],
+        timer: Timer,
+        what: Callable[[], str],
+        when_polled: Callable[[], None] | None = None,
+    ) -> T:
+        """Send, and again what may go better, until there is an answer.
+
+        Parameters
+        ----------
+        send:
+            Makes the request, of what is known then.
+        what:
+            Names it for the time-out's message.
+        when_polled:
+            Called when an answer has come, or the time is up, before anything is made of it.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            When ``timer`` ends; its cause is the last failure.
+        KafkaError
+            Any that trying again will not cure.
+        """
+        attempts = 0
+        last: BaseException | None = None
+        while True:
+            if self._membership.ensure_coordinator(timer):
+                future = send()
+                self._poll_until(future, timer)
+                if when_polled is not None:
+                    when_polled()
+                if future.succeeded():
+                    return future.value()
+                if future.failed():
+                    last = future.exception()
+                    if not future.is_retriable():
+                        raise last
+            if timer.expired:
+                raise self._timed_out(what(), timer) from last
+            self._pause(attempts, timer)
+            attempts += 1
 
     def _poll_until(self, future: RequestFuture[Any], timer: Timer) -> None:
         if timer.expired and not future.is_done():

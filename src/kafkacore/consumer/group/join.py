@@ -15,6 +15,7 @@ from kafkacore.client import ClientResponse
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.consumer.group.commit_before_revoke import CommitBeforeRevoke
 from kafkacore.consumer.group.generation import Generation, MemberState
+from kafkacore.consumer.group.lookup import MOVED
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import join_request, sync_request
 from kafkacore.consumer.request_future import RequestFuture
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOVED = (errors.CoordinatorNotAvailableError, errors.NotCoordinatorError)
 #: So often, and then with growing pauses: who is refused each time is not to do nothing but ask.
 TRIES_AT_ONCE = 3
 #: After these the group is joined again at once.
@@ -106,10 +106,6 @@ class GroupJoin:
         connection.
         """
         return self._future is not None and self._member.state is MemberState.PREPARING_REBALANCE
-
-    def is_waiting(self) -> bool:
-        """Whether nothing can be done before the network brings something, or time has passed."""
-        return self._future is None or not self._future.is_done()
 
     def time_to_next_step_ms(self, now_ms: float) -> float:
         """Milliseconds until :meth:`advance` may do something; infinity while an answer is awaited."""
@@ -339,10 +335,6 @@ class GroupJoin:
         settings = self._member.settings
         if error is errors.UnknownMemberIdError:
             self._member.reset_generation(error(), sent, "JoinGroup")
-        elif error in MOVED:
-            self._member.coordinator_failed(error.message)
-        elif error is errors.FencedInstanceIdError:
-            return self._member.fenced()
         elif error is errors.GroupMaxSizeReachedError:
             return error(f"group {settings.group_id!r} has as many members as it may have")
         elif error is errors.MemberIdRequiredError:
@@ -361,14 +353,15 @@ class GroupJoin:
         error = errors.for_code(answer.error_code)
         if error in (errors.UnknownMemberIdError, errors.IllegalGenerationError):
             self._member.reset_generation(error(), sent, "SyncGroup")
-        elif error in MOVED:
-            self._member.coordinator_failed(error.message)
-        elif error is errors.FencedInstanceIdError:
-            return self._member.fenced()
         return self._refused(error, "SyncGroup")
 
     def _refused(self, error: type[errors.BrokerResponseError], what: str) -> BaseException:
-        if error is errors.GroupAuthorizationFailedError:
+        """What any request of a member may be answered."""
+        if error in MOVED:
+            self._member.coordinator_failed(error.message)
+        elif error is errors.FencedInstanceIdError:
+            return self._member.fenced()
+        elif error is errors.GroupAuthorizationFailedError:
             return error(f"no permission to be in group {self._member.settings.group_id!r}")
         return error(f"in answer to {what}")
 

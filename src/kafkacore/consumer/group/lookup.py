@@ -21,6 +21,7 @@ from kafkacore.errors import (
     CoordinatorNotAvailableError,
     GroupAuthorizationFailedError,
     MalformedMessageError,
+    NotCoordinatorError,
     UnsupportedVersionError,
 )
 from kafkacore.structs import Node
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 #: A coordinator has a connection of its own, lest its requests wait behind a fetch: under a node id that no
 #: broker has, as Java's client numbers it.
 MAX_NODE_ID = 2**31 - 1
+#: Answers by which the one that was asked is no coordinator, or not any more.
+MOVED = (CoordinatorNotAvailableError, NotCoordinatorError)
 
 
 class CoordinatorFinder:

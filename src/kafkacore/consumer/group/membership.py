@@ -49,15 +49,9 @@ class GroupMembership(Protocol):
     #: Whether the program holds its records for as long as it takes (``consumer.hold()``).
     is_held: bool
 
-    def poll(self, timer: Timer, *, wait_for_join: bool = True) -> bool:
+    def poll(self) -> bool:
         """A turn of the wheel: know the coordinator, join if needed, follow metadata, commit what is due.
-
-        Parameters
-        ----------
-        timer:
-            Bounds what is waited for.
-        wait_for_join:
-            If false, nothing is waited for: the network is not polled, only what has come is worked on.
+        Nothing is waited for: the network is not polled, only what has come is worked on.
 
         Returns
         -------
@@ -128,6 +122,11 @@ class GroupMembership(Protocol):
             Its connection has ended already; otherwise it is closed, and what is on it fails.
         """
 
+    def request_failed(self, node: Node, error: BaseException) -> None:
+        """A request to ``node`` has got no answer: if it is because of its connection, and it is still the
+        coordinator, that has failed.
+        """
+
     def generation(self) -> Generation:
         """``NO_GENERATION`` outside of a group."""
 
@@ -145,7 +144,7 @@ class GroupMembership(Protocol):
     def leave(self, reason: str) -> None:
         """Give the partitions back and leave; does not wait for the answer."""
 
-    def close(self, timer: Timer, leave_group: bool = True) -> None:
+    def close(self, timer: Timer) -> None:
         """Leave (a static member does not) and have what is on its way to the coordinator answered, in
         time.
         """

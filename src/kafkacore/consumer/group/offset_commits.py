@@ -112,25 +112,14 @@ class OffsetCommits(GroupRequests):
         if not offsets:
             self._await_open_commits(timer)
             return
-        attempts = 0
-        last: BaseException | None = None
-        while True:
-            if self._membership.ensure_coordinator(timer):
-                future = self._send_commit(offsets)
-                self._poll_until(future, timer)
-                # Those before it were answered before it, and are told so before it is.
-                self.invoke_completed_callbacks()
-                if future.succeeded():
-                    self._interceptors.on_commit(offsets)
-                    return
-                if future.failed():
-                    last = future.exception()
-                    if not future.is_retriable():
-                        raise last
-            if timer.expired:
-                raise self._timed_out(f"commit {Shown(offsets)}", timer) from last
-            self._pause(attempts, timer)
-            attempts += 1
+        self._ask_until(
+            lambda: self._send_commit(offsets),
+            timer,
+            lambda: f"commit {Shown(offsets)}",
+            # Those before it were answered before it, and are told so before it is.
+            self.invoke_completed_callbacks,
+        )
+        self._interceptors.on_commit(offsets)
 
     def _await_open_commits(self, timer: Timer) -> None:
         attempts = 0
