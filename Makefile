@@ -28,7 +28,9 @@ reliability: $(VENV)/.dev  ## Kills, bad links and exactly-once copies in full d
 	@$(BIN)/python tests/integration/jars.py
 	@rm -f .cache/reliability.txt
 	KAFKACORE_DOSE=release KAFKACORE_RELIABILITY_RESULTS=$(CURDIR)/.cache/reliability.txt \
-		$(BIN)/python -m pytest $(RELIABILITY:%=tests/integration/test_%.py) $(TEST_ARGS)
+		$(BIN)/python -m pytest $(RELIABILITY:%=tests/integration/test_%.py) \
+		tests/integration/spark/test_cluster.py tests/integration/spark/test_sink_crashes.py tests/spark/test_micro_batches.py \
+		tests/integration/spark/test_sink_exactly_once.py $(TEST_ARGS)
 	@cat .cache/reliability.txt
 
 lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of Python, generated code up to date

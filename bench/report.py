@@ -15,8 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kafkacore.bench.spark.rows import ROWS
+
 HERE = Path(__file__).resolve().parent
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+SPARK_BEGIN, SPARK_END = "<!-- spark: begin -->", "<!-- spark: end -->"
+#: What a result of ``macro/spark.py`` is called.
+SPARK_RESULT = "*-spark.json"
 
 #: (mode, peer) → what of it has a goal: records/s and CPU, each as a ratio.
 GOALS = {
@@ -29,8 +34,9 @@ GOALS = {
 
 
 def newest() -> Path:
-    """The result that was measured last."""
-    results = [(json.loads(path.read_text())["date"], path) for path in (HERE / "results").glob("*.json")]
+    """The result that was measured last, of all but Spark's."""
+    paths = set((HERE / "results").glob("*.json")) - set((HERE / "results").glob(SPARK_RESULT))
+    results = [(json.loads(path.read_text())["date"], path) for path in paths]
     if not results:
         raise SystemExit("no result yet: make bench")
     return max(results)[1]
@@ -142,6 +148,79 @@ def _micro(micro: list[dict[str, Any]]) -> Iterator[str]:
             yield f"| `{each['name'].replace('|', '/')}` | {_rate(each)} |"
 
 
+def render_spark(result: dict[str, Any]) -> str:
+    """The table of Spark's rows, in Markdown, and each side's query."""
+    spark = result["spark"]
+    versions = ", ".join(f"{name} {version}" for name, version in spark["versions"].items())
+    lines = [
+        f"Measured on {result['date'][:10]} at commit `{result['commit']}` by "
+        f"`{result['command']}`, against "
+        f"{spark['broker']}: {result['machine']['words']}. Median of "
+        f"{spark['options']['rounds']} interleaved "
+        f"rounds on `local[{spark['options']['cores']}]`, after a first one that does not count; each side "
+        "in a driver program of its own; every row counted. Processor time is that of the JVM and of all "
+        f"Python processes under it. Spark's own source is a **mixed-version jar set**. {versions}.",
+        "",
+        "| what | records | side | records/s | CPU s/M | of it JVM | Python | ours needs less |",
+        "|---|---|---|---|---|---|---|---|",
+        *(_spark_row(entry) for entry in spark["results"] if not _is_apart(entry)),
+        "",
+        *_from_before(spark),
+        *(line for entry in spark["results"] if _is_apart(entry) for line in (_apart(entry), "")),
+        "The queries:",
+        "",
+        *(
+            f"- {entry['mode'][6:]}, {entry['peer']}: `{entry['settings']['query']}`"
+            for entry in spark["results"]
+        ),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _from_before(spark: dict[str, Any]) -> list[str]:
+    """Which rows are of another run, if a run was put together."""
+    if "before" not in spark:
+        return []
+    rows = ", ".join(spark["before"])
+    return [
+        f"Of a run of its own, on a machine with much other work; take its ratios with care: {rows}.",
+        "",
+    ]
+
+
+def _is_apart(entry: dict[str, Any]) -> bool:
+    """One whose figure is no processor time per million records."""
+    return entry["mode"] in ("spark-trigger", "spark-memory") and not entry["void"]
+
+
+def _apart(entry: dict[str, Any]) -> str:
+    median = entry["median"]
+    if entry["mode"] == "spark-memory":
+        gigabytes = entry["records"] * entry["size"] / 1e9
+        return (
+            f"Memory: while {gigabytes:.1f} GB were read, the largest Python worker had "
+            f"{median['worker_peak_mib']:,.0f} MiB resident at most, its interpreter and libraries with it."
+        )
+    times = f", {entry['advantage']['ms_per_batch']:.2f}x ours" if entry["peer"] != "kafkacore" else ""
+    return (
+        f"Smallest trigger, 2 rows, {entry['peer']}: {median['ms_per_batch']:.0f} ms a batch{times}, "
+        f"{median['cpu_ms_per_batch']:.0f} ms of processor."
+    )
+
+
+def _spark_row(entry: dict[str, Any]) -> str:
+    name = entry["mode"].removeprefix("spark-")
+    what = f"| {name}: {ROWS[name].what} | {entry['records'] / 1e6:.3g} M | {entry['peer']} "
+    if entry["void"]:
+        return what + f"| void: {entry['void']} | | | | |"
+    median = entry["median"]
+    return what + (
+        f"| {median['records_per_s']:,.0f} | {median['cpu_s_per_million']:.2f} "
+        f"| {median['jvm_cpu_s_per_million']:.2f} | {median['python_cpu_s_per_million']:.2f} "
+        f"| {_times(entry['advantage']['cpu_s_per_million'], ROWS[name].goals.get(entry['peer']))} |"
+    )
+
+
 def peer_of(each: dict[str, Any]) -> str | None:
     """Whose row of a micro-benchmark this is; ``None`` for ours."""
     name = each["extra_info"].get("peer") or each["params"].get("contender")
@@ -164,17 +243,26 @@ def _short(value: float, unit: str) -> str:
 
 def write(readme: Path, result: dict[str, Any]) -> None:
     """Replace what lies between the marks."""
-    text = readme.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    _replace(readme, BEGIN, END, render(result))
+
+
+def write_spark(readme: Path, result: dict[str, Any]) -> None:
+    """The same with Spark's table."""
+    _replace(readme, SPARK_BEGIN, SPARK_END, render_spark(result))
+
+
+def _replace(readme: Path, first: str, last: str, tables: str) -> None:
+    before, begin, rest = readme.read_text().partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise SystemExit(f"{readme} has no place for the tables: {BEGIN} ... {END}")
-    readme.write_text(f"{before}{BEGIN}\n\n{render(result)}\n{END}{after}")
+        raise SystemExit(f"{readme} has no place for the tables: {first} ... {last}")
+    readme.write_text(f"{before}{first}\n\n{tables}\n{last}{after}")
 
 
 def main() -> int:
     source = Path(sys.argv[1]) if len(sys.argv) > 1 else newest()
-    write(HERE / "README.md", json.loads(source.read_text()))
+    result = json.loads(source.read_text())
+    (write_spark if "spark" in result else write)(HERE / "README.md", result)
     return 0
 
 

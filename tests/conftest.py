@@ -11,6 +11,7 @@ from integration.apache_kafka import ApacheKafka, started_in_scratch_folder
 from integration.java_peer import JavaPeer, started_java_peer
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from workers import RoomScheduling
     from xdist.remote import Producer
 
@@ -47,6 +48,22 @@ def java_peer() -> Iterator[JavaPeer]:
     """Kafka's Java clients in one JVM for the whole run."""
     with started_java_peer() as peer:
         yield peer
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One Spark session for the tests of the source and of the commands, which take an active one as it is:
+    starting one takes longer than any of them.
+    """
+    from kafkacore.spark.session import spark_session
+
+    folder = tmp_path_factory.mktemp("spark")
+    (folder / "events").mkdir()
+    # What Spark writes down of its queries: no secret may be in it (spark/test_secrets.py).
+    configs = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}/events"}
+    configs["spark.eventLog.compress"] = "false"
+    with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
+        yield session
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,7 +12,15 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 #: Run by tests/spark, which has a Spark session to spare, and by tests/integration, which has Apache Kafka.
-ELSEWHERE = {"spark_stream.py", "transactions.py", "group.py", "slow_handler.py"}
+ELSEWHERE = {
+    "spark_stream.py",
+    "spark_backfill.py",
+    "spark_etl.py",
+    "spark_lakehouse.py",
+    "transactions.py",
+    "group.py",
+    "slow_handler.py",
+}
 
 
 def run_example(name: str, *args: str) -> list[str]:

@@ -16,6 +16,9 @@ from xdist.workermanage import WorkerController
 LONGEST_FIRST = (
     "cli/test_interrupt.py",
     "with Spark",
+    "with both sources",
+    "integration/spark/test_cluster.py",
+    "integration/test_bench_spark.py",
     "integration/test_killed_producer.py",
     "integration/test_exactly_once.py",
     "integration/test_two_brokers.py",
@@ -37,13 +40,21 @@ LONGEST_FIRST = (
     "property",
 )
 #: Programs of their own, which start a Spark of their own.
-WITHOUT_THE_SESSION = ("cli/test_interrupt.py", "spark/test_example.py")
+WITHOUT_THE_SESSION = (
+    "cli/test_interrupt.py",
+    "spark/test_example.py",
+    "integration/spark/test_cluster.py",
+)
 
 
 def room(test_id: str) -> str:
     """What has to run in one process with the test."""
     file = test_id.split("::")[0].removeprefix("tests/")
-    if file.startswith(("cli/", "spark/")) and file not in WITHOUT_THE_SESSION:
+    if file in WITHOUT_THE_SESSION:
+        return file
+    if file.startswith("integration/spark/"):
+        return "with both sources"
+    if file.startswith(("cli/", "spark/")):
         return "with Spark"
     return file
 

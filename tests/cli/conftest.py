@@ -128,13 +128,3 @@ def make_topic(our_broker, request) -> Callable[[list[bytes]], str]:
         return topic
 
     return make
-
-
-@pytest.fixture(scope="package")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """An active session is used by the commands as it is: starting one takes longer than a run."""
-    from kafkacore.spark.session import spark_session
-
-    folder = tmp_path_factory.mktemp("spark")
-    with spark_session("kafkacore cli tests", folder, folder / "spark.log") as session:
-        yield session

@@ -56,8 +56,14 @@ def test_endless_pipeline_ends_with_ctrl_c(start, assert_nothing_left, our_broke
     # fmt: on
     command.wait_until_it_says(f"{topic} to sink: 2 records")
     command.interrupt()
+    shown = command.process.stdout.read()
     assert command.end() == 130
+    assert command.lines[-3:-1] == [
+        "Finishing the batch in progress; Ctrl-C again stops at once",
+        next(line for line in command.lines if line.startswith(f"{topic} to sink: done, 2 records in ")),
+    ]
     assert command.lines[-1] == "kafkacore: interrupted"
+    assert shown.startswith(b"2 records in ")
     assert not [line for line in command.lines if "Traceback" in line]
     assert_nothing_left(tmp_path)
 

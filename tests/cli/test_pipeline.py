@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from kafkacore import KafkaConsumer
 from kafkacore.cli.main import main
+from kafkacore.structs import TopicPartition
 
 
 @pytest.fixture
@@ -28,6 +30,54 @@ def test_result_is_a_line_or_json(pipeline, make_topic):
     assert f"{topic} to sink: done, 2 records" in said
     status, shown, said = pipeline(topic, "--schema", "id INT", "--json")
     assert (status, json.loads(shown)["records"], said) == (0, 0, "")
+
+
+def test_each_batch_is_a_line_of_json_with_rate_and_lag(pipeline, make_topic):
+    topic = make_topic([b"a", b"b", b"c"])
+    limit = ["--option", "maxOffsetsPerTrigger=2", "--format", "string", "--json"]
+    status, shown, said = pipeline(topic, *limit)
+    first, second, result = map(json.loads, shown.splitlines())
+    assert (status, said) == (0, "")
+    assert (first["batch"], first["records"], first["behind"]) == (0, 2, 1)
+    assert (second["batch"], second["records"], second["behind"]) == (1, 1, 0)
+    assert first["records_per_second"] == round(2_000 / first["milliseconds"], 1)
+    assert (result["records"], result["batches"], result["stopped"]) == (3, 2, False)
+
+
+def test_console_shows_rows_and_leaves_nothing(spark, our_broker, make_topic, capsys):
+    topic = make_topic([b"tea", b"milk"])
+    console = ["--topic", topic, "--format", "string", "--keep", "offset", "--sink", "console"]
+    assert main(["pipeline", "--bootstrap", our_broker.bootstrap_servers, *console]) == 0
+    assert "|tea  |0     |\n|milk |1     |" in capsys.readouterr().out
+    assert (
+        main(["pipeline", "--bootstrap", our_broker.bootstrap_servers, *console, "--json", "--rows", "1"])
+        == 0
+    )
+    assert json.loads(capsys.readouterr().out.splitlines()[0]) == {"value": "tea", "offset": 0}
+
+
+def test_job_from_a_file_writes_to_a_topic(spark, our_broker, make_topic, tmp_path, capsys):
+    source = make_topic([b'{"id": 1, "name": "tea"}'])
+    (tmp_path / "job.toml").write_text(
+        f"""
+        topic = "{source}"
+        schema = "id INT, name STRING"
+        key-format = "string"
+        sink = "kafkacore"
+        to = "{source}-copy"
+        checkpoint = "{tmp_path}/checkpoint"
+        derive = {{ twice = "id * 2" }}
+        """
+    )
+    connection = ["--bootstrap", our_broker.bootstrap_servers]
+    assert main(["pipeline", str(tmp_path / "job.toml"), *connection]) == 0
+    assert capsys.readouterr().out.startswith("1 records in ")
+    with KafkaConsumer(
+        bootstrap_servers=our_broker.bootstrap_servers, consumer_timeout_ms=20_000
+    ) as consumer:
+        consumer.assign([TopicPartition(f"{source}-copy", 0)])
+        consumer.seek_to_beginning()
+        assert json.loads(next(consumer).value) == {"id": 1, "name": "tea", "twice": 2}
 
 
 @pytest.mark.parametrize(

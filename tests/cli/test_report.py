@@ -9,11 +9,11 @@ def test_a_pipe_gets_plain_lines_at_a_pace(capsys):
     with Reporter(clock=clock).step("Produce", 1000) as advance:
         for done in range(0, 1001, 100):
             clock.advance(500)
-            advance(done)
+            advance(done, f"; {done / 500:g} behind")
     assert capsys.readouterr().err.splitlines() == [
         "Produce ...",
-        "Produce: 300 of 1,000 records",
-        "Produce: 700 of 1,000 records",
+        "Produce: 300 of 1,000 records; 0.6 behind",
+        "Produce: 700 of 1,000 records; 1.4 behind",
         "Produce: done, 1,000 records in 5.5 s",
     ]
 

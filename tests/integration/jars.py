@@ -28,6 +28,7 @@ PROJECT = HERE.parents[1]
 #: Resolved, because an archive of classes is of no use to a class path with other names in it.
 CACHE = (PROJECT / ".cache").resolve()
 POM = HERE / "pom.xml"
+SPARK_KAFKA_POM = HERE / "spark-kafka.pom.xml"
 LOG4J = HERE / "log4j2.properties"
 JAVA_SOURCES = (HERE / "java", HERE.parent / "golden")
 
@@ -109,15 +110,24 @@ def filled(kind: str, key: str, fill: Callable[[Path], None]) -> Path:
 @functools.cache
 def kafka_jars() -> Path:
     """Folder with the jars of Apache Kafka's broker, tools and clients; downloaded by Maven when missing."""
+    return _fetched(POM, "Apache Kafka's jars by Maven, about 55 MB", "kafka-clients")
 
+
+@functools.cache
+def spark_kafka_jars() -> Path:
+    """Folder with Spark's own ``kafka`` source and what it needs besides PySpark's jars."""
+    return _fetched(SPARK_KAFKA_POM, "Spark's kafka source by Maven, about 10 MB", "spark-sql-kafka")
+
+
+def _fetched(pom: Path, what: str, has: str) -> Path:
     def fill(folder: Path) -> None:
-        sys.stderr.write("Fetching Apache Kafka's jars by Maven, about 55 MB, once ...\n")
-        command = [find_program("mvn"), "-q", "-B", "-f", str(POM), COPY_DEPENDENCIES]
+        sys.stderr.write(f"Fetching {what}, once ...\n")
+        command = [find_program("mvn"), "-q", "-B", "-f", str(pom), COPY_DEPENDENCIES]
         run([*command, f"-DoutputDirectory={folder}"], timeout_s=600)
-        if not any(folder.glob("kafka-clients-*.jar")):
-            raise JavaToolError(f"Maven ended well, but put no kafka-clients jar into {folder}")
+        if not any(folder.glob(f"{has}-*.jar")):
+            raise JavaToolError(f"Maven ended well, but put no {has} jar into {folder}")
 
-    return filled("jars", _digest([POM]), fill)
+    return filled("jars", _digest([pom]), fill)
 
 
 def kafka_classpath() -> str:
@@ -184,5 +194,6 @@ if __name__ == "__main__":
     # `make test` fetches them before the tests, which have a time limit each, begin.
     try:
         kafka_jars()
+        spark_kafka_jars()
     except JavaToolError as failure:
         sys.exit(str(failure))

@@ -1,28 +1,16 @@
-"""One Spark session for all tests of the source: starting one takes longer than any of them."""
+"""Topics with records, for the tests of the source."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.producer import KafkaProducer
-from kafkacore.spark.session import spark_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Record = tuple[int, bytes | None, bytes | None]
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    folder = tmp_path_factory.mktemp("spark")
-    with spark_session("kafkacore tests", folder, folder / "spark.log") as session:
-        yield session
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,17 @@
 import json
 
 import pytest
+from deltalake import DeltaTable
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.pipeline import Aggregate, PipelineConfig, PipelineError, run_pipeline
+from kafkacore.spark.pipeline import (
+    Aggregate,
+    DeltaSink,
+    ParquetSink,
+    PipelineConfig,
+    PipelineError,
+    run_pipeline,
+)
 
 SCHEMA = "id INT, item STRING, price DOUBLE"
 
@@ -20,12 +28,16 @@ def orders(count):
 @pytest.fixture
 def config_of(our_broker, tmp_path):
     def config(topic, **settings):
+        partition_by = settings.pop("partition_by", ())
         return PipelineConfig(
             bootstrap_servers=our_broker.bootstrap_servers,
             topic=topic,
-            path=tmp_path / "orders.parquet",
-            checkpoint=tmp_path / "checkpoint",
-            **{"schema": SCHEMA, **settings},
+            **{
+                "checkpoint": tmp_path / "checkpoint",
+                "sink": ParquetSink(tmp_path / "orders.parquet", partition_by),
+                "schema": SCHEMA,
+                **settings,
+            },
         )
 
     return config
@@ -40,14 +52,14 @@ def test_json_becomes_typed_columns_derived_ones_and_folders(spark, make_topic, 
     )
     result = run_pipeline(spark, config)
     assert result.rows == 10
-    frame = spark.read.parquet(str(config.path))
+    frame = spark.read.parquet(str(config.sink.path))
     assert dict(frame.dtypes) == {
         "id": "int", "price": "double", "offset": "bigint", "dear": "boolean", "item": "string",
     }  # fmt: skip
     assert sorted((row.id, row.price, row.dear) for row in frame.collect()) == [
         (n, n * 50.0, n / 2 > 2) for n in range(10)
     ]
-    assert sorted(path.name for path in config.path.iterdir() if path.is_dir()) == [
+    assert sorted(path.name for path in config.sink.path.iterdir() if path.is_dir()) == [
         "_spark_metadata", "item=a", "item=b",
     ]  # fmt: skip
 
@@ -77,8 +89,65 @@ def test_progress_ends_at_the_number_of_records(spark, make_topic, config_of):
 def test_raw_keeps_the_bytes(spark, make_topic, config_of):
     config = config_of(make_topic([(0, b"k", b"\xff\x00")]), value_format="raw", schema=None)
     run_pipeline(spark, config)
-    row = spark.read.parquet(str(config.path)).first()
+    row = spark.read.parquet(str(config.sink.path)).first()
     assert (bytes(row.key), bytes(row.value), row.partition) == (b"k", b"\xff\x00", 0)
+
+
+def test_scalar_values_and_keys_are_typed_and_only_what_is_kept_is_read(spark, make_topic, config_of):
+    topic = make_topic([(0, b"k", (7).to_bytes(8, "big")), (1, b"", None)])
+    config = config_of(topic, schema=None, value_format="long", key_format="string", keep=("key",))
+    run_pipeline(spark, config)
+    frame = spark.read.parquet(str(config.sink.path))
+    assert frame.dtypes == [("key", "string"), ("value", "bigint")]
+    assert {tuple(row) for row in frame.collect()} == {("k", 7), ("", None)}
+
+
+def test_column_of_kafka_that_the_value_has_too_is_refused(spark, make_topic, config_of):
+    with pytest.raises(KafkaConfigurationError, match="the value has a field offset already"):
+        run_pipeline(spark, config_of(make_topic(), schema="offset INT", keep=("offset",)))
+
+
+def test_malformed_values_are_left_out_or_kept_as_the_mode_says(spark, make_topic, config_of, tmp_path):
+    topic = make_topic([*orders(2), (0, None, b"{not json")])
+    for mode, schema, count in [
+        ("DROPMALFORMED", SCHEMA, 2),
+        ("PERMISSIVE", f"{SCHEMA}, _corrupt_record STRING", 3),
+    ]:
+        sink = ParquetSink(tmp_path / mode)
+        config = config_of(
+            topic, mode=mode, schema=schema, sink=sink, checkpoint=tmp_path / f"{mode}.checkpoint"
+        )
+        run_pipeline(spark, config)
+        rows = spark.read.parquet(str(sink.path)).collect()
+        assert len(rows) == count
+    assert {row._corrupt_record for row in rows} == {None, "{not json"}
+
+
+def test_batch_that_a_delta_table_has_is_not_written_again(spark, make_topic, config_of, tmp_path):
+    sink = DeltaSink(str(tmp_path / "orders.delta"), ("item",))
+    config = config_of(make_topic(orders(4)), sink=sink, options={"maxOffsetsPerTrigger": "2"})
+    assert run_pipeline(spark, config).batches == 2
+    # As after a kill between the table's commit and Spark's.
+    for name in ("1", ".1.crc"):
+        (tmp_path / "checkpoint" / "commits" / name).unlink()
+    assert run_pipeline(spark, config).rows == 0
+    assert (tmp_path / "checkpoint" / "commits" / "1").exists()
+    table = DeltaTable(sink.path)
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2, 3]
+    assert table.metadata().partition_columns == ["item"]
+
+
+def test_stop_that_is_wanted_finishes_the_batch_and_no_more(spark, make_topic, config_of):
+    seen = []
+    config = config_of(make_topic(orders(8)), options={"maxOffsetsPerTrigger": "2"})
+    result = run_pipeline(spark, config, on_batch=seen.append, stop_wanted=lambda: bool(seen))
+    assert result.stopped
+    assert 1 <= result.batches < 4
+    assert [batch.total_rows for batch in seen] == [2 * (n + 1) for n in range(result.batches)]
+    assert seen[0].behind == 6
+    assert spark.read.parquet(str(config.sink.path)).count() == result.rows
+    again = run_pipeline(spark, config)
+    assert (again.stopped, again.rows + result.rows) == (False, 8)
 
 
 def test_malformed_record_ends_the_job_with_a_sentence(spark, make_topic, config_of):

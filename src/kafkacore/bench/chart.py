@@ -46,7 +46,9 @@ def draw(result: dict[str, Any], target: Path) -> None:
         gridspec_kw={"height_ratios": heights},
     )
     for (case, entries), (left, right) in zip(cases, grid, strict=True):
-        if case.rate is None:
+        if any("ms_per_batch" in entry["median"] for entry in entries):
+            _bars(left, entries, "ms_per_batch", 1.0, "milliseconds a batch", ".0f")
+        elif case.rate is None:
             _bars(left, entries, "records_per_s", 1e6, "million records a second", ".2f")
         else:
             _latencies(left, entries)

@@ -12,6 +12,7 @@ import select
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -65,6 +66,13 @@ class Worker:
             stderr=self._errors,
             start_new_session=True,
         )
+
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input; one that has ended is not told."""
+        assert self._process.stdin is not None
+        # Past the buffer, which would be written when the pipe is closed, perhaps to nobody.
+        with suppress(BrokenPipeError):
+            os.write(self._process.stdin.fileno(), line.encode() + b"\n")
 
     def answer(self) -> dict[str, Any]:
         """The next line of JSON; what is not JSON is passed over.

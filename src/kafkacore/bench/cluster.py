@@ -66,6 +66,12 @@ class BenchCluster:
     def bootstrap(self) -> str:
         return self._given or self._started().bootstrap_servers
 
+    @property
+    def data_dir(self) -> Path:
+        """Of the embedded broker: where the folders ``<topic>-<partition>`` lie."""
+        assert self._folder is not None, "not the embedded broker, or outside the with block"
+        return Path(self._folder.name)
+
     def _started(self) -> BrokerProcess:
         assert self._broker is not None, "outside the with block"
         return self._broker

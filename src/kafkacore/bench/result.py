@@ -20,6 +20,13 @@ FIGURES = {
     "cpu_s_per_million": False,
     "peak_rss_mib": False,
     "broker_cpu_s_per_million": False,
+    # Of Spark's rows: the two are parts of cpu_s_per_million.
+    "jvm_cpu_s_per_million": False,
+    "python_cpu_s_per_million": False,
+    "worker_peak_mib": False,
+    # Of Spark's smallest trigger, which has no rate.
+    "ms_per_batch": False,
+    "cpu_ms_per_batch": False,
 }
 
 
@@ -27,7 +34,8 @@ FIGURES = {
 class Case:
     """What is measured, the same for all contestants."""
 
-    #: ``produce``, ``consume``, ``arrow-produce``, ``arrow-consume``, ``roundtrip``, ``broker-produce`` …
+    #: ``produce``, ``consume``, ``arrow-produce``, ``arrow-consume``, ``roundtrip``, ``broker-produce``,
+    #: ``spark-read`` …
     mode: str
     codec: str
     partitions: int
@@ -158,3 +166,28 @@ def _advantage(first: dict[str, Any], other: dict[str, Any]) -> dict[str, float]
             if one > 0:
                 found[f"latency_{name}"] = other["latency_ms"][name] / one
     return found
+
+
+def whole_result(
+    command: str,
+    started_ms: int,
+    machine: dict[str, Any],
+    versions: dict[str, str],
+    broker: str,
+    options: dict[str, Any],
+    missing: dict[str, str],
+    results: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """What a benchmark gives: the summaries of its cases, and what they were measured on."""
+    return {
+        "schema": SCHEMA,
+        "command": command,
+        "started_ms": started_ms,
+        "machine": machine,
+        "versions": versions,
+        "broker": broker,
+        "options": options,
+        "missing": missing,
+        "results": results,
+        "void": any(entry["void"] for entry in results),
+    }

@@ -22,7 +22,7 @@ from kafkacore.bench.java import JavaClient, JavaMissing
 from kafkacore.bench.machine import describe_machine, missing_for_arrow, missing_peer, versions
 from kafkacore.bench.options import OURS, ROUNDTRIP_RATE, BenchOptions
 from kafkacore.bench.pacing import latencies_ms, percentiles
-from kafkacore.bench.result import SCHEMA, Case, Standing, round_figures, summarize
+from kafkacore.bench.result import Case, Standing, round_figures, summarize, whole_result
 from kafkacore.bench.sequence import distinct_count, write_values
 from kafkacore.bench.settings import consumer_settings, poll_records, producer_settings
 from kafkacore.bench.task import Task
@@ -85,18 +85,16 @@ def run_bench(options: BenchOptions, progress: Progress, command: str = "") -> d
     with ExitStack() as stack:
         bench = _Bench(options, progress, stack)
         results = list(bench.results())
-        return {
-            "schema": SCHEMA,
-            "command": command,
-            "started_ms": bench.started_ms,
-            "machine": describe_machine(),
-            "versions": versions(bench.peers) | bench.java_versions,
-            "broker": bench.cluster.name,
-            "options": options.to_dict(),
-            "missing": bench.missing,
-            "results": results,
-            "void": any(entry["void"] for entry in results),
-        }
+        return whole_result(
+            command,
+            bench.started_ms,
+            describe_machine(),
+            versions(bench.peers) | bench.java_versions,
+            bench.cluster.name,
+            options.to_dict(),
+            bench.missing,
+            results,
+        )
 
 
 class _Bench:

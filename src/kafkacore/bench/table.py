@@ -15,6 +15,11 @@ _COLUMNS = {
     "mb_per_s": ("MB/s", ",.1f"),
     "cpu_s_per_million": ("CPU s/M", ".3f"),
     "peak_rss_mib": ("peak MiB", ",.0f"),
+    "jvm_cpu_s_per_million": ("JVM", ".3f"),
+    "python_cpu_s_per_million": ("Python", ".3f"),
+    "worker_peak_mib": ("worker MiB", ",.0f"),
+    "ms_per_batch": ("ms a batch", ",.1f"),
+    "cpu_ms_per_batch": ("CPU ms a batch", ",.1f"),
     "broker_cpu_s_per_million": ("broker CPU s/M", ".3f"),
 }
 _LATENCIES = ("p50", "p99", "p99.9", "max")
@@ -42,6 +47,9 @@ def _table(case: Case, entries: list[dict[str, Any]]) -> tuple[list[str], list[l
     latencies = [name for name in _LATENCIES if any("latency_ms" in entry["median"] for entry in entries)]
     header = ["", *(_COLUMNS[name][0] for name in names)]
     header += [f"{name} ms" for name in latencies]
+    fast, cheap = "records_per_s" if case.rate is None else "latency_p99", "cpu_s_per_million"
+    if "ms_per_batch" in names:
+        fast, cheap = "ms_per_batch", "cpu_ms_per_batch"
     has_spread = case.rate is None and any(len(entry["rounds"]) > 1 for entry in entries)
     header += ["spread"] if has_spread else []
     header += ["faster", "less CPU"] if case.rate is None else ["less p99", "less CPU"]
@@ -55,17 +63,16 @@ def _table(case: Case, entries: list[dict[str, Any]]) -> tuple[list[str], list[l
         row += [format(median[name], _COLUMNS[name][1]) if name in median else "" for name in names]
         row += [format(median["latency_ms"][name], ",.2f") for name in latencies]
         if has_spread:
-            row.append(_spread(entry))
-        fast = "records_per_s" if case.rate is None else "latency_p99"
-        row += [_times(entry, fast), _times(entry, "cpu_s_per_million")]
+            row.append(_spread(entry, fast))
+        row += [_times(entry, fast), _times(entry, cheap)]
         rows.append(row)
     return header, rows
 
 
-def _spread(entry: dict[str, Any]) -> str:
-    """How far the slowest and the fastest round lie from the median."""
-    low, high = entry["spread"]["records_per_s"]
-    middle = entry["median"]["records_per_s"]
+def _spread(entry: dict[str, Any], figure: str) -> str:
+    """How far the least and the most of all rounds lie from the median."""
+    low, high = entry["spread"][figure]
+    middle = entry["median"][figure]
     return f"-{(1 - low / middle) * 100:.0f} +{(high / middle - 1) * 100:.0f} %"
 
 

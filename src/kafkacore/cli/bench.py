@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from kafkacore.bench.options import CODECS, MODES, PEERS, PROFILES, BenchOptions
+from kafkacore.bench.spark.options import JsonValues, SparkBenchOptions
+from kafkacore.bench.spark.rows import ROWS
 from kafkacore.cli.common import Commands, add_command, natural
 from kafkacore.cli.report import Reporter, print_table
 from kafkacore.errors import KafkaConfigurationError
@@ -22,6 +24,8 @@ EXAMPLES = """  kafkacore bench                                  # produce and c
   kafkacore bench produce --rate 20000             # latency to the acknowledgement, at a fixed rate
   kafkacore bench roundtrip --linger-ms 0          # latency from send to reception
   kafkacore bench broker --bootstrap localhost:9092 # the embedded broker against that one
+  kafkacore bench spark --bootstrap localhost:9092 --spark-kafka-jars 'jars/*'
+  kafkacore bench spark --rows read,stream --records 5000000
   kafkacore bench consume --json | jq '.results[] | {peer, median}'
 
 Each client runs in a process of its own, the same loop in each, in turn round by round. Every record is
@@ -41,14 +45,15 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "mode",
         nargs="?",
-        choices=(*MODES, "all"),
+        choices=(*MODES, "spark", "all"),
         help="what to measure (default: produce and consume); group is consume as the member of a group that "
         "commits by itself, arrow is whole columns, roundtrip is latency "
-        "from send to reception, broker is the embedded broker",
+        "from send to reception, broker is the embedded broker, spark (not in all) is Spark's tables",
     )
     _add_target(parser)
     _add_work(parser)
     _add_clients(parser)
+    _add_spark(parser)
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print the result as JSON, show no progress")
     output.add_argument("--output", type=Path, metavar="FILE.json", help="write the result there too")
@@ -79,14 +84,14 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     defaults = BenchOptions()
     work = parser.add_argument_group("work")
     work.add_argument(
-        "--records", type=natural, default=defaults.records, help=f"a run (default: {defaults.records:,})"
+        "--records",
+        type=natural,
+        help=f"a run (default: {defaults.records:,}; spark: {SparkBenchOptions.records:,})",
     )
     work.add_argument(
         "--size", type=natural, default=defaults.size, help=f"bytes of a value (default: {defaults.size})"
     )
-    work.add_argument(
-        "--partitions", type=_counts, default=(1,), metavar="N,N", help="of the topic (default: 1)"
-    )
+    work.add_argument("--partitions", type=_counts, metavar="N,N", help="of the topic (default: 1; spark: 2)")
     work.add_argument(
         "--codec", type=_names(CODECS), default=("none",), metavar="NAMES", help=f"of {','.join(CODECS)}"
     )
@@ -122,6 +127,31 @@ def _add_clients(parser: argparse.ArgumentParser) -> None:
     clients.add_argument("--linger-ms", type=float, metavar="MS")
 
 
+def _add_spark(parser: argparse.ArgumentParser) -> None:
+    defaults = SparkBenchOptions()
+    spark = parser.add_argument_group("spark")
+    spark.add_argument(
+        "--rows",
+        type=_names(tuple(ROWS)),
+        default=defaults.rows,
+        metavar="NAMES",
+        help=f"what to measure, of {','.join(ROWS)} (default: all)",
+    )
+    spark.add_argument(
+        "--spark-kafka-jars", metavar="JARS", help="of Spark's own source, as 'DIR/*' (default: ours alone)"
+    )
+    spark.add_argument(
+        "--cores", type=natural, default=defaults.cores, help=f"of Spark (default: {defaults.cores})"
+    )
+    spark.add_argument(
+        "--memory-gigabytes",
+        type=float,
+        default=defaults.memory_bytes / 1e9,
+        metavar="N",
+        help=f"read by the row memory (default: {defaults.memory_bytes / 1e9:g})",
+    )
+
+
 def _names(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     def parse(text: str) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -143,14 +173,15 @@ def options_of(arguments: argparse.Namespace) -> BenchOptions:
     """The benchmark that the arguments ask for."""
     # The embedded broker has no groups.
     everything = MODES if arguments.bootstrap else tuple(mode for mode in MODES if mode != "group")
+    records = BenchOptions.records if arguments.records is None else arguments.records
     modes = {None: ("produce", "consume"), "all": everything}.get(arguments.mode, (arguments.mode,))
     return BenchOptions(
         modes=modes,
         bootstrap=arguments.bootstrap,
         peers=arguments.peers,
-        records=arguments.records,
+        records=records,
         size=arguments.size,
-        partitions=arguments.partitions,
+        partitions=arguments.partitions or (1,),
         codecs=arguments.codec,
         rate=arguments.rate,
         profile=arguments.profile,
@@ -159,21 +190,61 @@ def options_of(arguments: argparse.Namespace) -> BenchOptions:
         linger_ms=arguments.linger_ms,
         rounds=arguments.rounds,
         compressible=arguments.compressible,
-        warm_up_records=min(BenchOptions.warm_up_records, arguments.records),
+        warm_up_records=min(BenchOptions.warm_up_records, records),
         java_classpath=arguments.java_classpath,
         broker_pid=arguments.broker_pid,
     )
 
 
+def spark_options_of(arguments: argparse.Namespace) -> SparkBenchOptions:
+    """The benchmark of Spark that the arguments ask for."""
+    for name, given in (("--partitions", arguments.partitions), ("--codec", arguments.codec)):
+        if given is not None and len(given) != 1:
+            raise KafkaConfigurationError(f"bench spark takes one {name} at a time")
+    defaults = SparkBenchOptions()
+    return SparkBenchOptions(
+        bootstrap=arguments.bootstrap,
+        rows=arguments.rows,
+        records=defaults.records if arguments.records is None else arguments.records,
+        size=arguments.size,
+        partitions=arguments.partitions[0] if arguments.partitions else defaults.partitions,
+        codec=arguments.codec[0],
+        rounds=arguments.rounds,
+        cores=arguments.cores,
+        kafka_jars=arguments.spark_kafka_jars,
+        memory_bytes=int(arguments.memory_gigabytes * 1e9),
+        broker_pid=arguments.broker_pid,
+        json_values=flights_as_json(),
+    )
+
+
+def flights_as_json() -> JsonValues | None:
+    """The demo's flights as values, if its data set is installed."""
+    from kafkacore.cli.flights import SCHEMA, csv_path, read_flights
+
+    encode = json.JSONEncoder(separators=(",", ":")).encode
+    try:
+        csv_path()
+    except KafkaConfigurationError:
+        return None
+    return JsonValues(SCHEMA, lambda: (encode(flight).encode() for flight in read_flights()))
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Measure and show; 1 if a run is void."""
-    from kafkacore.bench.runner import run_bench
-
-    options = options_of(arguments)
+    command, reporter = shlex.join(["kafkacore", *sys.argv[1:]]), Reporter(quiet=arguments.json)
+    # Checked before the files are looked at, and those before minutes of measuring.
+    options = spark_options_of(arguments) if arguments.mode == "spark" else options_of(arguments)
     options.check()
     _check_files(arguments.output, arguments.chart)
-    reporter = Reporter(quiet=arguments.json)
-    result = run_bench(options, reporter, shlex.join(["kafkacore", *sys.argv[1:]]))
+    if isinstance(options, SparkBenchOptions):
+        from kafkacore.bench.spark.runner import run_spark_bench
+
+        result = run_spark_bench(options, reporter, command)
+    else:
+        from kafkacore.bench.runner import run_bench
+
+        result = run_bench(options, reporter, command)
     if arguments.output is not None:
         arguments.output.write_text(json.dumps(result, indent=1) + "\n")
     if arguments.chart is not None:

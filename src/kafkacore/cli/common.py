@@ -61,7 +61,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
     """``--timeout``, for :func:`time_limits`."""
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         default=DEFAULT_TIMEOUT_S,
         metavar="SECONDS",
         help=f"give up if no broker answers for so long (default: {DEFAULT_TIMEOUT_S:g})",
@@ -81,16 +81,17 @@ def assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """How long to wait, for argparse."""
     try:
-        seconds = float(text)
+        found = float(text)
     except ValueError:
-        seconds = 0.0
-    if not LEAST_TIMEOUT_S <= seconds <= MOST_TIMEOUT_S:
+        found = 0.0
+    if not LEAST_TIMEOUT_S <= found <= MOST_TIMEOUT_S:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a number of seconds from {LEAST_TIMEOUT_S:g} to {MOST_TIMEOUT_S:g}"
         )
-    return seconds
+    return found
 
 
 def natural(text: str) -> int:

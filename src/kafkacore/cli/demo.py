@@ -26,7 +26,14 @@ from kafkacore.cli.processes import CpuMeter
 from kafkacore.cli.report import Advance, Reporter, print_table
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
-from kafkacore.spark.pipeline import Aggregate, PipelineConfig, SinkError, count_rows, run_pipeline
+from kafkacore.spark.pipeline import (
+    Aggregate,
+    ParquetSink,
+    PipelineConfig,
+    SinkError,
+    count_rows,
+    run_pipeline,
+)
 from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -98,11 +105,11 @@ class Work:
 
         with self._reporter.step(name[0].upper() + name[1:], total) as show:
 
-            def advance(done: int) -> None:
+            def advance(done: int, note: str = "") -> None:
                 nonlocal records
                 records = done
                 self._cpu.seconds()
-                show(done)
+                show(done, note)
 
             yield advance
         self.steps.append(self._since(started, name, records))
@@ -337,8 +344,7 @@ def stream(spark: SparkSession, bootstrap: str, folder: Folder, advance: Advance
         value_format="json",
         schema=flights.SCHEMA,
         derive=DERIVED,
-        partition_by=("month",),
-        path=folder.parquet,
+        sink=ParquetSink(folder.parquet, partition_by=("month",)),
         checkpoint=folder.checkpoint,
         options={"maxOffsetsPerTrigger": "100000"},
         aggregate=Aggregate(("carrier", "month"), AGGREGATE, folder.aggregate),

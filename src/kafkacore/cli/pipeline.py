@@ -1,5 +1,5 @@
-"""``kafkacore pipeline``: a user's own topic through Spark to Parquet; arguments to a
-:class:`PipelineConfig`.
+"""``kafkacore pipeline``: a user's own topic through Spark to where it shall go; arguments, and a file of
+them, to a :class:`PipelineConfig`.
 """
 
 from __future__ import annotations
@@ -8,31 +8,103 @@ import argparse
 import importlib.util
 import json
 import re
+import tempfile
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from kafkacore.cli.common import Commands, add_command, add_timeout, time_limits
-from kafkacore.cli.report import Reporter
+from kafkacore.cli.common import Commands, add_command, seconds, time_limits
+from kafkacore.cli.interrupts import asked_to_stop
+from kafkacore.cli.report import Advance, Reporter
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.options import parse_options
-from kafkacore.spark.pipeline import AVAILABLE_NOW, KAFKA_COLUMNS, Aggregate, PipelineConfig, run_pipeline
+from kafkacore.spark.pipeline import (
+    AVAILABLE_NOW,
+    KAFKA_COLUMNS,
+    VALUE_FORMATS,
+    Aggregate,
+    ConsoleSink,
+    DeltaSink,
+    KafkaSink,
+    ParquetSink,
+    PipelineBatch,
+    PipelineConfig,
+    PipelineResult,
+    Sink,
+    run_pipeline,
+)
+from kafkacore.spark.pipeline.file import read_settings
 
 EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --format json \\
       --schema 'id BIGINT, item STRING, price DOUBLE, at TIMESTAMP' \\
       --derive 'day=to_date(at)' --partition-by day \\
       --sink parquet --path ./orders.parquet --checkpoint ./orders.checkpoint
 
-  # keep running, a batch every ten seconds, the bytes as they are
+  # keep running, a batch every ten seconds, into a Delta table; Ctrl-C finishes the batch
+  kafkacore pipeline --bootstrap localhost:9092 --topic orders --format avro \\
+      --option schema.registry.url=http://localhost:8081 \\
+      --sink delta --path ./orders.delta --checkpoint ./orders.checkpoint --trigger '10 seconds'
+
+  # from topic to topic, each record once (Apache Kafka)
   kafkacore pipeline --bootstrap localhost:9092 --topic orders --format raw \\
-      --sink parquet --path ./raw.parquet --checkpoint ./raw.checkpoint --trigger '10 seconds'
+      --sink kafkacore --to orders-copy --exactly-once --checkpoint ./copy.checkpoint
+
+  # what is in a topic
+  kafkacore pipeline --bootstrap localhost:9092 --topic orders --format string --sink console
 
   # an aggregate of everything in the sink, recomputed when the stream ends
   kafkacore pipeline ... --group-by item --aggregate 'orders=count(*)' --aggregate 'turnover=sum(price)' \\
       --aggregate-path ./by_item.parquet
+
+  # all of it from a file; what is said here wins. A secret is named, not told.
+  kafkacore pipeline job.toml --trigger available-now
+
+job.toml, by the names of the arguments:
+  bootstrap = "localhost:9092"
+  topic = "orders"
+  schema = "id BIGINT, item STRING, price DOUBLE, at TIMESTAMP"
+  sink = "parquet"
+  path = "orders.parquet"
+  partition-by = ["day"]
+  checkpoint = "orders.checkpoint"
+  derive = { day = "to_date(at)" }
+  [option]
+  maxOffsetsPerTrigger = 1000000
+  "kafka.sasl.password" = "${env:KAFKA_PASSWORD}"   # or ${file:/run/secrets/kafka}
 """
+SINKS = ("parquet", "delta", "kafkacore", "console")
+#: Settings of a job: what a file may hold, in the forms that it may.
+TEXTS = (
+    "bootstrap", "timeout", "topic", "format", "key-format", "schema", "mode", "keep", "partition-by", "sink",
+    "path", "to", "to-bootstrap", "rows", "checkpoint", "trigger", "starting-offsets", "group-by",
+    "aggregate-path",
+)  # fmt: skip
+TABLES = ("derive", "option", "sink-option", "aggregate")
+FLAGS = ("exactly-once", "json")
+DEFAULTS = {
+    "timeout": "10",
+    "format": "json",
+    "key-format": "raw",
+    "mode": "FAILFAST",
+    "sink": "parquet",
+    "trigger": AVAILABLE_NOW,
+    "starting-offsets": "earliest",
+    "rows": "20",
+}
+#: What each sink has to be told, and what only it may be.
+NEEDED = {"parquet": ("path",), "delta": ("path",), "kafkacore": ("to",), "console": ()}
+OWN = {
+    "path": ("parquet", "delta"),
+    "partition-by": ("parquet", "delta"),
+    "to": ("kafkacore",),
+    "to-bootstrap": ("kafkacore",),
+    "exactly-once": ("kafkacore",),
+    "sink-option": ("delta", "kafkacore"),
+    "rows": ("console",),
+}
 _INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
-_ASSIGNMENT = re.compile(r"(\w+)=(.+)", re.DOTALL)
+_NAME = re.compile(r"\w+")
 
 
 def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -40,115 +112,258 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = add_command(
         commands,
         "pipeline",
-        "a topic through Spark Structured Streaming to Parquet",
+        "a topic through Spark Structured Streaming to Parquet, Delta, another topic or the screen",
         EXAMPLES,
         run,
-        description="Read a topic with Spark, parse and enrich its records, and write Parquet exactly once. "
-        "Run it again with the same --checkpoint and it goes on where it stopped.",
+        description="Read a topic with Spark, decode and enrich its records, and write them, exactly once "
+        "to Parquet and Delta. Run it again with the same --checkpoint and it goes on where it stopped. The "
+        "first Ctrl-C finishes the batch in progress, the second stops at once.",
     )
-    parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT", help="brokers, comma-separated")
-    add_timeout(parser)
-    parser.add_argument("--topic", required=True, help="topic, or comma-separated topics")
-    parser.add_argument("--format", choices=("json", "raw"), default="json", help="what the values are")
+    parser.add_argument("job", nargs="?", type=Path, metavar="JOB.TOML", help="a file of these arguments")
+
+    def add(name: str, metavar: str, text: str) -> None:
+        parser.add_argument(f"--{name}", metavar=metavar, help=text)
+
+    add("bootstrap", "HOST:PORT", "brokers, comma-separated")
+    add("timeout", "SECONDS", "give up if no broker answers for so long before the start (default: 10)")
+    add("topic", "TOPIC", "topic, or comma-separated topics")
+    add("format", "FORMAT", f"what the values are: {', '.join(VALUE_FORMATS)} (default: json)")
+    add("key-format", "FORMAT", "what the keys are: raw, string, long … (default: raw)")
+    add("schema", "DDL", "fields of json or avro in Spark's DDL, or @FILE that holds them")
+    add("mode", "MODE", "malformed values: FAILFAST (default), DROPMALFORMED or PERMISSIVE")
+    add("keep", "COLUMNS", f"of Kafka: {', '.join(KAFKA_COLUMNS)}")
+    _add_table(parser, "derive", "NAME=SQL", "a further column")
+    add("sink", "SINK", f"where to: {', '.join(SINKS)} (default: parquet)")
+    add("path", "PATH", "folder of Parquet, folder or URL of a Delta table")
+    add("partition-by", "COLUMNS", "columns that become folders")
+    add("to", "TOPIC", "topic to write to, with the sink kafkacore")
+    add("to-bootstrap", "HOST:PORT", "its brokers, if they are others")
     parser.add_argument(
-        "--schema", metavar="DDL", help="columns of the JSON in Spark's DDL, or @FILE that holds it"
+        "--exactly-once", action="store_true", default=None, help="write to it in transactions"
     )
+    _add_table(parser, "sink-option", "NAME=VALUE", "an option of the sink")
+    add("rows", "N", "rows of each batch that the console shows (default: 20)")
+    add("checkpoint", "FOLDER", "folder of the checkpoint; the console needs none")
+    add("trigger", "WHEN", 'available-now (default), or "10 seconds"')
+    add("starting-offsets", "WHERE", 'earliest (default), latest or JSON {"topic":{"0":23}}')
+    _add_table(parser, "option", "NAME=VALUE", "a source option; ${env:NAME} and ${file:PATH} name secrets")
+    add("group-by", "COLUMNS", "columns of the aggregate")
+    _add_table(parser, "aggregate", "NAME=SQL", "a column of the aggregate")
+    add("aggregate-path", "FOLDER", "folder of the aggregate")
     parser.add_argument(
-        "--derive", action="append", type=_assignment, default=[], metavar="NAME=SQL", help="a further column"
+        "--json", action="store_true", default=None, help="print each batch and the result as a line of JSON"
     )
-    parser.add_argument("--keep", default="", metavar="COLUMNS", help=f"of Kafka: {', '.join(KAFKA_COLUMNS)}")
-    parser.add_argument("--partition-by", default="", metavar="COLUMNS", help="columns that become folders")
-    parser.add_argument("--sink", choices=("parquet",), default="parquet", help="what to write")
-    parser.add_argument("--path", required=True, type=Path, help="folder of the sink")
-    parser.add_argument("--checkpoint", required=True, type=Path, help="folder of the checkpoint")
-    parser.add_argument(
-        "--trigger", type=_trigger, default=AVAILABLE_NOW, help='available-now, or "10 seconds"'
-    )
-    parser.add_argument(
-        "--starting-offsets", default="earliest", help='earliest, latest or JSON {"topic":{"0":23}}'
-    )
-    parser.add_argument(
-        "--option", action="append", type=_option, default=[], metavar="NAME=VALUE", help="a source option"
-    )
-    parser.add_argument("--group-by", default="", metavar="COLUMNS", help="columns of the aggregate")
-    parser.add_argument("--aggregate", action="append", type=_assignment, default=[], metavar="NAME=SQL")
-    parser.add_argument("--aggregate-path", type=Path, help="folder of the aggregate")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON, and no progress")
 
 
-def _assignment(text: str) -> tuple[str, str]:
-    match = _ASSIGNMENT.fullmatch(text)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SQL, such as 'day=to_date(at)'")
-    return match.group(1), match.group(2)
+def _add_table(parser: argparse.ArgumentParser, name: str, metavar: str, text: str) -> None:
+    parser.add_argument(f"--{name}", action="append", type=_pair(metavar), metavar=metavar, help=text)
 
 
-def _option(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as 'maxOffsetsPerTrigger=100000'")
-    return name, value
+def _pair(form: str) -> Callable[[str], tuple[str, str]]:
+    def parse(text: str) -> tuple[str, str]:
+        name, separator, value = text.partition("=")
+        if not separator or not name or not value:
+            # Never the text itself: it may be a password.
+            raise argparse.ArgumentTypeError(f"this is not {form}")
+        return name, value
+
+    return parse
 
 
-def _trigger(text: str) -> str:
-    if text != AVAILABLE_NOW and not _INTERVAL.fullmatch(text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither {AVAILABLE_NOW} nor an interval such as '10 seconds'"
-        )
-    return text
+# ---- Settings ----------------------------------------------------------------------------------------------
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+class Settings:
+    """What was asked for: on the command line, else in the file, else by default.
 
-
-def config_of(arguments: argparse.Namespace) -> PipelineConfig:
-    """The job that the arguments describe.
+    Parameters
+    ----------
+    arguments:
+        Of the command line; what was not given is ``None``.
 
     Raises
     ------
     KafkaConfigurationError
-        Arguments that do not go together; the message says what to change.
+        The file cannot be used.
     """
-    schema = arguments.schema
-    if schema is not None and schema.startswith("@"):
-        try:
-            schema = Path(schema[1:]).read_text()
-        except OSError as error:
-            raise KafkaConfigurationError(f"--schema {schema}: {error.strerror}: {schema[1:]}") from None
-    aggregate = None
-    wanted = (arguments.group_by, arguments.aggregate, arguments.aggregate_path)
-    if any(wanted):
-        if not all(wanted):
-            raise KafkaConfigurationError(
-                "--group-by, --aggregate and --aggregate-path go together: give all three"
-            )
-        aggregate = Aggregate(
-            _names(arguments.group_by), tuple(arguments.aggregate), arguments.aggregate_path
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        file = {} if arguments.job is None else read_settings(arguments.job, TEXTS, TABLES, FLAGS)
+        given = {name.replace("_", "-"): value for name, value in vars(arguments).items()}
+        self._texts: dict[str, str] = {**DEFAULTS, **{n: file[n] for n in TEXTS if n in file}}
+        self._texts |= {name: given[name] for name in TEXTS if given[name] is not None}
+        self._tables = {name: [*file.get(name, ()), *(given[name] or ())] for name in TABLES}
+        self._flags = {name: bool(file.get(name) if given[name] is None else given[name]) for name in FLAGS}
+        self._said = {name for name in (*TEXTS, *TABLES, *FLAGS) if given[name] or file.get(name)}
+
+    def said(self, name: str) -> bool:
+        """Whether it is more than the default."""
+        return name in self._said
+
+    def text(self, name: str) -> str:
+        """A text that there has to be.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            There is none.
+        """
+        if not (found := self._texts.get(name)):
+            raise KafkaConfigurationError(f"--{name} is missing")
+        return found
+
+    def optional(self, name: str) -> str | None:
+        return self._texts.get(name)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """A list of names, comma-separated."""
+        return tuple(part.strip() for part in self._texts.get(name, "").split(",") if part.strip())
+
+    def choice(self, name: str, among: Sequence[str]) -> str:
+        chosen = self.text(name)
+        if chosen not in among:
+            raise KafkaConfigurationError(f"--{name} {chosen} is none of {', '.join(among)}")
+        return chosen
+
+    def table(self, name: str) -> dict[str, str]:
+        """The last of each name."""
+        return dict(self._tables[name])
+
+    def expressions(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Names of columns and their SQL, in order; of a name that was given again the last."""
+        for column in self.table(name):
+            if not _NAME.fullmatch(column):
+                raise KafkaConfigurationError(
+                    f"--{name} {column!r} is no name of a column: NAME=SQL, such as 'day=to_date(at)'"
+                )
+        return tuple(self.table(name).items())
+
+    def flag(self, name: str) -> bool:
+        return self._flags[name]
+
+
+def config_of(settings: Settings) -> PipelineConfig:
+    """The job that the settings describe.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        Settings that do not go together; the message says what to change.
+    """
+    sink = _sink(settings)
+    checkpoint = settings.optional("checkpoint")
+    if checkpoint is None and not isinstance(sink, ConsoleSink):
+        raise KafkaConfigurationError(
+            "--checkpoint is missing: a folder in which the job remembers its place"
         )
     return PipelineConfig(
-        bootstrap_servers=arguments.bootstrap,
-        topic=arguments.topic,
-        value_format=arguments.format,
-        schema=schema,
-        derive=tuple(arguments.derive),
-        keep=_names(arguments.keep),
-        partition_by=_names(arguments.partition_by),
-        path=arguments.path.absolute(),
-        checkpoint=arguments.checkpoint.absolute(),
-        trigger=arguments.trigger,
-        starting_offsets=arguments.starting_offsets,
-        options=dict(arguments.option),
-        aggregate=aggregate,
+        bootstrap_servers=settings.text("bootstrap"),
+        topic=settings.text("topic"),
+        sink=sink,
+        checkpoint=Path(checkpoint or ".").absolute(),
+        value_format=settings.choice("format", VALUE_FORMATS),
+        key_format=settings.text("key-format"),
+        schema=_schema(settings.optional("schema")),
+        mode=settings.text("mode").upper(),
+        derive=settings.expressions("derive"),
+        keep=settings.names("keep"),
+        trigger=_trigger(settings.text("trigger")),
+        starting_offsets=settings.text("starting-offsets"),
+        options=settings.table("option"),
+        aggregate=_aggregate(settings),
     )
 
 
-def _require_topics(config: PipelineConfig, arguments: argparse.Namespace) -> None:
+def _sink(settings: Settings) -> Sink:
+    kind = settings.choice("sink", SINKS)
+    for name, owners in OWN.items():
+        if settings.said(name) and kind not in owners:
+            raise KafkaConfigurationError(f"--{name} is of the sink {' or '.join(owners)}, not of {kind}")
+    for name in NEEDED[kind]:
+        if not settings.optional(name):
+            raise KafkaConfigurationError(f"--{name} is missing: where the sink {kind} is")
+    partition_by = settings.names("partition-by")
+    if kind == "parquet":
+        return ParquetSink(Path(settings.text("path")).absolute(), partition_by)
+    options = settings.table("sink-option")
+    if kind == "delta":
+        path = settings.text("path")
+        return DeltaSink(path if "://" in path else str(Path(path).absolute()), partition_by, options)
+    if kind == "kafkacore":
+        servers = settings.optional("to-bootstrap") or settings.text("bootstrap")
+        return KafkaSink(servers, settings.text("to"), settings.flag("exactly-once"), options)
+    rows = settings.text("rows")
+    if not rows.isdecimal():
+        raise KafkaConfigurationError(f"--rows {rows} is not a whole number")
+    return ConsoleSink(int(rows), as_json=settings.flag("json"))
+
+
+def _schema(text: str | None) -> str | None:
+    if text is None or not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text()
+    except OSError as error:
+        raise KafkaConfigurationError(f"--schema {text}: {error.strerror}: {text[1:]}") from None
+
+
+def _trigger(text: str) -> str:
+    if text != AVAILABLE_NOW and not _INTERVAL.fullmatch(text):
+        raise KafkaConfigurationError(
+            f"--trigger {text!r} is neither {AVAILABLE_NOW} nor an interval such as '10 seconds'"
+        )
+    return text
+
+
+def _aggregate(settings: Settings) -> Aggregate | None:
+    wanted = ("group-by", "aggregate", "aggregate-path")
+    if not any(settings.said(name) for name in wanted):
+        return None
+    if not all(settings.said(name) for name in wanted):
+        raise KafkaConfigurationError(
+            "--group-by, --aggregate and --aggregate-path go together: give all three"
+        )
+    path = Path(settings.text("aggregate-path")).absolute()
+    return Aggregate(settings.names("group-by"), settings.expressions("aggregate"), path)
+
+
+# ---- The run -----------------------------------------------------------------------------------------------
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the pipeline until its trigger ends it, or until Ctrl-C."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise KafkaConfigurationError("the pipeline needs PySpark: pip install 'kafkacore[spark]'")
+    settings = Settings(arguments)
+    config = config_of(settings)
+    _require_topics(config, _timeout(settings.text("timeout")))
+    as_json = settings.flag("json")
+    reporter = Reporter(quiet=as_json)
+    with ExitStack() as running:
+        if settings.optional("checkpoint") is None:
+            folder = running.enter_context(tempfile.TemporaryDirectory(prefix="kafkacore-pipeline-"))
+            config = replace(config, checkpoint=Path(folder) / "checkpoint")
+        result = _run(config, reporter, as_json, running)
+    _print_result(config, result, as_json)
+    if result.stopped:
+        # Everything has ended in order; what remains is to say that it was not the job that ended it.
+        raise KeyboardInterrupt
+    return 0
+
+
+def _timeout(text: str) -> argparse.Namespace:
+    try:
+        return argparse.Namespace(timeout=seconds(text))
+    except argparse.ArgumentTypeError as error:
+        raise KafkaConfigurationError(f"--timeout {error}") from None
+
+
+def _require_topics(config: PipelineConfig, timeout: argparse.Namespace) -> None:
     """Ask for the topics once before Spark is started, which takes longer and asks for minutes."""
     from kafkacore.spark.planner import OffsetPlanner
 
     options = parse_options(config.source_options(), streaming=True)
-    limits = {name: str(limit) for name, limit in time_limits(arguments, "request_timeout_ms").items()}
+    limits = {name: str(limit) for name, limit in time_limits(timeout, "request_timeout_ms").items()}
     planner = OffsetPlanner(
         replace(options, fetch_retries=0, client_configs=limits | dict(options.client_configs))
     )
@@ -158,29 +373,59 @@ def _require_topics(config: PipelineConfig, arguments: argparse.Namespace) -> No
         planner.close()
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the pipeline until its trigger ends it, or until Ctrl-C."""
-    if importlib.util.find_spec("pyspark") is None:
-        raise KafkaConfigurationError("the pipeline needs PySpark: pip install 'kafkacore[spark]'")
+def _run(config: PipelineConfig, reporter: Reporter, as_json: bool, running: ExitStack) -> PipelineResult:
     from kafkacore.spark.session import spark_session
 
-    config = config_of(arguments)
-    _require_topics(config, arguments)
-    reporter = Reporter(quiet=arguments.json)
     spark_log = config.checkpoint.parent / f"{config.checkpoint.name}.spark.log"
     reporter.say(f"Spark's own log is {spark_log}")
-    short_lived = config.trigger == AVAILABLE_NOW
-    with ExitStack() as running:
-        with reporter.step("Start Spark"):
-            session = spark_session("kafkacore pipeline", config.checkpoint.parent, spark_log, short_lived)
-            spark = running.enter_context(session)
-        with reporter.step(f"{config.topic} to {config.path.name}") as advance:
-            result = run_pipeline(spark, config, on_progress=advance)
-    if arguments.json:
-        print(
-            json.dumps({"records": result.rows, "batches": result.batches, "seconds": result.stream_seconds})
+    with reporter.step("Start Spark"):
+        short_lived = config.trigger == AVAILABLE_NOW
+        session = spark_session("kafkacore pipeline", config.checkpoint.parent, spark_log, short_lived)
+        spark = running.enter_context(session)
+    with (
+        asked_to_stop(
+            lambda: reporter.say("Finishing the batch in progress; Ctrl-C again stops at once")
+        ) as stop,
+        reporter.step(f"{config.topic} to {config.sink.label}") as advance,
+    ):
+        shown = _Shown(advance, as_json)
+        return run_pipeline(spark, config, shown.look, on_batch=shown.batch, stop_wanted=stop)
+
+
+class _Shown:
+    """What a person, or a program, sees of the batches."""
+
+    def __init__(self, advance: Advance, as_json: bool) -> None:
+        self._advance = advance
+        self._as_json = as_json
+        self._note = ""
+
+    def look(self, rows: int) -> None:
+        self._advance(rows, self._note)
+
+    def batch(self, batch: PipelineBatch) -> None:
+        if self._as_json:
+            shown = {
+                "batch": batch.number,
+                "records": batch.rows,
+                "milliseconds": batch.duration_ms,
+                "records_per_second": round(batch.rows_per_second, 1),
+                "behind": batch.behind,
+                "phases_ms": dict(batch.phases_ms),
+            }
+            print(json.dumps(shown), flush=True)
+        behind = "" if batch.behind is None else f", {batch.behind:,} behind"
+        self._note = (
+            f"; batch {batch.number} of {batch.rows:,} in {batch.duration_ms:,} ms "
+            f"({batch.rows_per_second:,.0f}/s){behind}"
         )
-    else:
-        rate = result.rows / result.stream_seconds if result.stream_seconds else 0.0
-        print(f"{result.rows:,} records in {result.stream_seconds:.1f} s ({rate:,.0f}/s) to {config.path}")
-    return 0
+
+
+def _print_result(config: PipelineConfig, result: PipelineResult, as_json: bool) -> None:
+    if as_json:
+        shown = {"records": result.rows, "batches": result.batches, "seconds": result.stream_seconds}
+        print(json.dumps(shown | {"stopped": result.stopped}), flush=True)
+        return
+    rate = result.rows / result.stream_seconds if result.stream_seconds else 0.0
+    where = config.sink.path if isinstance(config.sink, ParquetSink | DeltaSink) else config.sink.label
+    print(f"{result.rows:,} records in {result.stream_seconds:.1f} s ({rate:,.0f}/s) to {where}", flush=True)

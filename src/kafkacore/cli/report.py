@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 
@@ -18,7 +19,11 @@ LINE_INTERVAL_MS = 2_000.0
 #: ... but this often a sign of life.
 LIFE_INTERVAL_MS = 10_000.0
 
-Advance = Callable[[int], None]
+
+class Advance(Protocol):
+    """Called with how much of a step is done so far, and a note that a line of progress ends with."""
+
+    def __call__(self, done: int, note: str = "") -> None: ...
 
 
 class Reporter:
@@ -46,7 +51,7 @@ class Reporter:
         fails is not shown as done.
         """
         if self._quiet:
-            yield lambda done: None
+            yield lambda done, note="": None
         elif self._bars:
             with self._bar(name, total, unit) as advance:
                 yield advance
@@ -68,8 +73,8 @@ class Reporter:
         with Progress(*columns, console=Console(stderr=True)) as progress:
             task = progress.add_task(name, total=total, count="")
 
-            def advance(done: int) -> None:
-                progress.update(task, completed=done, count=f"{done:,} {unit}")
+            def advance(done: int, note: str = "") -> None:
+                progress.update(task, completed=done, count=f"{done:,} {unit}{note}")
 
             yield advance
             progress.update(task, total=1, completed=1)
@@ -79,13 +84,13 @@ class Reporter:
         started_ms = said_ms = self._clock.monotonic_ms()
         seen = said = 0
 
-        def advance(done: int) -> None:
+        def advance(done: int, note: str = "") -> None:
             nonlocal said_ms, said, seen
             seen = done
             now_ms = self._clock.monotonic_ms()
             if now_ms - said_ms >= (LIFE_INTERVAL_MS if done == said else LINE_INTERVAL_MS):
                 said_ms, said = now_ms, done
-                self.say(f"{name}: {done:,}" + (f" of {total:,}" if total else "") + f" {unit}")
+                self.say(f"{name}: {done:,}" + (f" of {total:,}" if total else "") + f" {unit}{note}")
 
         yield advance
         seconds = (self._clock.monotonic_ms() - started_ms) / 1000

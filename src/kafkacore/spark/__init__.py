@@ -11,5 +11,33 @@ Options, columns and checkpoints are those of Spark's built-in ``kafka`` source.
 enough: Spark 4 finds the format by itself (``pyspark_kafkacore``).
 
 ``options`` → ``planner`` (driver: partitions and offsets) → ``offsets`` (ranges) → ``fetch`` (worker: a range
-to Arrow). ``source`` is what Spark calls; ``pipeline`` is a whole job on it.
+to Arrow). ``source`` is what Spark calls first, ``batch_reader`` and ``stream_reader`` what it calls then;
+``pipeline`` is a whole job on it. ``progress`` and ``monitor`` say how it goes.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkacore.spark.monitor import QueryMonitor
+    from kafkacore.spark.progress import Lag, lag
+    from kafkacore.spark.raw_batches import decode_batches
+
+__all__ = ["Lag", "QueryMonitor", "decode_batches", "lag"]
+
+#: Where each name lies. Found when it is asked for: Spark's search for formats imports this package, and what
+#: it imports cannot be what is not installed.
+_HOME = {
+    "Lag": "progress",
+    "QueryMonitor": "monitor",
+    "decode_batches": "raw_batches",
+    "lag": "progress",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,58 +1,52 @@
 """The worker's side: one range of one partition in, Arrow record batches out.
 
-Runs in Spark's Python workers, which live on between tasks: a consumer stays open, keyed by its
-configuration, and is made after the fork, never before. Does not know: micro-batches, other partitions, the
-driver.
+Runs in Spark's Python workers. The first piece is fetched by the task itself; if there is more, a thread of
+its own fetches ahead of Spark. Does not know: micro-batches, other partitions, the driver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaTimeoutError, OffsetOutOfRangeError
 from kafkacore.spark.configs import consumer_configs
+from kafkacore.spark.data_loss import DataLossError, report_data_loss
+from kafkacore.spark.idle_consumers import idle_consumers
 from kafkacore.spark.offsets import OffsetRange
-from kafkacore.spark.planner import DataLossError
-from kafkacore.spark.schema import COLUMN_OF, Column, arrow_schema
+from kafkacore.spark.output import batches as output_batches
+from kafkacore.spark.prefetch import Prefetch
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkacore.record import RecordColumns
     from kafkacore.spark.options import SourceOptions
+    from kafkacore.spark.output import Output
 
 #: Rows of one Arrow batch: large enough that the per-batch cost in the JVM (~0.2 ms) does not show.
 BATCH_ROWS = 100_000
-#: Longest single wait for the broker, so that a killed task notices soon.
+#: Of the first batch, before it is known how large they are: an answer of 4 MiB may have been compressed.
+FIRST_ROWS = 50_000
+#: Bytes of a batch: about, and at most in a column unless a record alone has more.
+BATCH_BYTES, MAX_BATCH_BYTES = 8 * 1024 * 1024, 16 * 1024 * 1024
+#: Bytes of batches that are made before Spark asks for them.
+AHEAD_BYTES = 4 * 1024 * 1024
+#: Longest single wait for the broker.
 POLL_MS = 500
-
-_consumers: dict[tuple[tuple[str, str], ...], KafkaConsumer] = {}
-
-
-def _borrow(configs: Mapping[str, str]) -> KafkaConsumer:
-    """This process's idle consumer for ``configs``, or a new one. Whoever borrows it owns it until given
-    back.
-    """
-    idle = _consumers.pop(tuple(sorted(configs.items())), None)
-    return idle if idle is not None else KafkaConsumer(**consumer_configs(configs, for_fetching=True))
-
-
-def _give_back(configs: Mapping[str, str], consumer: KafkaConsumer) -> None:
-    key = tuple(sorted(configs.items()))
-    if key in _consumers:
-        consumer.close()
-        return
-    consumer.assign([])
-    _consumers[key] = consumer
 
 
 def read_range(
-    options: SourceOptions, offsets: OffsetRange, columns: tuple[Column, ...], clock: Clock = SYSTEM_CLOCK
+    options: SourceOptions, offsets: OffsetRange, output: Output, clock: Clock = SYSTEM_CLOCK
 ) -> Iterator[pa.RecordBatch]:
-    """Every record of the range, in order, in batches of up to :data:`BATCH_ROWS` rows.
+    """Every record of the range, in order, in batches of up to :data:`BATCH_ROWS` rows or about
+    :data:`BATCH_BYTES`.
+
+    Parameters
+    ----------
+    clock:
+        For ``kafkaConsumer.pollTimeoutMs``.
 
     Raises
     ------
@@ -61,84 +55,141 @@ def read_range(
     KafkaTimeoutError
         Nothing came for ``kafkaConsumer.pollTimeoutMs``.
     """
-    consumer = _borrow(options.client_configs)
-    whole = False
+    configs = consumer_configs(options.client_configs, for_fetching=True)
+    consumers = idle_consumers()
+    consumer = consumers.borrow(configs)
+    reading = _Reading(consumer, options, offsets, output, clock)
+    ahead: Prefetch[pa.RecordBatch] | None = None
+    is_whole = False
     try:
-        yield from _read(consumer, options, offsets, columns, clock)
-        whole = True
+        batches = reading.batches()
+        first = next(batches, None)
+        if first is not None and reading.is_at_end:
+            # As most micro-batches are: a thread would have nothing to fetch.
+            yield first
+            yield from batches
+        elif first is not None:
+            ahead = Prefetch(batches, _bytes_of, AHEAD_BYTES, consumer.wakeup)
+            with ahead:
+                yield first
+                del first
+                yield from ahead
+        is_whole = True
     finally:
-        # Cut short (a limit, a killed task, an error): answers may be on their way, so it is not used again.
-        if whole:
-            _give_back(options.client_configs, consumer)
+        if is_whole:
+            consumers.give_back(configs, consumer)
+        elif ahead is None:
+            _drop(consumer)
         else:
-            consumer.close()
+            ahead.when_ended(lambda: _drop(consumer))
 
 
-def _read(
-    consumer: KafkaConsumer,
-    options: SourceOptions,
-    offsets: OffsetRange,
-    columns: tuple[Column, ...],
-    clock: Clock,
-) -> Iterator[pa.RecordBatch]:
-    tp = offsets.topic_partition
-    fetched = tuple(dict.fromkeys(COLUMN_OF[c] for c in columns if c in COLUMN_OF)) or ("offset",)
-    schema = arrow_schema(columns)
-    consumer.assign([tp])
-    consumer.seek(tp, offsets.start)
-    last_progress_ms = clock.monotonic_ms()
-    while (position := consumer.position(tp)) < offsets.end:
+def _drop(consumer: KafkaConsumer) -> None:
+    """Cut short, by a limit, a killed task or an error: answers may be on their way to it."""
+    consumer.close(timeout_ms=0)
+
+
+def _bytes_of(batch: pa.RecordBatch) -> int:
+    return int(batch.nbytes)
+
+
+class _Reading:
+    """One range being read by a consumer that is ours for the while; used by one thread at a time."""
+
+    def __init__(
+        self,
+        consumer: KafkaConsumer,
+        options: SourceOptions,
+        offsets: OffsetRange,
+        output: Output,
+        clock: Clock,
+    ) -> None:
+        self._consumer = consumer
+        self._options = options
+        self._range = offsets
+        self._tp = offsets.topic_partition
+        self._output = output
+        self._clock = clock
+        self._position = offsets.start
+        self._most_rows = FIRST_ROWS
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether there is nothing left to fetch."""
+        return self._position >= self._range.end
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        tp, consumer = self._tp, self._consumer
+        consumer.assign([tp])
+        consumer.seek(tp, self._range.start)
+        poll_ms = min(POLL_MS, self._options.poll_timeout_ms)
+        last_progress_ms = self._clock.monotonic_ms()
+        while not self.is_at_end:
+            try:
+                polled = consumer.poll_arrow(
+                    timeout_ms=poll_ms,
+                    max_records=self._most_rows,
+                    columns=self._output.fetched,
+                    timestamp_unit="us",
+                    timezone="UTC",
+                    end_offsets={tp: self._range.end},
+                    max_column_bytes=MAX_BATCH_BYTES,
+                )
+            except OffsetOutOfRangeError as error:
+                self._skip_lost(error)
+                continue
+            before, self._position = self._position, consumer.position(tp)
+            if polled:
+                found = pa.record_batch(polled.pop(tp))
+                self._most_rows = max(1, min(BATCH_ROWS, BATCH_BYTES * found.num_rows // (found.nbytes + 1)))
+                yield from output_batches(self._output, found, tp.topic, tp.partition)
+                del found
+            if self._position > before:
+                last_progress_ms = self._clock.monotonic_ms()
+            elif self._clock.monotonic_ms() - last_progress_ms > self._options.poll_timeout_ms:
+                self._nothing_comes()
+
+    def _nothing_comes(self) -> None:
+        """Is what we wait for in the log at all?"""
+        first, behind_last = self._available()
+        if not first <= self._position < behind_last:
+            self._skip_lost(None)
+            return
+        raise KafkaTimeoutError(
+            f"no record of {self._tp.topic}-{self._tp.partition} came from offset {self._position} within "
+            f"{self._options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs); reading up to "
+            f"{self._range.end}"
+        )
+
+    def _available(self) -> tuple[int, int]:
+        tp, consumer = self._tp, self._consumer
+        return consumer.beginning_offsets([tp])[tp], consumer.end_offsets([tp])[tp]
+
+    def _skip_lost(self, error: OffsetOutOfRangeError | None) -> None:
+        """The log does not have what the range begins with: an error, or on from what it has.
+
+        As ``KafkaDataConsumer`` of Spark's own source: what has been deleted is passed over; of a log that
+        ends before the position nothing comes; and what is there after all is asked for again.
+        """
+        where = f"{self._tp.topic}-{self._tp.partition}"
+        first, behind_last = self._available()
+        position, end = self._position, self._range.end
+        if position >= behind_last or first >= end:
+            self._position = end
+        elif position < first:
+            self._position = first
+        lost = f"{position} to {max(self._position, position + 1) - 1}"
         try:
-            polled = consumer.poll_arrow(
-                timeout_ms=POLL_MS,
-                max_records=BATCH_ROWS,
-                columns=fetched,
-                timestamp_unit="us",
-                end_offsets={tp: offsets.end},
+            report_data_loss(
+                self._options.fail_on_data_loss,
+                "COULD_NOT_READ_OFFSET_RANGE",
+                f"{where}: {lost} of the range {self._range.start} to {end} cannot be read; the log has "
+                f"{first} to {behind_last} now: aged out by Kafka, or the topic was deleted",
             )
-        except OffsetOutOfRangeError as error:
-            _skip_deleted(consumer, options, offsets, error)
-            continue
-        if polled:
-            for columns_of_batch in polled.values():
-                yield _to_batch(columns_of_batch, offsets, columns, schema)
-        if polled or consumer.position(tp) > position:
-            last_progress_ms = clock.monotonic_ms()
-        elif clock.monotonic_ms() - last_progress_ms > options.poll_timeout_ms:
-            raise KafkaTimeoutError(
-                f"no record of {tp.topic}-{tp.partition} came from offset {position} within "
-                f"{options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs); reading up to {offsets.end}"
-            )
-
-
-def _skip_deleted(
-    consumer: KafkaConsumer, options: SourceOptions, offsets: OffsetRange, error: OffsetOutOfRangeError
-) -> None:
-    """The log's start has passed our position while we read: an error, or on from what is left."""
-    tp = offsets.topic_partition
-    position = consumer.position(tp)
-    first = consumer.beginning_offsets([tp])[tp]
-    if options.fail_on_data_loss or first <= position:
-        raise DataLossError(
-            f"{tp.topic}-{tp.partition}: offsets from {position} on are gone (the log starts at {first}). "
-            f"Set failOnDataLoss to false to go on without these records"
-        ) from error
-    consumer.seek(tp, min(first, offsets.end))
-
-
-def _to_batch(
-    found: RecordColumns, offsets: OffsetRange, columns: tuple[Column, ...], schema: pa.Schema
-) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    decoded = pa.record_batch(found)
-    count = decoded.num_rows
-    arrays: list[pa.Array[Any]] = []
-    for column in columns:
-        if column == "topic":
-            arrays.append(pa.repeat(pa.scalar(offsets.topic, pa.string()), count))
-        elif column == "partition":
-            arrays.append(pa.repeat(pa.scalar(offsets.partition, pa.int32()), count))
-        else:
-            arrays.append(decoded.column(COLUMN_OF[column]))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        except DataLossError as failure:
+            raise failure from error
+        if self._position == position:
+            self._clock.sleep_ms(self._options.fetch_retry_interval_ms)
+        self._consumer.seek(self._tp, self._position)

@@ -7,15 +7,28 @@ offsets of any broker.
 
 from __future__ import annotations
 
-import difflib
-import json
-import re
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from kafkacore.consumer.config import DEFAULTS as CONSUMER_ARGUMENTS
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.formats import FORMAT_OPTION_NAMES
+from kafkacore.spark.java_regex import compile_java_pattern
+from kafkacore.spark.option_values import (
+    boolean,
+    client_configs,
+    duration_ms,
+    integer,
+    json_of,
+    not_json,
+    positive,
+    refuse_unknown,
+    whole_number,
+)
 from kafkacore.structs import TopicPartition
+
+log = logging.getLogger(__name__)
 
 #: Offsets that have a name, as they are written inside a JSON of offsets.
 LATEST_OFFSET, EARLIEST_OFFSET = -1, -2
@@ -31,6 +44,8 @@ OWNED_BY_THE_SOURCE = {
 
 SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
 BATCH_ONLY = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
+#: A stream of Spark's own source refuses these, and ignores ``endingTimestamp``.
+REFUSED_IN_STREAMS = ("endingOffsetsByTimestamp", "endingOffsets")
 STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 OPTION_NAMES = (
     *SUBSCRIPTIONS,
@@ -49,8 +64,6 @@ OPTION_NAMES = (
     "groupIdPrefix",
     "includeHeaders",
 )
-_DURATION = re.compile(r"\s*(\d+)\s*(ms|milliseconds?|s|seconds?|m|min|minutes?|h|hours?)?\s*")
-_DURATION_MS = {"m": 60_000, "s": 1_000, "h": 3_600_000}
 
 
 @dataclass(frozen=True)
@@ -89,6 +102,13 @@ class SourceOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     include_headers: bool = False
+    #: Whether the user has named a group: Spark's source then says more when partitions are gone.
+    group_id_is_given: bool = False
+
+    def __repr__(self) -> str:
+        """Without what the client is given: there may be a password among it."""
+        shown = {**vars(self), "client_configs": sorted(self.client_configs)}
+        return f"SourceOptions({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
 def parse_options(options: Mapping[str, str], streaming: bool) -> SourceOptions:
@@ -108,69 +128,68 @@ def parse_options(options: Mapping[str, str], streaming: bool) -> SourceOptions:
         change.
     """
     given = {name.lower(): value for name, value in options.items() if name.lower() != "path"}
-    client_configs = _client_configs(given)
-    _refuse_unknown(given)
+    configs = client_configs(given, OWNED_BY_THE_SOURCE, "source", CONSUMER_ARGUMENTS)
+    refuse_unknown(given, (*OPTION_NAMES, *FORMAT_OPTION_NAMES))
     known = {name: given[name.lower()] for name in OPTION_NAMES if name.lower() in given}
     _refuse_end_of_stream(known, streaming)
     assign, subscribe, pattern = _subscription(known)
     starting, ending = _bounds(known, streaming)
+    most, least = _per_trigger(known, streaming)
     strategy = known.get("startingOffsetsByTimestampStrategy", "error").lower()
     if strategy not in ("error", "latest"):
         raise KafkaConfigurationError(
             f'startingOffsetsByTimestampStrategy must be "error" or "latest", not {strategy!r}'
         )
-    most, least = _positive(known, "maxOffsetsPerTrigger"), _positive(known, "minOffsetsPerTrigger")
-    if most is not None and least is not None and least > most:
-        raise KafkaConfigurationError(
-            f"minOffsetsPerTrigger ({least}) must not exceed maxOffsetsPerTrigger ({most})"
-        )
     return SourceOptions(
-        client_configs=client_configs,
+        client_configs=_named_client(configs, known.get("groupIdPrefix")),
         assign=assign,
         subscribe=subscribe,
         subscribe_pattern=pattern,
         starting=starting,
         ending=ending,
         timestamp_strategy_latest=strategy == "latest",
-        fail_on_data_loss=_boolean(known, "failOnDataLoss", True),
-        poll_timeout_ms=_positive(known, "kafkaConsumer.pollTimeoutMs") or 120_000,
-        fetch_retries=_integer(known, "fetchOffset.numRetries", 3),
-        fetch_retry_interval_ms=_integer(known, "fetchOffset.retryIntervalMs", 1_000),
+        fail_on_data_loss=boolean(known, "failOnDataLoss", True),
+        poll_timeout_ms=positive(known, "kafkaConsumer.pollTimeoutMs") or 120_000,
+        fetch_retries=integer(known, "fetchOffset.numRetries", 3, least=0),
+        fetch_retry_interval_ms=integer(known, "fetchOffset.retryIntervalMs", 1_000, least=0),
         max_offsets_per_trigger=most,
         min_offsets_per_trigger=least,
-        max_trigger_delay_ms=_duration_ms(known.get("maxTriggerDelay", "15m")),
-        min_partitions=_positive(known, "minPartitions"),
-        max_records_per_partition=_positive(known, "maxRecordsPerPartition"),
-        include_headers=_boolean(known, "includeHeaders", False),
+        max_trigger_delay_ms=duration_ms(known if streaming else {}, "maxTriggerDelay", "15m"),
+        min_partitions=positive(known, "minPartitions"),
+        max_records_per_partition=positive(known, "maxRecordsPerPartition"),
+        include_headers=boolean(known, "includeHeaders", False),
+        group_id_is_given="group_id" in configs,
     )
 
 
-def _client_configs(given: Mapping[str, str]) -> dict[str, str]:
-    """``kafka.fetch.max.bytes`` → ``fetch_max_bytes``: the consumer's own argument names, values still
-    text.
-    """
-    configs = {}
-    for name, value in given.items():
-        if not name.startswith("kafka."):
-            continue
-        if name in OWNED_BY_THE_SOURCE:
-            raise KafkaConfigurationError(f"{name} is set by the source: {OWNED_BY_THE_SOURCE[name]}")
-        configs[name.removeprefix("kafka.").replace(".", "_")] = value
-    if not configs.get("bootstrap_servers"):
+def _per_trigger(known: Mapping[str, str], streaming: bool) -> tuple[int | None, int | None]:
+    """How many offsets a micro-batch has at most and at least. Without effect in a batch read."""
+    ignored = [name for name in STREAM_ONLY if name in known]
+    if ignored and not streaming:
+        log.warning("options without effect in spark.read: %s", ", ".join(ignored))
+    if not streaming and not {"maxOffsetsPerTrigger", "minOffsetsPerTrigger"} <= known.keys():
+        return None, None
+    most = positive(known, "maxOffsetsPerTrigger")
+    least = integer(known, "minOffsetsPerTrigger", 0, least=0) if "minOffsetsPerTrigger" in known else None
+    if most is not None and least is not None and least > most:
         raise KafkaConfigurationError(
-            "kafka.bootstrap.servers is missing: .option('kafka.bootstrap.servers', 'host:9092')"
+            f"minOffsetsPerTrigger ({least}) must not exceed maxOffsetsPerTrigger ({most})"
         )
-    return configs
+    return (most, least) if streaming else (None, None)
 
 
-def _refuse_unknown(given: Mapping[str, str]) -> None:
-    known = {name.lower(): name for name in OPTION_NAMES}
-    for name in given:
-        if name in known or name.startswith("kafka."):
-            continue
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-        hint = f"did you mean {known[near[0]]}?" if near else "see the option table of kafkacore.spark"
-        raise KafkaConfigurationError(f"unknown option {name!r}: {hint}")
+def _named_client(configs: Mapping[str, str], prefix: str | None) -> dict[str, str]:
+    """No reader here is a member of a group; the group's name is the client's, which brokers see."""
+    named = {name: text for name, text in configs.items() if name != "group_id"}
+    group = configs.get("group_id")
+    if group is not None:
+        log.warning(
+            "kafka.group.id is set: the source neither joins the group nor commits to it%s",
+            ", and ignores groupIdPrefix" if prefix is not None else "",
+        )
+    if (name := group or prefix) is not None:
+        named.setdefault("client_id", name)
+    return named
 
 
 def _subscription(known: Mapping[str, str]) -> tuple[tuple[TopicPartition, ...], tuple[str, ...], str | None]:
@@ -189,45 +208,73 @@ def _subscription(known: Mapping[str, str]) -> tuple[tuple[TopicPartition, ...],
             )
         return (), topics, None
     if chosen[0] == "subscribePattern":
-        try:
-            re.compile(text)
-        except re.error as error:
-            raise KafkaConfigurationError(
-                f"subscribePattern {text!r} is no regular expression: {error}"
-            ) from None
+        if not text:
+            raise KafkaConfigurationError("subscribePattern is empty: give a Java regular expression")
+        compile_java_pattern(text, "subscribePattern")
         return (), (), text
-    parsed = _json_of(text, "assign", '{"topicA":[0,1],"topicB":[2]}')
-    try:
-        partitions = tuple(
-            sorted(TopicPartition(topic, int(p)) for topic, numbers in parsed.items() for p in numbers)
-        )
-    except (TypeError, ValueError):
-        partitions = ()
-    if not partitions:
-        raise KafkaConfigurationError(
-            'assign must be JSON such as {"topicA":[0,1],"topicB":[2]} with a partition in it'
-        )
-    return partitions, (), None
+    return _assigned(text), (), None
+
+
+def _assigned(text: str) -> tuple[TopicPartition, ...]:
+    example = '{"topicA":[0,1],"topicB":[2]}'
+    parsed = json_of(text, "assign", example)
+    found = set()
+    for topic, numbers in parsed.items():
+        if not isinstance(numbers, list) or not all(type(n) is int and 0 <= n < 2**31 for n in numbers):
+            raise not_json(text, "assign", example)
+        found |= {TopicPartition(topic, number) for number in numbers}
+    return tuple(sorted(found))
 
 
 def _refuse_end_of_stream(known: Mapping[str, str], streaming: bool) -> None:
-    for name in BATCH_ONLY:
-        if streaming and name in known:
+    if not streaming:
+        return
+    for name in REFUSED_IN_STREAMS:
+        if name in known:
             raise KafkaConfigurationError(f"{name} is for spark.read; a stream has no end: remove the option")
+    if "endingTimestamp" in known:
+        log.warning("endingTimestamp is without effect in spark.readStream: a stream has no end")
 
 
 def _bounds(known: Mapping[str, str], streaming: bool) -> tuple[Bound, Bound]:
     """Start and end of the read."""
     starting = _bound(known, "starting", "latest" if streaming else "earliest")
+    if streaming:
+        return starting, Bound(name="latest")
     ending = _bound(known, "ending", "latest")
-    if not streaming:
-        if starting.name == "latest" or LATEST_OFFSET in (starting.offsets or {}).values():
-            raise KafkaConfigurationError(
-                'startingOffsets of spark.read cannot be "latest" (-1): nothing would be read'
-            )
-        if ending.name == "earliest" or EARLIEST_OFFSET in (ending.offsets or {}).values():
-            raise KafkaConfigurationError('endingOffsets cannot be "earliest" (-2): nothing would be read')
+    if starting.name == "latest" or LATEST_OFFSET in (starting.offsets or {}).values():
+        raise KafkaConfigurationError(
+            'startingOffsets of spark.read cannot be "latest" (-1): nothing would be read'
+        )
+    if ending.name == "earliest" or EARLIEST_OFFSET in (ending.offsets or {}).values():
+        raise KafkaConfigurationError('endingOffsets cannot be "earliest" (-2): nothing would be read')
+    _check_order(starting.offsets, ending.offsets, "Offsets")
+    _check_order(starting.timestamps, ending.timestamps, "OffsetsByTimestamp")
     return starting, ending
+
+
+def _check_order(
+    start: Mapping[TopicPartition, int] | None, end: Mapping[TopicPartition, int] | None, option: str
+) -> None:
+    """What can be said of two maps before a broker has been asked."""
+    if start is None or end is None:
+        return
+    if different := sorted(start.keys() ^ end.keys()):
+        raise KafkaConfigurationError(
+            f"[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET] starting{option} and "
+            f"ending{option} must name the same partitions; only one names {names_of(different)}"
+        )
+    for tp in sorted(start):
+        if start[tp] > end[tp] >= 0:
+            raise KafkaConfigurationError(
+                f"[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] {names_of([tp])}: starting{option} "
+                f"{start[tp]} lies after ending{option} {end[tp]}"
+            )
+
+
+def names_of(partitions: Iterable[TopicPartition]) -> str:
+    """As Kafka writes them."""
+    return ", ".join(f"{tp.topic}-{tp.partition}" for tp in partitions)
 
 
 def _bound(known: Mapping[str, str], which: str, default: str) -> Bound:
@@ -235,12 +282,10 @@ def _bound(known: Mapping[str, str], which: str, default: str) -> Bound:
     ending.
     """
     if (one := known.get(f"{which}Timestamp")) is not None:
-        try:
-            return Bound(timestamp=int(one))
-        except ValueError:
-            raise KafkaConfigurationError(
-                f"{which}Timestamp must be milliseconds since 1970, not {one!r}"
-            ) from None
+        number = whole_number(one.strip())
+        if number is None or number < EARLIEST_OFFSET:
+            raise KafkaConfigurationError(f"{which}Timestamp must be milliseconds since 1970, not {one!r}")
+        return Bound(timestamp=number)
     if (each := known.get(f"{which}OffsetsByTimestamp")) is not None:
         return Bound(timestamps=parse_offsets(each, f"{which}OffsetsByTimestamp"))
     text = known.get(f"{which}Offsets", default).strip()
@@ -252,55 +297,19 @@ def _bound(known: Mapping[str, str], which: str, default: str) -> Bound:
 def parse_offsets(text: str, option: str) -> dict[TopicPartition, int]:
     """``{"topicA":{"0":23,"1":-1}}`` → partition → number."""
     example = '{"topicA":{"0":23,"1":-1}}'
-    parsed = _json_of(text, option, example)
-    try:
-        return {
-            TopicPartition(topic, int(partition)): int(number)
-            for topic, numbers in parsed.items()
-            for partition, number in numbers.items()
-        }
-    except (AttributeError, TypeError, ValueError):
-        raise KafkaConfigurationError(f"{option} must be JSON such as {example}, not {text!r}") from None
+    parsed = json_of(text, option, example)
+    found: dict[TopicPartition, int] = {}
+    for topic, numbers in parsed.items():
+        for partition, number in numbers.items() if isinstance(numbers, dict) else [("", None)]:
+            index, value = whole_number(partition), _whole_json(number)
+            if index is None or not 0 <= index < 2**31 or value is None or value < EARLIEST_OFFSET:
+                raise not_json(text, option, example)
+            found[TopicPartition(topic, index)] = value
+    return found
 
 
-def _json_of(text: str, option: str, example: str) -> dict[str, Any]:
-    try:
-        parsed = json.loads(text)
-    except ValueError:
-        parsed = None
-    if not isinstance(parsed, dict):
-        raise KafkaConfigurationError(f"{option} must be JSON such as {example}, not {text!r}")
-    return parsed
-
-
-def _integer(known: Mapping[str, str], name: str, default: int) -> int:
-    try:
-        return int(known.get(name, default))
-    except ValueError:
-        raise KafkaConfigurationError(f"{name} must be a whole number, not {known[name]!r}") from None
-
-
-def _positive(known: Mapping[str, str], name: str) -> int | None:
-    if name not in known:
+def _whole_json(number: object) -> int | None:
+    """A number; its fraction is cut off, as Spark's reader of JSON cuts it off."""
+    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < 2**63:
         return None
-    number = _integer(known, name, 0)
-    if number <= 0:
-        raise KafkaConfigurationError(f"{name} must be above 0, not {number}")
-    return number
-
-
-def _boolean(known: Mapping[str, str], name: str, default: bool) -> bool:
-    text = str(known.get(name, default)).lower()
-    if text not in ("true", "false"):
-        raise KafkaConfigurationError(f"{name} must be true or false, not {text!r}")
-    return text == "true"
-
-
-def _duration_ms(text: str) -> int:
-    match = _DURATION.fullmatch(text.lower())
-    if match is None:
-        raise KafkaConfigurationError(
-            f"maxTriggerDelay must be a duration such as '15m' or '30s', not {text!r}"
-        )
-    unit = match.group(2) or "ms"
-    return int(match.group(1)) * (1 if unit.startswith(("ms", "milli")) else _DURATION_MS[unit[0]])
+    return int(number)

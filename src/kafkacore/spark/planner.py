@@ -7,7 +7,6 @@ over. Does not know: Spark, micro-batches, record bytes.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -15,16 +14,25 @@ from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.spark.configs import consumer_configs
+from kafkacore.spark.data_loss import DataLossError, Reason, report_data_loss
+from kafkacore.spark.java_regex import compile_java_pattern
 from kafkacore.spark.offsets import OffsetRange, Offsets
-from kafkacore.spark.options import EARLIEST_OFFSET, LATEST_OFFSET, Bound, SourceOptions
+from kafkacore.spark.options import EARLIEST_OFFSET, LATEST_OFFSET, Bound, SourceOptions, names_of
 from kafkacore.structs import TopicPartition
+
+__all__ = ["DataLossError", "MissingTopicError", "OffsetPlanner"]
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+#: Kafka's own topics, which Spark's sources pass over, whatever is subscribed to.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
-class DataLossError(KafkaError):
-    """Records that the read should have given are no longer in Kafka (Spark's ``KAFKA_DATA_LOSS``)."""
+
+class MissingTopicError(KafkaConfigurationError):
+    """A topic that is named in the options does not exist, or not yet."""
+
+    retriable = True
 
 
 class OffsetPlanner:
@@ -42,6 +50,8 @@ class OffsetPlanner:
         self._options = options
         self._clock = clock
         self._connected: KafkaConsumer | None = None
+        pattern = options.subscribe_pattern
+        self._pattern = None if pattern is None else compile_java_pattern(pattern, "subscribePattern")
 
     @property
     def _consumer(self) -> KafkaConsumer:
@@ -58,69 +68,113 @@ class OffsetPlanner:
     # ---- Partitions --------------------------------------------------------------------------------------
 
     def partitions(self) -> list[TopicPartition]:
-        """Every partition that the options name, in order.
+        """Every partition that the options name and that there is now, in order.
 
         Raises
         ------
-        KafkaConfigurationError
-            A topic that ``subscribe`` names does not exist.
+        MissingTopicError
+            A topic that ``subscribe`` or ``assign`` names does not exist.
         """
         return self._retried(self._find_partitions)
 
     def _find_partitions(self) -> list[TopicPartition]:
-        if self._options.assign:
-            return list(self._options.assign)
-        if self._options.subscribe_pattern is not None:
-            pattern = re.compile(self._options.subscribe_pattern)
-            topics: Iterable[str] = sorted(t for t in self._consumer.topics() if pattern.fullmatch(t))
+        """Of ``assign``, those partitions that do not exist are left out, as Spark's own source does it."""
+        options = self._options
+        if self._pattern is not None:
+            everything = self._consumer.partitions_by_topic()
+            found = {topic: numbers for topic, numbers in everything.items() if self._pattern.search(topic)}
         else:
-            topics = sorted(self._options.subscribe)
-        found = []
-        for topic in topics:
-            numbers = self._consumer.partitions_for_topic(topic)
-            if not numbers:
-                raise KafkaConfigurationError(
-                    f"topic {topic!r} does not exist on {self._options.client_configs['bootstrap_servers']}: "
-                    f"create it, or correct the subscribe option"
-                )
-            found += [TopicPartition(topic, number) for number in sorted(numbers)]
-        return found
+            wanted = options.subscribe or sorted({tp.topic for tp in options.assign})
+            found = self._consumer.partitions_by_topic(wanted) if wanted else {}
+            for topic in wanted:
+                if not found.get(topic):
+                    raise MissingTopicError(
+                        f"topic {topic!r} does not exist on {options.client_configs['bootstrap_servers']}: "
+                        f"create it, or correct the {'subscribe' if options.subscribe else 'assign'} option"
+                    )
+        partitions = sorted(
+            TopicPartition(topic, number)
+            for topic, numbers in found.items()
+            if topic not in INTERNAL_TOPICS
+            for number in numbers
+        )
+        if options.assign:
+            assigned = set(options.assign)
+            return [tp for tp in partitions if tp in assigned]
+        return partitions
 
     # ---- Offsets -----------------------------------------------------------------------------------------
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """The first offset that is still there, for each partition."""
         asked = list(partitions)
-        return dict(self._retried(lambda: self._consumer.beginning_offsets(asked)))
+        return dict(self._retried(lambda: self._consumer.beginning_offsets(asked))) if asked else {}
 
-    def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """The offset after the last readable record (the last stable one under read_committed)."""
-        asked = list(partitions)
-        return dict(self._retried(lambda: self._consumer.end_offsets(asked)))
+    def earliest_of_new(self, new: Iterable[TopicPartition]) -> Offsets:
+        """As :meth:`earliest`; a partition that has gone again is left out."""
+        asked = set(new)
+        if not asked:
+            return {}
+        return self._retried(
+            lambda: self._consumer.beginning_offsets([tp for tp in self._find_partitions() if tp in asked])
+        )
+
+    def latest(self, known: Mapping[TopicPartition, int] | None = None) -> Offsets:
+        """The offset after the last readable record (the last stable one under read_committed) of every
+        partition that there is now.
+
+        Parameters
+        ----------
+        known:
+            Offsets up to which has been read. A broker that says less is asked again, ``numRetries`` times in
+            all: one that has just become leader may not know better yet.
+        """
+        read_up_to = known or {}
+        for attempt in range(1, self._attempts + 1):
+            found = self._retried(self._find_latest)
+            behind = [tp for tp, offset in found.items() if offset < read_up_to.get(tp, 0)]
+            if behind and attempt < self._attempts:
+                log.warning("logs end before what has been read of them: %s; asking again", names_of(behind))
+                self._clock.sleep_ms(self._options.fetch_retry_interval_ms)
+            elif not behind:
+                break
+        return found
+
+    def _find_latest(self) -> Offsets:
+        return self._latest_of(self._find_partitions())
+
+    def _latest_of(self, partitions: list[TopicPartition]) -> Offsets:
+        return dict(self._consumer.end_offsets(partitions)) if partitions else {}
+
+    def at_times(self, timestamps: Mapping[TopicPartition, int]) -> Offsets:
+        """The first offset at or after a time, in ms since the epoch; the log's end if there is none."""
+        asked = {tp: max(time, 0) for tp, time in timestamps.items()}
+        return self._retried(lambda: self._at_times(asked, "filtered"))
 
     def starting(self) -> Offsets:
         """Where the first batch starts."""
-        return self._resolve(
-            self._options.starting, "startingOffsets", no_match_latest=self._options.timestamp_strategy_latest
+        return self._retried(
+            lambda: self._resolve(self._options.starting, "starting", self._find_partitions())
         )
 
-    def ending(self) -> Offsets:
-        """Where a batch read ends."""
-        return self._resolve(self._options.ending, "endingOffsets", no_match_latest=True)
-
-    def _resolve(self, bound: Bound, option: str, no_match_latest: bool) -> Offsets:
-        partitions = self.partitions()
+    def _resolve(self, bound: Bound, which: str, partitions: list[TopicPartition]) -> Offsets:
         if bound.timestamp is not None:
-            return self._at_times(dict.fromkeys(partitions, bound.timestamp), no_match_latest)
+            return self._at_times(dict.fromkeys(partitions, bound.timestamp), which)
         if bound.timestamps is not None:
-            self._require_same(bound.timestamps, partitions, f"{option}ByTimestamp")
-            return self._at_times(bound.timestamps, no_match_latest)
-        if bound.offsets is None:
-            return self.earliest(partitions) if bound.name == "earliest" else self.latest(partitions)
-        self._require_same(bound.offsets, partitions, option)
-        first = self.earliest(tp for tp, n in bound.offsets.items() if n == EARLIEST_OFFSET)
-        last = self.latest(tp for tp, n in bound.offsets.items() if n == LATEST_OFFSET)
-        return {tp: first.get(tp, last.get(tp, number)) for tp, number in bound.offsets.items()}
+            self._require_same(bound.timestamps, partitions, f"{which}OffsetsByTimestamp")
+            return self._at_times(bound.timestamps, which)
+        if bound.offsets is not None:
+            self._require_same(bound.offsets, partitions, f"{which}Offsets")
+            return self._named(bound.offsets)
+        name = EARLIEST_OFFSET if bound.name == "earliest" else LATEST_OFFSET
+        return self._named(dict.fromkeys(partitions, name))
+
+    def _named(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
+        """-2 and -1 replaced by what they stand for."""
+        first = [tp for tp, offset in offsets.items() if offset == EARLIEST_OFFSET]
+        last = [tp for tp, offset in offsets.items() if offset == LATEST_OFFSET]
+        found = dict(self._consumer.beginning_offsets(first)) if first else {}
+        return {**offsets, **found, **self._latest_of(last)}
 
     @staticmethod
     def _require_same(
@@ -128,72 +182,129 @@ class OffsetPlanner:
     ) -> None:
         missing, extra = sorted(set(partitions) - set(given)), sorted(set(given) - set(partitions))
         if missing or extra:
-            parts = [f"missing {_names(missing)}"] if missing else []
-            parts += [f"not read by this query: {_names(extra)}"] if extra else []
+            condition = "TIMESTAMP_OFFSET" if "Timestamp" in option else "START_OFFSET"
+            parts = [f"missing {names_of(missing)}"] if missing else []
+            parts += [f"not read by this query: {names_of(extra)}"] if extra else []
             raise KafkaConfigurationError(
-                f"{option} must name exactly the partitions that are read; {'; '.join(parts)}"
+                f"[KAFKA_{condition}_DOES_NOT_MATCH_ASSIGNED] {option} must name exactly the partitions that "
+                f"are read; {'; '.join(parts)}"
             )
 
-    def _at_times(self, timestamps: Mapping[TopicPartition, int], no_match_latest: bool) -> Offsets:
-        answer = self._retried(lambda: self._consumer.offsets_for_times(dict(timestamps)))
+    def _at_times(self, timestamps: Mapping[TopicPartition, int], which: str) -> Offsets:
+        """The first offset at or after each time; -2 and -1 are no times, but what they always are."""
+        times = {tp: time for tp, time in timestamps.items() if time >= 0}
+        answer = self._consumer.offsets_for_times(times) if times else {}
         found = {tp: match.offset for tp, match in answer.items() if match is not None}
-        missing = [tp for tp in timestamps if tp not in found]
-        if missing and not no_match_latest:
+        missing = [tp for tp in times if tp not in found]
+        if missing and which == "starting" and not self._options.timestamp_strategy_latest:
             raise KafkaConfigurationError(
-                f"no record at or after the starting timestamp in {_names(missing)}: choose an earlier one, "
-                f"or set startingOffsetsByTimestampStrategy to 'latest'"
+                f"no record at or after the starting timestamp in {names_of(missing)}: choose an earlier "
+                f"one, or set startingOffsetsByTimestampStrategy to 'latest'"
             )
-        ends = self.latest(missing) if missing else {}
-        return {tp: found[tp] if tp in found else ends[tp] for tp in timestamps}
+        offsets = {tp: found.get(tp, LATEST_OFFSET) if tp in times else timestamps[tp] for tp in timestamps}
+        return self._named(offsets)
 
     # ---- Ranges ------------------------------------------------------------------------------------------
+
+    def batch_ranges(self) -> list[OffsetRange]:
+        """What a batch read reads, from its start to its end.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            The end lies before the start.
+        DataLossError
+            The options name offsets that the log does not have, and ``failOnDataLoss`` is true.
+        """
+        return self._retried(self._find_batch_ranges)
+
+    def _find_batch_ranges(self) -> list[OffsetRange]:
+        partitions = self._find_partitions()
+        start = self._resolve(self._options.starting, "starting", partitions)
+        end = self._resolve(self._options.ending, "ending", partitions)
+        for tp in sorted(start):
+            if start[tp] > end[tp]:
+                raise KafkaConfigurationError(
+                    f"[RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] {names_of([tp])}: the read would start "
+                    f"at offset {start[tp]} and end at {end[tp]}: change the starting or the ending options"
+                )
+        self._keep_to_the_log(start, end)
+        return [OffsetRange(tp.topic, tp.partition, start[tp], end[tp]) for tp in sorted(end)]
+
+    def _keep_to_the_log(self, start: Offsets, end: Offsets) -> None:
+        """A number that the user has given may lie where the log is not. Said now, not when a task has waited
+        for it in vain.
+        """
+        given = self._options.starting.offsets or {}
+        first = self._consumer.beginning_offsets([tp for tp, n in given.items() if n >= 0]) if given else {}
+        for tp, offset in sorted(first.items()):
+            if start[tp] < min(offset, end[tp]):
+                self._lost("COULD_NOT_READ_OFFSET_RANGE", f"{names_of([tp])}: offsets {start[tp]} to "
+                           f"{min(offset, end[tp]) - 1} have been deleted")  # fmt: skip
+                start[tp] = min(offset, end[tp])
+        given = self._options.ending.offsets or {}
+        for tp, offset in sorted(self._latest_of([tp for tp, n in given.items() if n >= 0]).items()):
+            if end[tp] > max(offset, start[tp]):
+                self._lost("COULD_NOT_READ_OFFSET_RANGE", f"{names_of([tp])} ends at offset {offset}, before "
+                           f"the ending offset {end[tp]}")  # fmt: skip
+                end[tp] = max(offset, start[tp])
 
     def ranges(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[OffsetRange]:
-        """What to read between two positions.
+        """What a micro-batch reads between two positions.
 
-        A partition that ``start`` does not know is new and is read from its first offset. What has been
-        deleted from the log meanwhile is data loss: an error, or a warning where ``failOnDataLoss`` is
-        false.
+        A partition that ``start`` does not know is new and is read from its first offset. Where the log has
+        changed so that records are missed, that is data loss: an error, or a warning where
+        ``failOnDataLoss`` is false. What is deleted from the log's beginning, the tasks find out.
+        (``getOffsetRangesFromResolvedOffsets`` of Spark's ``KafkaOffsetReaderAdmin``.)
         """
-        for gone in sorted(set(start) - set(end)):
-            self._data_loss(f"{_names([gone])} is gone")
-        begin = {tp: start[tp] for tp in end if tp in start}
-        earliest = self.earliest(end)
-        for tp in sorted(end):
-            if tp not in begin:
-                begin[tp] = earliest[tp]
-                if earliest[tp] > 0:
-                    self._data_loss(f"new partition {_names([tp])} starts at offset {earliest[tp]}, not 0")
-            elif begin[tp] < earliest[tp] and begin[tp] < end[tp]:
-                last_gone = min(earliest[tp], end[tp]) - 1
-                self._data_loss(f"{_names([tp])}: offsets {begin[tp]} to {last_gone} have been deleted")
-                begin[tp] = min(earliest[tp], end[tp])
-            if end[tp] < begin[tp]:
-                self._data_loss(
-                    f"{_names([tp])} ends at {end[tp]}, before offset {begin[tp]} where reading stood"
+        new = sorted(end.keys() - start.keys())
+        first = self.earliest_of_new(new)
+        if gone := [tp for tp in new if tp not in first]:
+            self._lost("INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS", f"new and gone again: {names_of(gone)}")
+        for tp in sorted(first):
+            if first[tp] > 0:
+                self._lost(
+                    "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO",
+                    f"new partition {names_of([tp])} starts at offset {first[tp]}, not 0",
                 )
-                begin[tp] = end[tp]
-        return [OffsetRange(tp.topic, tp.partition, begin[tp], end[tp]) for tp in sorted(end)]
+        if deleted := sorted(start.keys() - end.keys()):
+            self._lost(
+                "PARTITIONS_DELETED_AND_GROUP_ID_CONFIG_PRESENT"
+                if self._options.group_id_is_given
+                else "PARTITIONS_DELETED",
+                f"partitions have been deleted: {names_of(deleted)}",
+            )
+        begin = {**start, **first}
+        found = [OffsetRange(tp.topic, tp.partition, begin[tp], end[tp]) for tp in sorted(end) if tp in begin]
+        for piece in found:
+            if piece.end < piece.start:
+                self._lost(
+                    "PARTITION_OFFSET_CHANGED",
+                    f"{names_of([piece.topic_partition])} ends at {piece.end}, before offset {piece.start} "
+                    "where reading stood: the topic has been made anew, or the start was set too high",
+                )
+        return found
 
-    def _data_loss(self, what: str) -> None:
-        if self._options.fail_on_data_loss:
-            raise DataLossError(f"{what}. Set failOnDataLoss to false to go on without these records")
-        log.warning("data loss accepted (failOnDataLoss=false): %s", what)
+    def _lost(self, reason: Reason, what: str) -> None:
+        report_data_loss(self._options.fail_on_data_loss, reason, what)
+
+    # ---- Asking again ------------------------------------------------------------------------------------
+
+    @property
+    def _attempts(self) -> int:
+        """``fetchOffset.numRetries`` counts all attempts, as it does in Spark's own source."""
+        return max(self._options.fetch_retries, 1)
 
     def _retried(self, ask: Callable[[], T]) -> T:
-        for attempt in range(self._options.fetch_retries + 1):
+        for attempt in range(1, self._attempts + 1):
             try:
                 return ask()
             except KafkaError as error:
-                if not error.retriable or attempt == self._options.fetch_retries:
+                if not error.retriable or attempt == self._attempts:
                     raise
                 log.info("asking for offsets again: %s", error)
                 self.close()
                 self._clock.sleep_ms(self._options.fetch_retry_interval_ms)
         raise AssertionError("unreachable: the last attempt returns or raises")
-
-
-def _names(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(f"{tp.topic}-{tp.partition}" for tp in partitions)

@@ -12,13 +12,14 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.secrets import REDACTION_REGEX
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # py4j has no types
@@ -35,7 +36,11 @@ SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @contextmanager
 def spark_session(
-    app_name: str, work_dir: Path, log_file: Path, short_lived: bool = True
+    app_name: str,
+    work_dir: Path,
+    log_file: Path,
+    short_lived: bool = True,
+    configs: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
     """A local Spark session with its chatter in ``log_file``; an active session is used as it is, and left
     open.
@@ -50,6 +55,8 @@ def spark_session(
         Receives what the JVM and the workers print.
     short_lived:
         Tune the JVM for a job of a minute rather than of days (see :data:`SHORT_LIVED_JVM`).
+    configs:
+        Further settings of Spark; they win over those made here.
 
     Raises
     ------
@@ -67,6 +74,7 @@ def spark_session(
     conf = _conf(app_name, work_dir)
     if short_lived:
         conf.set("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
+    conf.setAll(list((configs or {}).items()))
     # PySpark looks at optional packages as it starts, and warns of some that we do not use with it.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
     gateway = _launch_jvm(conf, log_file)
@@ -104,6 +112,7 @@ def _conf(app_name: str, work_dir: Path) -> SparkConf:
             ("spark.ui.enabled", "false"),
             ("spark.ui.showConsoleProgress", "false"),
             ("spark.sql.session.timeZone", "UTC"),
+            ("spark.sql.redaction.string.regex", REDACTION_REGEX),
             ("spark.sql.shuffle.partitions", str(os.cpu_count() or 2)),
             ("spark.sql.warehouse.dir", str(work_dir / "warehouse")),
             ("spark.driver.host", "127.0.0.1"),

@@ -1,0 +1,108 @@
+"""Spark's reads and writes by kafkacore and by its own source, against Apache Kafka: the table of the README.
+
+    python bench/macro/spark.py                              # about twenty minutes
+    python bench/macro/spark.py --rows read,json --rounds 5
+    python bench/macro/spark.py --embedded --small --results out --readme ''   # whether it still runs
+
+`kafkacore bench spark` does it; here it has Apache Kafka and the jars of Spark's source as the tests fetch
+them. The result is a file of its own, `bench/results/<date>-<short sha>-spark.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from setting import PROJECT, add_broker, broker
+
+from kafkacore.bench.machine import describe_machine
+from kafkacore.bench.spark.options import SparkBenchOptions
+from kafkacore.bench.spark.rows import ROWS
+from kafkacore.bench.spark.runner import run_spark_bench
+from kafkacore.bench.table import tables
+from kafkacore.cli.bench import flights_as_json
+from kafkacore.cli.report import Reporter, print_table
+
+BENCH = PROJECT / "bench"
+sys.path.insert(0, str(BENCH))
+
+import report  # noqa: E402 - beside the folder of this script
+import run  # noqa: E402
+
+
+def jars() -> str:
+    """Of Spark's own source, fetched once by Maven."""
+    sys.path.insert(0, str(PROJECT / "tests"))
+    from integration.jars import spark_kafka_jars
+
+    return f"{spark_kafka_jars()}/*"
+
+
+def merged(whole: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
+    """A result with another row."""
+    if not whole:
+        return one
+    options = whole["options"] | {"rows": [*whole["options"]["rows"], *one["options"]["rows"]]}
+    return whole | {
+        "options": options,
+        "results": whole["results"] + one["results"],
+        "missing": whole["missing"] | one["missing"],
+        "void": whole["void"] or one["void"],
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_broker(parser)
+    parser.add_argument("--records", type=int, default=4_000_000, help="a run (default: 4,000,000)")
+    parser.add_argument("--rounds", type=int, default=3, help="of each side (default: 3)")
+    parser.add_argument("--rows", default=",".join(ROWS), help="default: all")
+    parser.add_argument("--gigabytes", type=float, default=10.0, help="of the row memory (default: 10)")
+    parser.add_argument("--results", type=Path, default=BENCH / "results", metavar="DIR")
+    parser.add_argument("--readme", default=str(BENCH / "README.md"), metavar="FILE", help="'' leaves it")
+    arguments = parser.parse_args()
+    small = {"records": 2_000, "rounds": 1, "memory_bytes": 10**6} if arguments.small else {}
+    now, sha = datetime.now(UTC), run.short_sha()
+    result: dict[str, Any] = {
+        "schema": 1,
+        "date": now.isoformat(timespec="seconds"),
+        "commit": sha,
+        "command": shlex.join(["python", "bench/macro/spark.py", *sys.argv[1:]]),
+        "machine": describe_machine(),
+    }
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    target = arguments.results / f"{now:%Y-%m-%d}-{sha}-spark.json"
+    spark: dict[str, Any] = {}
+    with broker(arguments) as where:
+        for row in arguments.rows.split(","):
+            given = {
+                "bootstrap": where.bootstrap,
+                "broker_pid": where.pid,
+                "rows": (row,),
+                "records": arguments.records,
+                "rounds": arguments.rounds,
+                "memory_bytes": int(arguments.gigabytes * 1e9),
+                "kafka_jars": jars(),
+                "json_values": flights_as_json(),
+            }
+            spark = merged(spark, run_spark_bench(SparkBenchOptions(**given | small), Reporter()))
+            # After each row, so that what has been measured is there however it ends.
+            target.write_text(json.dumps(result | {"spark": spark | {"broker": where.name}}) + "\n")
+    result = json.loads(target.read_text())
+    if arguments.readme:
+        report.write_spark(Path(arguments.readme), result)
+    for title, header, rows in tables(spark):
+        print(title)
+        print_table(header, rows, has_sum=False)
+    return 1 if spark["void"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""Read a topic back from segment files, without a broker, and write it as Parquet.
+
+A backup, tiered storage or a copied data directory: what Kafka left on disk is all that is needed.
+
+python examples/spark_backfill.py /backup/kafka orders orders.parquet
+"""
+
+import sys
+
+from pyspark.sql import SparkSession
+
+folder, topic, target = sys.argv[1:4]
+spark = SparkSession.builder.master("local[2]").appName("kafkacore backfill").getOrCreate()
+records = (
+    spark.read.format("kafkacore-log")
+    .option("subscribe", topic)
+    .option("value.format", "string")
+    .load(folder)
+)
+records.write.mode("overwrite").partitionBy("partition").parquet(target)
+written = spark.read.parquet(target)
+for row in written.groupBy("partition").count().orderBy("partition").collect():
+    print(f"partition {row['partition']}: {row['count']} records")
+spark.stop()

@@ -1,0 +1,52 @@
+"""Streaming ETL: orders as JSON in, invoices out, into another topic; and how far behind it is.
+
+python examples/spark_etl.py localhost:9092 orders invoices ./invoices.checkpoint
+"""
+
+import logging
+import sys
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+from kafkacore.spark import QueryMonitor, lag
+
+bootstrap_servers, source, target, checkpoint = sys.argv[1:5]
+logging.basicConfig(format="%(message)s")
+logging.getLogger("kafkacore.spark.monitor").setLevel(logging.INFO)
+
+builder = SparkSession.builder.master("local[2]").appName("kafkacore ETL")
+spark = builder.config("spark.sql.shuffle.partitions", 2).getOrCreate()
+monitor = QueryMonitor()  # a line of log for each batch; start_exporter(monitor, 9400) for Prometheus
+spark.streams.addListener(monitor)
+
+# The task decodes the values: only the fields that are named here are looked at.
+orders = (
+    spark.readStream.format("kafkacore")
+    .option("kafka.bootstrap.servers", bootstrap_servers)
+    .option("subscribe", source)
+    .option("startingOffsets", "earliest")
+    .option("value.format", "json")
+    .option("mode", "DROPMALFORMED")
+    .schema("id BIGINT, item STRING, price DOUBLE, _timestamp TIMESTAMP")
+    .load()
+)
+invoices = (
+    orders.where("price >= 1")
+    .withColumn("gross", sql.expr("CAST(price * 1.19 AS DECIMAL(10, 2))"))
+    .select(sql.col("item").alias("key"), sql.to_json(sql.struct("id", "gross", "_timestamp")).alias("value"))
+)
+query = (
+    invoices.writeStream.format("kafkacore")
+    .option("kafka.bootstrap.servers", bootstrap_servers)
+    .option("topic", target)
+    .option("checkpointLocation", checkpoint)
+    .queryName("invoices")
+    .trigger(availableNow=True)
+    .start()
+)
+query.awaitTermination()
+came = sum(progress.numInputRows for progress in query.recentProgress)
+behind = lag(query.lastProgress)
+print(f"{came} orders came, {behind.total if behind else 0} are left")
+spark.stop()

@@ -1,0 +1,93 @@
+"""What a JVM and the Python processes under it have used, by ``/proc``.
+
+A process number in, processor seconds and memory out. Does not know: what they do. Linux only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkacore.bench.meter import MIB
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PROC = Path("/proc")
+#: Fields of ``stat`` behind the name in brackets.
+_PARENT, _USER, _SYSTEM, _CHILDREN_USER, _CHILDREN_SYSTEM = 1, 11, 12, 13, 14
+
+
+@dataclass(frozen=True)
+class Look:
+    """Processor seconds since the processes began, and the most memory that each has had."""
+
+    jvm_cpu_s: float
+    #: Of all descendants of the JVM: daemons, workers, and those that have ended.
+    python_cpu_s: float
+    jvm_peak_mib: float
+    #: Of each living Python process.
+    python_peaks_mib: tuple[float, ...]
+
+    @property
+    def worker_peak_mib(self) -> float:
+        """Of the largest Python process."""
+        return max(self.python_peaks_mib, default=0.0)
+
+
+def look(jvm: int) -> Look:
+    """Everything of the JVM with process number ``jvm`` until now."""
+    stats = dict(_stats())
+    own = stats[jvm]
+    # What has ended is counted by who has waited for it: the JVM, or a daemon under it.
+    python_ticks = _ticks(own, _CHILDREN_USER, _CHILDREN_SYSTEM)
+    found = _below(jvm, stats)
+    for pid in found:
+        python_ticks += _ticks(stats[pid], _USER, _SYSTEM, _CHILDREN_USER, _CHILDREN_SYSTEM)
+    return Look(
+        _ticks(own, _USER, _SYSTEM) / _TICKS_PER_S,
+        python_ticks / _TICKS_PER_S,
+        _peak_mib(jvm),
+        tuple(_peak_mib(pid) for pid in found),
+    )
+
+
+def descendants(pid: int) -> dict[int, int]:
+    """All processes below ``pid``, and the parent of each."""
+    return _below(pid, dict(_stats()))
+
+
+def _below(top: int, stats: dict[int, list[str]]) -> dict[int, int]:
+    children = defaultdict(list)
+    for pid, stat in stats.items():
+        children[int(stat[_PARENT])].append(pid)
+    found: dict[int, int] = {}
+    left = [top]
+    while left:
+        parent = left.pop()
+        found |= dict.fromkeys(children[parent], parent)
+        left += children[parent]
+    return found
+
+
+def _stats() -> Iterator[tuple[int, list[str]]]:
+    for folder in PROC.iterdir():
+        if folder.name.isdecimal():
+            try:
+                text = (folder / "stat").read_text()
+            except OSError:  # It has just ended.
+                continue
+            yield int(folder.name), text.rpartition(")")[2].split()
+
+
+def _ticks(stat: list[str], *fields: int) -> int:
+    return sum(int(stat[at]) for at in fields)
+
+
+def _peak_mib(pid: int) -> float:
+    try:
+        lines = (PROC / str(pid) / "status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) * 1024 / MIB for line in lines if line.startswith("VmHWM:")), 0.0)

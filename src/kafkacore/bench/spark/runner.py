@@ -1,0 +1,295 @@
+"""The rows in turn; in each, every side in a driver program of its own, round by round in turn.
+
+Options in, a result out. Before the clock starts each side has read everything once, and all sides must have
+read the same. Does not know: the command line, how progress looks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from kafkacore.bench.children import Worker, WorkerError
+from kafkacore.bench.cluster import BenchCluster
+from kafkacore.bench.machine import describe_machine, versions
+from kafkacore.bench.result import MEGA, Case, Standing, summarize, whole_result
+from kafkacore.bench.runner import Progress
+from kafkacore.bench.spark.job import RANGE, Job
+from kafkacore.bench.spark.options import JARS_SENTENCE, SparkBenchOptions
+from kafkacore.bench.spark.rows import (
+    FEWER,
+    OURS,
+    ROWS,
+    SMALLEST_TRIGGER,
+    THEIRS,
+    THEIRS_TUNED,
+    TRIGGERS,
+    Place,
+    Row,
+    check_of,
+)
+from kafkacore.bench.spark.topics import DISTINCT, fill, letters, record_count
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaConfigurationError
+
+#: Bytes of a value of the row ``memory``, and of its topic, which is read over and over.
+LARGE_BYTES = 1_000
+LARGE_TOPIC_BYTES = 10**9
+DRIVER = "kafkacore.bench.spark.driver"
+#: Of which the versions are worth knowing.
+#: A name may have digits of its own, as of Scala's version: ``spark-sql-kafka-0-10_2.13-4.2.0.jar``.
+_JAR = re.compile(
+    r"((?:spark-sql-kafka|spark-token-provider|kafka-clients).*)-(\d+\.[\w.]+(?:-[a-z]\w*)?)\.jar"
+)
+
+
+def run_spark_bench(options: SparkBenchOptions, progress: Progress, command: str = "") -> dict[str, Any]:
+    """Measure all that the options ask for.
+
+    Parameters
+    ----------
+    progress:
+        Is told about each step.
+    command:
+        What the user has written, for the result.
+
+    Returns
+    -------
+    dict
+        A result of schema 1, as of :func:`kafkacore.bench.runner.run_bench`.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        If the options, or what is installed, do not allow it.
+    KafkaError
+        If the cluster cannot be used.
+    """
+    options.check()
+    try:
+        spark_version = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        raise KafkaConfigurationError("bench spark needs PySpark: pip install 'kafkacore[spark]'") from None
+    with ExitStack() as stack:
+        bench = _SparkBench(options, progress, stack)
+        results = [entry for name in options.rows for entry in bench.row(name)]
+        return whole_result(
+            command,
+            bench.started_ms,
+            describe_machine(),
+            versions([]) | {"pyspark": spark_version} | bench.jar_versions(),
+            bench.cluster.name,
+            options.to_dict(),
+            bench.missing,
+            results,
+        )
+
+
+class _SparkBench:
+    """What the rows of one run share."""
+
+    def __init__(self, options: SparkBenchOptions, progress: Progress, stack: ExitStack) -> None:
+        self.started_ms = SYSTEM_CLOCK.wall_ms()
+        self.missing: dict[str, str] = {}
+        self._options = options
+        self._progress = progress
+        self._stack = stack
+        self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafkacore-bench-")))
+        self.cluster = stack.enter_context(BenchCluster(options.bootstrap, progress.say, options.broker_pid))
+        #: Places that are there to be read, by the kind of their records.
+        self._places: dict[str, Place] = {}
+        if not options.jars():
+            self._lacks("Spark's own source", JARS_SENTENCE)
+
+    def _lacks(self, what: str, why: str) -> None:
+        self.missing[what] = why
+        self._progress.say(f"without {what}: {why}")
+
+    def jar_versions(self) -> dict[str, str]:
+        """Of Spark's own source, by the names of its jars."""
+        found = {}
+        for path in self._options.jars():
+            if match := _JAR.fullmatch(Path(path).name):
+                found[f"{match[1]} (jar)"] = match[2]
+        return found
+
+    # ---- A row -------------------------------------------------------------------------------------------
+
+    def row(self, name: str) -> list[dict[str, Any]]:
+        """The entries of all sides of a row."""
+        row = ROWS[name]
+        if row.reads == "json" and self._options.json_values is None:
+            self._lacks(f"row {name}", "no JSON to read; pip install 'kafkacore[demo]'")
+            return []
+        place = self._place(row.reads)
+        jobs = row.jobs(place)
+        if not self._options.jars():
+            jobs = {side: job for side, job in jobs.items() if side not in (THEIRS, THEIRS_TUNED)}
+        case = self._case(name, place)
+        standings = [Standing(side, {"query": job.query()}) for side, job in jobs.items()]
+        rounds = self._options.rounds if name != "memory" else 1
+        total = rounds * len(jobs)
+        with (
+            ExitStack() as stack,
+            self._progress.step(f"{name}: {row.what}", total, "run" if total == 1 else "runs") as advance,
+        ):
+            sides = {side: self._driver(stack) for side in jobs}
+            void = self._first_turn(row, place, jobs, sides) if name != "memory" else {}
+            for done in range(total):
+                standing = standings[done % len(standings)]
+                side = standing.name
+                figures = {"void": void[side]} if side in void else None
+                figures = figures or self._round(name, place, jobs[side], sides[side])
+                standing.rounds.append(figures)
+                advance(done + 1)
+        return summarize(case, standings)
+
+    def _case(self, name: str, place: Place) -> Case:
+        records = place.records * place.times
+        return Case(f"spark-{name}", self._options.codec, self._options.partitions, records, place.size)
+
+    def _driver(self, stack: ExitStack) -> Worker:
+        """A new driver program; ready, and ended behind the block."""
+        folder = tempfile.mkdtemp(dir=self._folder)
+        configs = {
+            "spark.master": f"local[{self._options.cores}]",
+            # A whole segment in one cell, and its copies, are more than the usual gigabyte.
+            "spark.driver.memory": "4g",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.log.level": "ERROR",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.warehouse.dir": f"{folder}/warehouse",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.streaming.numRecentProgressUpdates": "1000",
+        }
+        if jars := self._options.jars():
+            configs["spark.jars"] = ",".join(jars)
+        setting = json.dumps({"configs": configs | self._options.configs, "folder": folder})
+        command = [sys.executable, "-m", DRIVER, setting]
+        worker = Worker(command, self._options.run_limit_s, self.cluster.look)
+        stack.enter_context(worker)
+        worker.answer()
+        stack.callback(worker.tell, "")
+        return worker
+
+    def _first_turn(
+        self, row: Row, place: Place, jobs: dict[str, Job], sides: dict[str, Worker]
+    ) -> dict[str, str]:
+        """Every side runs once for nothing; why one cannot be measured."""
+        void: dict[str, str] = {}
+        read: dict[str, list[int]] = {}
+        for side, job in jobs.items():
+            try:
+                if row.is_checked:
+                    read[side] = _ask(sides[side], check_of(job))["collected"]
+                self._run(job, sides[side])
+            except WorkerError as failure:
+                void[side] = f"failed: {failure}"
+        for side, found in read.items():
+            if found[0] != place.records:
+                void[side] = f"{found[0]:,} rows of {place.records:,}"
+            elif found != read.get(OURS, found):
+                void[side] = f"other values than {OURS}"
+        return void
+
+    # ---- A round -----------------------------------------------------------------------------------------
+
+    def _round(self, name: str, place: Place, job: Job, driver: Worker) -> dict[str, Any]:
+        broker_before_s = self.cluster.cpu_seconds()
+        try:
+            used, written = self._run(job, driver)
+        except WorkerError as failure:
+            return {"void": f"failed: {failure}"}
+        broker_after_s = self.cluster.cpu_seconds()
+        expected = place.records * place.times
+        # Of what was written the topic says how much it is; Spark's own sink does not.
+        came = used["rows"] if written is None else written
+        void = None if came == expected else f"{came:,} rows of {expected:,}"
+        counted = max(1, used.get("measured_rows", expected))
+        cpu_s = used["jvm_cpu_s"] + used["python_cpu_s"]
+        figures: dict[str, Any] = {
+            "seconds": used["seconds"],
+            "cpu_s": cpu_s,
+            "start_rss_mib": used["start_rss_mib"],
+            "peak_rss_mib": used["peak_rss_mib"],
+            "void": void,
+        }
+        if used["worker_peak_mib"]:
+            figures["worker_peak_mib"] = used["worker_peak_mib"]
+        if name == "trigger":
+            batches = max(1, used["batches"])
+            return figures | {
+                "ms_per_batch": used["ms_per_batch"],
+                "cpu_ms_per_batch": cpu_s * 1000 / batches,
+                "batches": used["batches"],
+            }
+        figures |= {
+            "records_per_s": counted / max(used["seconds"], 1e-9),
+            "mb_per_s": counted * self._case(name, place).size / MEGA / max(used["seconds"], 1e-9),
+            "cpu_s_per_million": cpu_s / counted * MEGA,
+            "jvm_cpu_s_per_million": used["jvm_cpu_s"] / counted * MEGA,
+            "python_cpu_s_per_million": used["python_cpu_s"] / counted * MEGA,
+        }
+        if broker_before_s is not None and broker_after_s is not None:
+            figures["broker_cpu_s_per_million"] = (broker_after_s - broker_before_s) / expected * MEGA
+        return figures
+
+    def _run(self, job: Job, driver: Worker) -> tuple[dict[str, Any], int | None]:
+        """What the driver says of a job, and how many records it has written, if it writes to Kafka."""
+        if job.source != RANGE:
+            return _ask(driver, job), None
+        topic = self.cluster.create_topic(self._options.partitions)
+        try:
+            used = _ask(driver, replace(job, sink_options=job.sink_options | {"topic": topic}))
+            return used, record_count(self.cluster.bootstrap, topic, self._options.partitions)
+        finally:
+            self.cluster.delete_topic(topic)
+
+    # ---- What is read ------------------------------------------------------------------------------------
+
+    def _place(self, kind: str) -> Place:
+        if kind not in self._places:
+            self._places[kind] = self._filled(kind)
+        return self._places[kind]
+
+    def _filled(self, kind: str) -> Place:
+        options, size = self._options, self._options.size
+        place = Place(self.cluster.bootstrap, "", options.records, str(self._folder), size=size)
+        place = replace(place, rows_a_trigger=min(place.rows_a_trigger, max(1, options.records // 2)))
+        records = max(1, options.records // FEWER.get(kind, 1))
+        if kind == "none":
+            return replace(place, records=records)
+        cluster = self.cluster
+        values = letters(min(DISTINCT, records), size)
+        if kind == "few":
+            records = min(records, TRIGGERS * SMALLEST_TRIGGER)
+        elif kind == "json":
+            assert options.json_values is not None, "checked by the caller"
+            values = list(options.json_values.values())
+            place = replace(place, json_schema=options.json_values.schema)
+        elif kind == "large":
+            records = max(1, min(options.memory_bytes, LARGE_TOPIC_BYTES) // LARGE_BYTES)
+            values = letters(min(10_000, records), LARGE_BYTES)
+            place = replace(place, times=max(1, options.memory_bytes // (records * LARGE_BYTES)))
+        elif kind == "segments":
+            # Ours writes Kafka's files where we know to find them.
+            cluster = self._stack.enter_context(BenchCluster(None, self._progress.say))
+            place = replace(place, segments=str(cluster.data_dir))
+        with self._progress.step(f"{records:,} {kind} records"):
+            topic = fill(cluster, options.partitions, records, values, options.codec)
+        mean = round(sum(map(len, values)) / len(values))
+        return replace(place, topic=topic, records=records, size=mean)
+
+
+def _ask(driver: Worker, job: Job) -> dict[str, Any]:
+    driver.tell(job.to_json())
+    return driver.answer()

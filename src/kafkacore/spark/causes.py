@@ -1,0 +1,28 @@
+"""What was wrong, out of the pages that Spark says when a query fails: its text in, one line out.
+
+Does not know: Spark's classes, which query it was.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: A Python exception as a traceback ends.
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception): (?P<message>.+)")
+#: Raised by PySpark's own handler in the place of what it was to tell.
+_MASK = "UnboundLocalError"
+
+
+def last_cause(text: str) -> str:
+    """The line of a Spark error that says what was wrong: our own exception, else the last of Python,
+    else the first line.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if line.startswith("kafkacore.") and ":" in line]
+    if named:
+        return named[-1].split(":", 1)[1].strip()
+    raised = [match for line in lines if not line.startswith(_MASK) and (match := _RAISED.fullmatch(line))]
+    if raised and any(line.endswith("Traceback (most recent call last):") for line in lines):
+        return raised[-1]["message"]
+    malformed = [line for line in lines if "MALFORMED_RECORD_IN_PARSING" in line]
+    return (malformed or lines or ["the query failed without a message"])[0]

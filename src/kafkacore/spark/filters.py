@@ -1,0 +1,238 @@
+"""A query's conditions in; what of the planned ranges can hold such rows, out.
+
+Topic and partition are the same in a whole range, an offset bounds it, and a time is looked up; the rest is
+Spark's. Does not know: connections, tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringContains,
+    StringEndsWith,
+    StringStartsWith,
+)
+
+from kafkacore.spark.offsets import OffsetRange, Offsets
+from kafkacore.spark.schema import Column
+from kafkacore.structs import TopicPartition
+
+#: Every offset lies below.
+END_OF_OFFSETS = 2**63 - 1
+
+#: Gives, for each partition and time in ms since the epoch, the first offset at or after it.
+AtTimes = Callable[[Mapping[TopicPartition, int]], Offsets]
+#: Whether the topic, or the partition, of a row fulfils a condition.
+Holds = Callable[[Any], bool]
+
+#: What a condition says of one value, which is never null.
+_TESTS: dict[type[Filter], Callable[[Any, Any], bool]] = {
+    EqualTo: lambda found, wanted: bool(found == wanted),
+    EqualNullSafe: lambda found, wanted: bool(found == wanted),
+    GreaterThan: lambda found, wanted: bool(found > wanted),
+    GreaterThanOrEqual: lambda found, wanted: bool(found >= wanted),
+    LessThan: lambda found, wanted: bool(found < wanted),
+    LessThanOrEqual: lambda found, wanted: bool(found <= wanted),
+    In: lambda found, wanted: found in wanted,
+    StringStartsWith: lambda found, wanted: str(found).startswith(wanted),
+    StringEndsWith: lambda found, wanted: str(found).endswith(wanted),
+    StringContains: lambda found, wanted: wanted in found,
+}
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """What all conditions together leave of a read.
+
+    Parameters
+    ----------
+    conditions:
+        On topics and partitions, as Spark gave them.
+    first, end:
+        Offsets before ``first``, and from ``end`` on, are not wanted.
+    from_ms:
+        Nor are times before it, in ms since the epoch; ``None`` for all.
+    is_empty:
+        No row can be wanted.
+    """
+
+    conditions: tuple[tuple[Column, Filter], ...] = ()
+    first: int = 0
+    end: int = END_OF_OFFSETS
+    from_ms: int | None = None
+    is_empty: bool = False
+
+    def of(self, ranges: Iterable[OffsetRange], at_times: AtTimes) -> list[OffsetRange]:
+        """What of ``ranges`` has to be read.
+
+        Parameters
+        ----------
+        at_times:
+            Asked once, if there is a condition on the time; gives the end of a log without such a record.
+        """
+        narrowed = [self._cut(one) for one in ranges if self._is_wanted(one)]
+        left = [one for one in narrowed if one.size > 0]
+        if self.from_ms is None or not left:
+            return left
+        begins = at_times({one.topic_partition: self.from_ms for one in left})
+        late = [replace(one, start=max(one.start, begins[one.topic_partition])) for one in left]
+        return [one for one in late if one.size > 0]
+
+    def _is_wanted(self, one: OffsetRange) -> bool:
+        values: dict[Column, object] = {"topic": one.topic, "partition": one.partition}
+        return not self.is_empty and all(
+            _holds(condition, values[column]) for column, condition in self.conditions
+        )
+
+    def _cut(self, one: OffsetRange) -> OffsetRange:
+        return replace(one, start=max(one.start, self.first), end=min(one.end, self.end))
+
+
+def narrowed_by(filters: Iterable[Filter], columns: Mapping[str, Column]) -> tuple[Narrowing, list[Filter]]:
+    """What ``filters`` leave of a read, and those that Spark must still evaluate on each row.
+
+    Parameters
+    ----------
+    filters:
+        Of which all must hold.
+    columns:
+        Which column of the schema is which of Kafka's.
+    """
+    narrowing = Narrowing()
+    remaining = []
+    for condition in filters:
+        column = _column_of(condition, columns)
+        narrowing, is_done = _AND.get(column, _as_it_is)(narrowing, condition)
+        if not is_done:
+            remaining.append(condition)
+    return narrowing, remaining
+
+
+def _column_of(condition: Filter, columns: Mapping[str, Column]) -> Column | None:
+    inner = condition.child if isinstance(condition, Not) else condition
+    path: tuple[str, ...] = getattr(inner, "attribute", ())
+    return columns.get(path[0]) if len(path) == 1 else None
+
+
+# ---- A condition more -----------------------------------------------------------------------------------
+def _as_it_is(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]:
+    return narrowing, False
+
+
+def _and_constant(column: Column, narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]:
+    """Of the topic or the partition: the same for all rows of a range."""
+    inner = condition.child if isinstance(condition, Not) else condition
+    kind = str if column == "topic" else int
+    if not isinstance(inner, IsNull | IsNotNull):
+        if type(inner) not in _TESTS:
+            return narrowing, False
+        values = inner.value if isinstance(inner, In) else [inner.value]  # type: ignore[attr-defined]
+        # What is compared with null is null, and its negation too.
+        if not all(type(value) is kind for value in values):
+            return narrowing, False
+    return replace(narrowing, conditions=(*narrowing.conditions, (column, condition))), True
+
+
+def _holds(condition: Filter, value: object) -> bool:
+    if isinstance(condition, Not):
+        return not _holds(condition.child, value)
+    if isinstance(condition, IsNull | IsNotNull):
+        return isinstance(condition, IsNotNull)
+    return _TESTS[type(condition)](value, condition.value)  # type: ignore[attr-defined]
+
+
+def _and_offset(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]:
+    if isinstance(condition, IsNull | IsNotNull):
+        return _and_never_null(narrowing, condition)
+    bounds = _offset_bounds(condition)
+    if bounds is None:
+        return narrowing, False
+    first, end = bounds
+    # Of a list only the least and the greatest are bounds.
+    is_done = not isinstance(condition, In) or end - first <= len(set(condition.value))
+    narrowed = replace(narrowing, first=max(narrowing.first, first), end=min(narrowing.end, end))
+    return narrowed, is_done
+
+
+def _offset_bounds(condition: Filter) -> tuple[int, int] | None:
+    """The first offset that fulfils the condition, and the one behind the last."""
+    value = getattr(condition, "value", None)
+    if isinstance(condition, In) and value and all(type(one) is int for one in value):
+        return min(value), max(value) + 1
+    if type(value) is not int:
+        return None
+    match condition:
+        case EqualTo() | EqualNullSafe():
+            return value, value + 1
+        case GreaterThan():
+            return value + 1, END_OF_OFFSETS
+        case GreaterThanOrEqual():
+            return value, END_OF_OFFSETS
+        case LessThan():
+            return 0, value
+        case LessThanOrEqual():
+            return 0, value + 1
+    return None
+
+
+def _and_time(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]:
+    """Only where to begin: behind the first record at or after a time others may lie that are before it."""
+    if isinstance(condition, IsNull | IsNotNull):
+        return _and_never_null(narrowing, condition)
+    if not isinstance(condition, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual | In):
+        return narrowing, False
+    values = condition.value if isinstance(condition, In) else [condition.value]
+    if not values or not all(isinstance(value, datetime) and value.tzinfo for value in values):
+        return narrowing, False
+    from_ms = int(min(values).timestamp() * 1000) - 1
+    # Kafka takes times below 0 for names of offsets.
+    if from_ms < 0:
+        return narrowing, False
+    least = from_ms if narrowing.from_ms is None else max(narrowing.from_ms, from_ms)
+    return replace(narrowing, from_ms=least), False
+
+
+def _and_never_null(narrowing: Narrowing, condition: Filter) -> tuple[Narrowing, bool]:
+    return replace(narrowing, is_empty=narrowing.is_empty or isinstance(condition, IsNull)), True
+
+
+_AND: dict[Column | None, Callable[[Narrowing, Filter], tuple[Narrowing, bool]]] = {
+    "topic": partial(_and_constant, "topic"),
+    "partition": partial(_and_constant, "partition"),
+    "offset": _and_offset,
+    "timestamp": _and_time,
+}
+
+
+class PushFilters:
+    """What a reader that takes filters gives as its ``pushFilters``.
+
+    While ``spark.sql.python.filterPushdown.enabled`` is off, as it is by default, Spark refuses every read
+    whose reader has a ``pushFilters`` of its own, which it knows by the function behind the method. So this
+    names the base class's: nothing is refused, and nothing pushed, until it is on.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, take: Callable[[list[Filter]], Iterable[Filter]]) -> None:
+        self._take = take
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        return self._take(filters)

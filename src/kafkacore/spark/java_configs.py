@@ -1,0 +1,90 @@
+"""Kafka's own names of client settings, as ``kafka.*`` options have them: which mean something here.
+
+Names in, ours out. Does not know: what a setting does, its type.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Iterable, Mapping
+
+from kafkacore.errors import KafkaConfigurationError
+
+log = logging.getLogger(__name__)
+
+#: Of a member of a group, which Spark's sources never are: without effect in Spark's own source as well.
+OF_A_MEMBER = frozenset(
+    {
+        "auto_commit_interval_ms", "group_instance_id", "group_protocol", "group_remote_assignor",
+        "heartbeat_interval_ms", "internal_leave_group_on_close", "max_poll_interval_ms",
+        "partition_assignment_strategy", "session_timeout_ms",
+    }
+)  # fmt: skip
+#: Settings of Kafka's Java clients (consumer, producer, admin; 3.9 and 4.x) that have no counterpart here.
+JAVA_ONLY = frozenset(
+    {
+        "auto_include_jmx_reporter", "config_providers", "default_api_timeout_ms", "enable_metrics_push",
+        "internal_throw_on_fetch_stable_offset_unsupported", "metadata_max_idle_ms", "metric_reporters",
+        "metrics_recording_level", "partitioner_adaptive_partitioning_enable",
+        "partitioner_availability_timeout_ms", "partitioner_ignore_keys", "security_providers",
+        "share_acknowledgement_mode", "max_poll_records",
+    }
+)  # fmt: skip
+#: Arguments that no text can give, or that kafka-python has and Java has not.
+NOT_FROM_TEXT = frozenset(
+    {
+        "api_version", "consumer_timeout_ms", "default_offset_commit_callback", "interceptors",
+        "kafka_client", "key_deserializer", "metric_group_prefix", "metric_reporters", "selector",
+        "socket_options", "value_deserializer",
+    }
+)  # fmt: skip
+#: Encryption and logins: without effect on a plaintext connection, in Java too.
+SECURE = ("ssl_", "sasl_")
+#: A name this near to one that there is, is taken for a mistake.
+NEAR = 0.87
+
+
+def kept_configs(configs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Those of ``configs`` that mean something here; of the others one warning tells, as Java's clients do.
+
+    Parameters
+    ----------
+    configs:
+        Our names (``fetch_max_bytes``) and texts, of all ``kafka.*`` options.
+    names:
+        The arguments that the client has.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        A name is nearly one that there is; or the connection is to be an encrypted one.
+    """
+    protocol = configs.get("security_protocol", "PLAINTEXT")
+    if protocol.strip().upper() != "PLAINTEXT" and "${" not in protocol:
+        raise KafkaConfigurationError(
+            "kafka.security.protocol must be PLAINTEXT: kafkacore has no TLS and no SASL yet"
+        )
+    known = set(names) - NOT_FROM_TEXT - OF_A_MEMBER
+    kept = {}
+    ignored = []
+    for name, text in configs.items():
+        if name in OF_A_MEMBER:
+            continue
+        if name in known and not name.startswith(SECURE):
+            kept[name] = text
+            continue
+        if name not in JAVA_ONLY and not name.startswith(SECURE):
+            near = difflib.get_close_matches(name, known | JAVA_ONLY, n=1, cutoff=NEAR)
+            if near:
+                raise KafkaConfigurationError(
+                    f"unknown option {_option(name)}: did you mean {_option(near[0])}?"
+                )
+        ignored.append(_option(name))
+    if ignored:
+        log.warning("options without effect here: %s", ", ".join(sorted(ignored)))
+    return kept
+
+
+def _option(name: str) -> str:
+    return f"kafka.{name.replace('_', '.')}"

@@ -1,0 +1,316 @@
+"""Where segment files lie: paths in, files with topic, partition, base offset and size out.
+
+Local and mounted paths are read by the operating system, every other URL by fsspec. Does not know: batches,
+Spark.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.secrets import resolved
+
+if TYPE_CHECKING:
+    from kafkacore.record.segment_file import ReadAt
+
+#: A request to an object store costs tens of milliseconds, so that more is asked for at once.
+REMOTE_CHUNK_BYTES = 8 << 20
+LOCAL_CHUNK_BYTES = 1 << 20
+
+# A segment in a broker's folder, and as tiered storage names it, with an id behind.
+_SEGMENT = re.compile(r"(\d{20})(-[\w-]+)?\.log")
+# The topic's id, 16 bytes in base64, stands behind the names in tiered storage.
+_ID = r"(?:-[\w-]{22})?"
+_PARTITION_FOLDER = re.compile(rf"([a-zA-Z0-9._-]{{1,249}}?)-(\d{{1,10}}){_ID}")
+_TOPIC_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-[\w-]{22}")
+# Folders that a broker is about to delete, or to put in another's place.
+_NOT_THE_LOG = re.compile(r".*\.[0-9a-f]{32}-(delete|future|stray)")
+_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+_GLOB = re.compile(r"[*?\[]")
+
+
+def without_password(path: str) -> str:
+    """``path`` without a user's name and password."""
+    return re.sub(r"//[^/@]*@", "//", path)
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One segment file.
+
+    Parameters
+    ----------
+    topic, partition:
+        Of the folder's name; ``None`` if that does not say.
+    base_offset:
+        Of the file's name, likewise.
+    is_last:
+        Whether no later segment of the partition was found: only then it may end within a batch.
+    """
+
+    path: str
+    size: int
+    topic: str | None = None
+    partition: int | None = None
+    base_offset: int | None = None
+    is_last: bool = True
+
+    @property
+    def shown(self) -> str:
+        """The path as a message may have it: an URL may bear a password."""
+        return without_password(self.path)
+
+    @property
+    def log(self) -> tuple[str, int, str]:
+        """Whose offsets the file's are: the partition, or the folder where it is not known."""
+        if self.topic is None or self.partition is None:
+            return "", -1, str(PurePosixPath(self.path).parent)
+        return self.topic, self.partition, ""
+
+    @property
+    def is_remote(self) -> bool:
+        return is_remote(self.path)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """How much is best read at once."""
+        return REMOTE_CHUNK_BYTES if self.is_remote else LOCAL_CHUNK_BYTES
+
+
+def is_remote(path: str) -> bool:
+    """Whether ``path`` is an URL that the operating system does not know."""
+    return _URL.match(path) is not None and not path.startswith("file:")
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How files are reached; picklable. ``options`` are fsspec's, and secret."""
+
+    options: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Storage({', '.join(self.options)})"
+
+    # ---- Finding -----------------------------------------------------------------------------------------
+    def find(self, paths: Iterable[str]) -> list[tuple[str, int]]:
+        """Segment files in ``paths``, which are files, folders (with all below them) or globs, and sizes.
+
+        A file that is named is taken whatever its name; of a folder, what is named like a segment. As in
+        Spark's own sources, names that begin with ``_`` or ``.`` are left out of folders, and so are Kafka's
+        internal topics.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            There is nothing at a path, or no segment.
+        """
+        found: dict[str, int] = {}
+        for path in paths:
+            files = list(self._remote_files(path) if is_remote(path) else _local_files(path))
+            if not files:
+                raise KafkaConfigurationError(
+                    f"there is no segment file at {without_password(path)}: give the path of a .log file, or "
+                    "of a folder that has some (<topic>-<partition>/<20 digits>.log)"
+                )
+            found.update(files)
+        return list(found.items())
+
+    def _remote_files(self, path: str) -> Iterator[tuple[str, int]]:
+        fs, root = self._filesystem(path)
+        # Before the name stand the protocol and, for some, user and host, without which none is opened.
+        whole = path.rstrip("/")
+        before = whole.removesuffix(root) if whole.endswith(root) else fs.unstrip_protocol("")
+        for one in _of_logs(fs.glob(root)) if _GLOB.search(root) else [root]:
+            if not fs.exists(one):
+                continue
+            info = fs.info(one)
+            if info["type"] == "file":
+                yield before + one, int(info["size"])
+                continue
+            for name, below in sorted(fs.find(one, detail=True).items()):
+                if _is_segment(str(PurePosixPath("/", name).relative_to(PurePosixPath("/", one)))):
+                    yield before + name, int(below["size"])
+
+    def _filesystem(self, path: str) -> tuple[Any, str]:
+        try:
+            from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # fsspec has no types
+        except ImportError:
+            raise KafkaConfigurationError(
+                f"{without_password(path)} needs fsspec: pip install 'kafkacore[fsspec]'"
+            ) from None
+        try:
+            fs, root = url_to_fs(path, **_resolved(self.options, "storage"))
+        except (ImportError, ValueError) as error:
+            # What fsspec says is of the protocol and what to install for it, not of the options' values.
+            reason = str(error) if isinstance(error, ImportError) else "fsspec does not know such an URL"
+            raise KafkaConfigurationError(f"{without_password(path)}: {reason}") from None
+        return fs, root
+
+    # ---- Reading -----------------------------------------------------------------------------------------
+    @contextmanager
+    def open(self, path: str, in_order: bool = True) -> Iterator[ReadAt]:
+        """Read at positions of the file ``path``, until the end of the ``with``.
+
+        Parameters
+        ----------
+        in_order:
+            Whether what lies behind a position is read next: of remote files more is asked for then.
+        """
+        if is_remote(path):
+            fs, name = self._filesystem(path)
+
+            def read(position: int, size: int) -> bytes:
+                return bytes(fs.cat_file(name, start=position, end=position + size))
+
+            yield _Blocks(read).read if in_order else read
+            return
+        fd = os.open(_local_path(path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            yield lambda position, size: os.pread(fd, size, position)
+        finally:
+            os.close(fd)
+
+    def content(self, path: str, max_bytes: int) -> bytes | None:
+        """All of a small file; ``None`` if there is none, or it is larger than ``max_bytes``."""
+        try:
+            if is_remote(path):
+                fs, name = self._filesystem(path)
+                return None if int(fs.size(name)) > max_bytes else bytes(fs.cat_file(name))
+            if os.path.getsize(_local_path(path)) > max_bytes:
+                return None
+            with open(_local_path(path), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+
+class _Blocks:
+    """Small reads, one behind the other, out of large ones."""
+
+    def __init__(self, read: Callable[[int, int], bytes]) -> None:
+        self._read = read
+        self._block = b""
+        self._start = 0
+
+    def read(self, position: int, size: int) -> memoryview:
+        at = position - self._start
+        if at < 0 or size > len(self._block) - at:
+            self._block = self._read(position, max(size, REMOTE_CHUNK_BYTES))
+            self._start, at = position, 0
+        return memoryview(self._block)[at : at + size]
+
+
+def _resolved(value: Any, option: str) -> Any:
+    """``value`` with the secrets that it refers to, also within what was JSON."""
+    if isinstance(value, str):
+        return resolved(value, option)
+    if isinstance(value, Mapping):
+        return {name: _resolved(each, f"{option}.{name}") for name, each in value.items()}
+    return [_resolved(each, option) for each in value] if isinstance(value, list) else value
+
+
+def _local_path(path: str) -> str:
+    if not path.startswith("file:"):
+        return path
+    return re.sub(r"^/{2,}", "/", path.removeprefix("file:"))
+
+
+def _local_files(path: str) -> Iterator[tuple[str, int]]:
+    path = _local_path(path)
+    # A name with a bracket in it is what it says if there is such a file.
+    is_glob = _GLOB.search(path) is not None and not os.path.exists(path)
+    named = _of_logs(glob.glob(path, recursive=True)) if is_glob else [path]
+    for one in named:
+        if os.path.isfile(one):
+            yield os.path.abspath(one), os.path.getsize(one)
+            continue
+        for folder, folders, names in os.walk(one):
+            folders.sort()
+            for name in sorted(names):
+                whole = os.path.join(folder, name)
+                if _is_segment(os.path.relpath(whole, one)):
+                    yield os.path.abspath(whole), os.path.getsize(whole)
+
+
+def _of_logs(matches: Iterable[str]) -> list[str]:
+    """What a glob has found, without the folders that it cannot mean."""
+    return sorted(one for one in matches if not any(map(_NOT_THE_LOG.fullmatch, PurePosixPath(one).parts)))
+
+
+def _is_segment(relative: str) -> bool:
+    *folders, name = PurePosixPath(relative).parts
+    if _SEGMENT.fullmatch(name) is None:
+        return False
+    return not any(folder[0] in "_." or _NOT_THE_LOG.fullmatch(folder) for folder in folders)
+
+
+# ---- Names -------------------------------------------------------------------------------------------------
+def place_of(path: str) -> tuple[str | None, int | None, int | None]:
+    """Topic, partition and base offset, as far as a segment's path says them.
+
+    ``<topic>-<partition>/<offset>.log`` of a broker; tiered storage has the topic's id behind, or the
+    partition as a folder of its own.
+    """
+    parts = PurePosixPath(path).parts
+    segment = _SEGMENT.fullmatch(parts[-1])
+    base_offset = int(segment[1]) if segment else None
+    if (
+        len(parts) > 2
+        and re.fullmatch(r"\d{1,10}", parts[-2])
+        and (topic := _TOPIC_FOLDER.fullmatch(parts[-3]))
+    ):
+        return topic[1], int(parts[-2]), base_offset
+    if len(parts) > 1 and (folder := _PARTITION_FOLDER.fullmatch(parts[-2])):
+        return folder[1], int(folder[2]), base_offset
+    return None, None, base_offset
+
+
+def log_files(
+    found: Iterable[tuple[str, int]], topic: str | None = None, partition: int | None = None
+) -> list[LogFile]:
+    """Files in the order of their logs.
+
+    Parameters
+    ----------
+    found:
+        Paths and sizes.
+    topic, partition:
+        Of all of them, whatever their folders say.
+    """
+    files = []
+    for path, size in found:
+        named_topic, named_partition, base_offset = place_of(path)
+        files.append(
+            LogFile(
+                path,
+                size,
+                named_topic if topic is None else topic,
+                named_partition if partition is None else partition,
+                base_offset,
+            )
+        )
+    files.sort(key=_in_order)
+    followed = {file.path for file, then in pairwise(files) if _is_followed(file, then)}
+    return [
+        LogFile(f.path, f.size, f.topic, f.partition, f.base_offset, is_last=f.path not in followed)
+        for f in files
+    ]
+
+
+def _in_order(file: LogFile) -> tuple[tuple[str, int, str], int, str]:
+    return file.log, file.base_offset or 0, file.path
+
+
+def _is_followed(file: LogFile, then: LogFile) -> bool:
+    if file.base_offset is None or then.base_offset is None:
+        return False
+    return file.log == then.log and file.base_offset < then.base_offset

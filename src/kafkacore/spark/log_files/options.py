@@ -1,0 +1,198 @@
+"""The options of ``format("kafkacore-log")``: strings in, one checked, picklable object out.
+
+Where an option means what it means to ``kafkacore``, it has the same name. Does not know: files, columns.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.formats import FORMAT_OPTION_NAMES
+from kafkacore.spark.option_values import integer, positive, refuse_unknown
+from kafkacore.spark.options import Bound, parse_offsets
+from kafkacore.structs import TopicPartition
+
+MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
+ISOLATIONS = ("read_uncommitted", "read_committed")
+CORRUPT_RECORD = "_corrupt_record"
+STORAGE_PREFIX = "storage."
+
+OPTION_NAMES = (
+    "path",
+    "paths",
+    "topic",
+    "partition",
+    "subscribe",
+    "subscribePattern",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "isolation",
+    "mode",
+    "columnNameOfCorruptRecord",
+    "minPartitions",
+    "maxBytesPerPartition",
+)
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Checked options of one read. ``storage`` holds secrets and is in no text of it."""
+
+    paths: tuple[str, ...]
+    storage: dict[str, Any] = field(default_factory=dict, repr=False)
+    topic: str | None = None
+    partition: int | None = None
+    subscribe: tuple[str, ...] = ()
+    subscribe_pattern: str | None = None
+    starting: Bound = field(default_factory=Bound)
+    ending: Bound = field(default_factory=Bound)
+    read_committed: bool = False
+    mode: str = "FAILFAST"
+    corrupt_column: str = CORRUPT_RECORD
+    min_partitions: int | None = None
+    max_bytes_per_partition: int | None = None
+
+
+def parse_log_options(options: Mapping[str, str]) -> LogOptions:
+    """Check the options of a read.
+
+    Parameters
+    ----------
+    options:
+        As Spark gives them; names in any case.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        An option is unknown, missing or malformed; the message says what to change.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    _refuse_brokers(given)
+    refuse_unknown(
+        {name: value for name, value in given.items() if not name.startswith(STORAGE_PREFIX)},
+        (*OPTION_NAMES, *FORMAT_OPTION_NAMES),
+    )
+    known = {name: given[name.lower()] for name in OPTION_NAMES if name.lower() in given}
+    return LogOptions(
+        paths=_paths(known),
+        storage=_storage(given),
+        topic=known.get("topic"),
+        partition=_partition(known),
+        subscribe=tuple(part.strip() for part in known.get("subscribe", "").split(",") if part.strip()),
+        subscribe_pattern=_pattern(known),
+        starting=_bound(known, "starting", "earliest", -2),
+        ending=_bound(known, "ending", "latest", -1),
+        read_committed=_one_of(known, "isolation", ISOLATIONS) == "read_committed",
+        mode=corrupt_mode(known),
+        corrupt_column=known.get("columnNameOfCorruptRecord", CORRUPT_RECORD),
+        min_partitions=positive(known, "minPartitions"),
+        max_bytes_per_partition=positive(known, "maxBytesPerPartition"),
+    )
+
+
+def corrupt_mode(known: Mapping[str, str]) -> str:
+    """What happens to a corrupt batch: FAILFAST unless ``mode`` says another.
+
+    Values that cannot be decoded are PERMISSIVE unless it does; but a batch may be a thousand records.
+    """
+    return _one_of(known, "mode", MODES, default="FAILFAST")
+
+
+def _one_of(known: Mapping[str, str], name: str, choices: tuple[str, ...], default: str | None = None) -> str:
+    text = known.get(name, default or choices[0])
+    for choice in choices:
+        if text.lower() == choice.lower():
+            return choice
+    raise KafkaConfigurationError(f"{name} must be one of {', '.join(choices)}, not {text!r}")
+
+
+def _refuse_brokers(given: Mapping[str, str]) -> None:
+    if "kafka.isolation.level" in given:
+        raise KafkaConfigurationError("kafka.isolation.level is for brokers: use the option isolation")
+    for name in given:
+        if name.startswith("kafka."):
+            raise KafkaConfigurationError(
+                f"{name} is for brokers, and kafkacore-log reads files: remove the option"
+            )
+
+
+def _paths(known: Mapping[str, str]) -> tuple[str, ...]:
+    if "paths" in known:
+        try:
+            paths = json.loads(known["paths"])
+        except ValueError:
+            paths = None
+        if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
+            raise KafkaConfigurationError('paths must be JSON such as ["a.log", "b.log"]: or use load([...])')
+        return tuple(paths)
+    if not known.get("path"):
+        raise KafkaConfigurationError("no path is given: load('/backup/flights-0') or .option('path', ...)")
+    return (known["path"],)
+
+
+def _storage(given: Mapping[str, str]) -> dict[str, Any]:
+    """``storage.key`` → fsspec's ``key``. JSON of an object, a list or a truth value is read as such."""
+    storage: dict[str, Any] = {}
+    for name, text in given.items():
+        if not name.startswith(STORAGE_PREFIX):
+            continue
+        value: Any = text
+        if text in ("true", "false") or text.startswith(("{", "[")):
+            try:
+                value = json.loads(text)
+            except ValueError:
+                # Its value may be a secret, so that it is not shown.
+                raise KafkaConfigurationError(f"{name} begins like JSON and is none") from None
+        storage[name.removeprefix(STORAGE_PREFIX)] = value
+    return storage
+
+
+def _partition(known: Mapping[str, str]) -> int | None:
+    if "partition" not in known:
+        return None
+    number = integer(known, "partition", 0)
+    if not 0 <= number < 1 << 31:
+        raise KafkaConfigurationError(f"partition must be a partition's number, not {number}")
+    return number
+
+
+def _pattern(known: Mapping[str, str]) -> str | None:
+    text = known.get("subscribePattern")
+    if text is None:
+        return None
+    if "subscribe" in known:
+        raise KafkaConfigurationError("give subscribe or subscribePattern, not both")
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise KafkaConfigurationError(
+            f"subscribePattern {text!r} is no regular expression: {error}"
+        ) from None
+    return text
+
+
+def _bound(known: Mapping[str, str], which: str, name: str, named: int) -> Bound:
+    """Where reading starts or ends; a timestamp beats offsets, as in ``kafkacore``."""
+    option = f"{which}Timestamp"
+    if option in known:
+        return Bound(timestamp=integer(known, option, 0))
+    option = f"{which}Offsets"
+    text = known.get(option, name).strip()
+    if text.lower() == name:
+        return Bound(name=name)
+    if not text.startswith("{"):
+        raise KafkaConfigurationError(
+            f'{option} must be "{name}" or JSON such as {{"topicA":{{"0":23}}}}, not {text!r}'
+        )
+    offsets = parse_offsets(text, option)
+    for tp, offset in offsets.items():
+        if offset < 0 and offset != named:
+            raise KafkaConfigurationError(f"{option} of {tp.topic}-{tp.partition} cannot be {offset}")
+    return Bound(offsets={TopicPartition(*tp): offset for tp, offset in offsets.items() if offset >= 0})

@@ -1,0 +1,210 @@
+"""Batches of a segment to rows: a file's batches in, Arrow record batches and what was damaged out.
+
+No record becomes a Python object: what needs no decision goes from the file's bytes to columns in one call.
+Does not know: files, paths, Spark.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kafkacore.errors import CorruptRecordError
+from kafkacore.record import ColumnBuilder, RecordBatch
+from kafkacore.record.segment_file import Damage, SegmentFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkacore.spark.output import Output
+
+#: Rows of one Arrow batch, and bytes of one of its columns: enough that what a batch costs in the JVM
+#: (~0.2 ms) does not show, and no more, for a worker's memory.
+BATCH_ROWS = 100_000
+MAX_COLUMN_BYTES = 8 << 20
+MAX_OFFSET = (1 << 63) - 1
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which records are wanted.
+
+    Parameters
+    ----------
+    from_offset, end_offset:
+        Only records from the first on and before the second.
+    aborted:
+        Reading committed: by producer id, offsets between which all that it has written in a transaction was
+        aborted, first and last. ``None`` reads uncommitted.
+    """
+
+    from_offset: int = 0
+    end_offset: int = MAX_OFFSET
+    aborted: Mapping[int, Sequence[tuple[int, int]]] | None = field(default=None, repr=False)
+
+    def is_aborted(self, batch: RecordBatch) -> bool:
+        if self.aborted is None or not batch.is_transactional:
+            return False
+        return any(
+            first <= batch.base_offset <= last for first, last in self.aborted.get(batch.producer_id, ())
+        )
+
+
+def read_columns(
+    file: SegmentFile, fetched: Sequence[str], selection: Selection
+) -> Iterator[pa.RecordBatch | Damage]:
+    """Records of ``file`` as columns of the record package, in batches of up to :data:`BATCH_ROWS` rows.
+
+    Damage comes where it lies, behind the records before it; the next step goes on behind it.
+    """
+    return _Columns(file, fetched, selection).read()
+
+
+class _Columns:
+    def __init__(self, file: SegmentFile, fetched: Sequence[str], selection: Selection) -> None:
+        self._file = file
+        self._selection = selection
+        self._builder = ColumnBuilder(fetched, "us", "UTC", max_column_bytes=MAX_COLUMN_BYTES)
+
+    def read(self) -> Iterator[pa.RecordBatch | Damage]:
+        file, builder, wanted = self._file, self._builder, self._selection
+        is_committed = wanted.aborted is not None
+        while True:
+            if builder.num_rows >= BATCH_ROWS:
+                yield from self._rows()
+            _, next_offset, _ = builder.append_all(
+                file.batches,
+                wanted.from_offset,
+                BATCH_ROWS - builder.num_rows,
+                wanted.end_offset,
+                is_committed,
+            )
+            file.next_offset = max(file.next_offset, next_offset)
+            found = file.next_batch()
+            if found is None:
+                break
+            damage: Damage | None
+            if isinstance(found, Damage):
+                damage = found
+            elif found.base_offset >= wanted.end_offset:
+                break
+            else:
+                damage = yield from self._append(found)
+            if damage is not None:
+                yield from self._rows()
+                yield damage
+                file.go_on(damage.next_position)
+        yield from self._rows()
+
+    def _append(self, batch: RecordBatch) -> Generator[pa.RecordBatch, None, Damage | None]:
+        """Append what is wanted of a batch; the damage if its records are broken, which its CRC does not
+        say.
+        """
+        wanted, at = self._selection, self._selection.from_offset
+        if batch.is_control or batch.next_offset <= at or wanted.is_aborted(batch):
+            return None
+        try:
+            while True:
+                left = BATCH_ROWS - self._builder.num_rows
+                _, at = self._builder.append(batch, at, left, wanted.end_offset)
+                if at >= min(batch.next_offset, wanted.end_offset):
+                    return None
+                yield from self._rows()
+        except CorruptRecordError as error:
+            return Damage(self._file.position_of(batch), self._file.position, error.reason, error.offset)
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        if self._builder.num_rows:
+            yield pa.record_batch(self._builder.finish())
+
+
+# ---- Rows for Spark ----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class CorruptBatches:
+    """What to do with a corrupt batch.
+
+    Parameters
+    ----------
+    mode:
+        ``FAILFAST`` raises, ``DROPMALFORMED`` leaves it out, and so does ``PERMISSIVE``, which gives a row
+        that says so if there is a column for it.
+    column:
+        Name of that column.
+    """
+
+    mode: str
+    column: str
+
+    def row(self, sentence: str, schema: pa.Schema, cause: Damage) -> pa.RecordBatch | None:
+        """The row that says it, if one does.
+
+        Raises
+        ------
+        CorruptRecordError
+            The mode is ``FAILFAST``.
+        """
+        import pyarrow as pa
+
+        if self.mode == "FAILFAST":
+            raise CorruptRecordError(
+                f"{sentence}. Set the option mode to PERMISSIVE or DROPMALFORMED to read on behind it",
+                offset=cause.offset,
+            )
+        logger.warning("%s; %d bytes are left out", sentence, cause.next_position - cause.position)
+        index = schema.get_field_index(self.column)
+        if self.mode != "PERMISSIVE" or index < 0:
+            return None
+        arrays: list[pa.Array[Any]] = [pa.nulls(1, one.type) for one in schema]
+        # With a format the column may be binary, for the bytes of a record that is malformed.
+        is_binary = pa.types.is_binary(schema.field(index).type)
+        arrays[index] = pa.array([sentence.encode() if is_binary else sentence], schema.field(index).type)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def read_rows(
+    file: SegmentFile,
+    output: Output,
+    selection: Selection,
+    corrupt: CorruptBatches,
+    *,
+    name: str,
+    topic: str | None,
+    partition: int | None,
+    may_be_cut: bool = True,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of ``output`` for the records of ``file``.
+
+    Parameters
+    ----------
+    name:
+        Of the file, for messages.
+    may_be_cut:
+        Whether a file that ends within a batch is only incomplete, and not damaged.
+
+    Raises
+    ------
+    CorruptRecordError
+        Bytes are no batch, and ``corrupt`` says FAILFAST.
+    """
+    from kafkacore.spark.output import batches
+
+    for found in read_columns(file, output.fetched, selection):
+        if not isinstance(found, Damage):
+            yield from batches(output, found, topic, partition)
+        elif found.is_cut and may_be_cut:
+            logger.warning(
+                "%s ends at position %d: %s. It was copied while it was written; the rest is left out",
+                name,
+                found.position,
+                found.reason,
+            )
+        else:
+            row = corrupt.row(f"{name}, position {found.position}: {found.reason}", output.schema, found)
+            if row is not None:
+                yield row

@@ -1,0 +1,72 @@
+"""Which transactions of a log were aborted, and up to where all are decided: batch headers in, offsets out.
+
+What a broker knows from its producers' state and the ``.txnindex`` is in the log itself: each transaction
+ends with a control batch of its producer. Does not know: files, columns.
+"""
+
+from __future__ import annotations
+
+from kafkacore.record import BatchHeader, RecordBatch
+from kafkacore.record.segment_file import Damage, ReadAt, SegmentFile, read_headers
+
+# Key of a control record: version, then type, both int16.
+_CONTROL_TYPE_AT, _CONTROL_KEY_SIZE = 2, 4
+_ABORT = 0
+
+
+class TransactionScan:
+    """Goes through the files of one partition, in order of their offsets.
+
+    Attributes
+    ----------
+    aborted:
+        By producer id, first and last offset of each aborted transaction.
+    """
+
+    def __init__(self) -> None:
+        self.aborted: dict[int, list[tuple[int, int]]] = {}
+        self._open: dict[int, int] = {}
+        self._next_offset: int | None = None
+
+    @property
+    def last_stable_offset(self) -> int | None:
+        """First offset of a transaction that is not decided; ``None`` if all are."""
+        return min(self._open.values(), default=None)
+
+    def scan(self, read: ReadAt, size: int) -> None:
+        """Take in the batches of a file."""
+        for header in read_headers(read, size):
+            if isinstance(header, Damage):
+                # Offsets are missing, but not because they were decided.
+                self._next_offset = None
+                continue
+            if self._open and self._next_offset is not None and _is_compacted(header, self._next_offset):
+                # A log is compacted only where every transaction is decided. The marker that said how has
+                # been taken away, and what is left of the transaction is not: it was committed.
+                self._open.clear()
+            self._next_offset = header.next_offset
+            if not header.is_transactional:
+                continue
+            if not header.is_control:
+                self._open.setdefault(header.producer_id, header.base_offset)
+                continue
+            first = self._open.pop(header.producer_id, None)
+            if first is not None and _is_abort(read, size, header):
+                self.aborted.setdefault(header.producer_id, []).append((first, header.last_offset))
+
+
+def _is_compacted(header: BatchHeader, expected_offset: int) -> bool:
+    is_short = 0 <= header.record_count < header.last_offset - header.base_offset + 1
+    return is_short or header.base_offset > expected_offset
+
+
+def _is_abort(read: ReadAt, size: int, header: BatchHeader) -> bool:
+    end = header.position + header.size_in_bytes
+    batch = SegmentFile(read, size, header.position, end).next_batch()
+    marker = next(iter(batch), None) if isinstance(batch, RecordBatch) else None
+    key = None if marker is None else marker.key
+    return (
+        key is not None
+        and len(key) >= _CONTROL_KEY_SIZE
+        and int.from_bytes(key[_CONTROL_TYPE_AT:_CONTROL_KEY_SIZE], "big") == _ABORT
+    )

@@ -1,0 +1,143 @@
+"""Texts of Spark options in, checked values out; a mistake is one sentence that names the option.
+
+Does not know: which options there are, or what they mean.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.java_configs import kept_configs
+
+log = logging.getLogger(__name__)
+
+_DURATION = re.compile(r"\s*(\d{1,15})\s*([a-z]*)\s*")
+_DURATION_MS = {
+    "": 1, "us": 0.001, "ms": 1, "milliseconds": 1, "s": 1_000, "seconds": 1_000, "m": 60_000,
+    "min": 60_000, "minutes": 60_000, "h": 3_600_000, "hours": 3_600_000, "d": 86_400_000,
+}  # fmt: skip
+#: What Java reads as a number; Python would also take "1_000" and digits of other alphabets.
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_MAX_INT64 = 2**63 - 1
+#: Characters of an option's text in a message.
+MAX_SHOWN = 200
+#: A name this near to an option's is taken for a mistake.
+NEAR = 0.8
+
+
+def client_configs(
+    given: Mapping[str, str],
+    owned: Mapping[str, str],
+    owner: str,
+    names: Iterable[str] | None = None,
+) -> dict[str, str]:
+    """``kafka.fetch.max.bytes`` → ``fetch_max_bytes``: the client's own argument names, values still text.
+
+    Parameters
+    ----------
+    given:
+        All options, names in lower case.
+    owned:
+        Those that the source or sink sets itself, and what to use instead.
+    owner:
+        "source" or "sink", for the message.
+    names:
+        The client's arguments. With them, settings of Java's clients that mean nothing here are left out,
+        with one warning; a name that is nearly one of them is refused.
+    """
+    configs = {}
+    for name, value in given.items():
+        if not name.startswith("kafka."):
+            continue
+        if name in owned:
+            raise KafkaConfigurationError(f"{name} is set by the {owner}: {owned[name]}")
+        configs[name.removeprefix("kafka.").replace(".", "_")] = value
+    if not configs.get("bootstrap_servers"):
+        raise KafkaConfigurationError(
+            "kafka.bootstrap.servers is missing: .option('kafka.bootstrap.servers', 'host:9092')"
+        )
+    return configs if names is None else kept_configs(configs, names)
+
+
+def refuse_unknown(given: Mapping[str, str], names: Iterable[str]) -> None:
+    """An option that is nearly one of ``names`` is a mistake. Any other that is none of them is ignored with
+    one warning: Spark's own source ignores it, and a job may share its options.
+    """
+    known = {name.lower(): name for name in names}
+    ignored = []
+    for name in given:
+        if name in known or name.startswith("kafka."):
+            continue
+        near = difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
+        if near:
+            raise KafkaConfigurationError(f"unknown option {name!r}: did you mean {known[near[0]]}?")
+        ignored.append(name)
+    if ignored:
+        log.warning("options without effect here: %s", ", ".join(sorted(ignored)))
+
+
+def json_of(text: str, option: str, example: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise not_json(text, option, example)
+    return parsed
+
+
+def not_json(text: str, option: str, example: str) -> KafkaConfigurationError:
+    """The error of a text that is not like ``example``."""
+    shown = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+    return KafkaConfigurationError(f"{option} must be JSON such as {example}, not {shown!r}")
+
+
+def integer(known: Mapping[str, str], name: str, default: int, least: int | None = None) -> int:
+    """A whole number as Java writes it, not below ``least``."""
+    if name not in known:
+        return default
+    number = whole_number(known[name])
+    if number is None:
+        raise KafkaConfigurationError(f"{name} must be a whole number, not {known[name]!r}")
+    if least is not None and number < least:
+        raise KafkaConfigurationError(f"{name} must be at least {least}, not {number}")
+    return number
+
+
+def whole_number(text: str) -> int | None:
+    """What ``Long.parseLong`` gives; ``None`` where it fails."""
+    if _WHOLE.fullmatch(text) is None or abs(int(text)) > _MAX_INT64:
+        return None
+    return int(text)
+
+
+def positive(known: Mapping[str, str], name: str) -> int | None:
+    if name not in known:
+        return None
+    number = integer(known, name, 0)
+    if number <= 0:
+        raise KafkaConfigurationError(f"{name} must be above 0, not {number}")
+    return number
+
+
+def boolean(known: Mapping[str, str], name: str, default: bool) -> bool:
+    text = str(known.get(name, default)).lower()
+    if text not in ("true", "false"):
+        raise KafkaConfigurationError(f"{name} must be true or false, not {text!r}")
+    return text == "true"
+
+
+def duration_ms(known: Mapping[str, str], name: str, default: str) -> int:
+    """Milliseconds of a text such as ``15m`` or ``30 s``; a number alone is milliseconds."""
+    text = known.get(name, default)
+    match = _DURATION.fullmatch(text.lower())
+    unit = None if match is None else _DURATION_MS.get(match[2], _DURATION_MS.get(match[2] + "s"))
+    if match is None or unit is None:
+        raise KafkaConfigurationError(f"{name} must be a duration such as '15m' or '30s', not {text!r}")
+    return int(int(match[1]) * unit)

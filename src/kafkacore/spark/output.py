@@ -1,0 +1,106 @@
+"""What a task hands to Spark: columns of records in, record batches of exactly the wanted schema out.
+
+An :class:`OutputPlan` is made and checked on the driver and travels to the workers; its :class:`Output`
+lives in a task. Does not know: where the records come from (a broker, a file), offsets, Spark's calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kafkacore.decode.decoder import ColumnTooLargeError
+from kafkacore.spark.constant_columns import ConstantColumns
+from kafkacore.spark.schema import COLUMN_OF, Column, arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Output(Protocol):
+    """Makes the batches of one task."""
+
+    @property
+    def fetched(self) -> tuple[str, ...]:
+        """Columns of the record package that :meth:`batch` needs; never empty."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of every batch."""
+
+    def batch(self, found: pa.RecordBatch, topic: str | None, partition: int | None) -> pa.RecordBatch:
+        """``found`` has the columns :attr:`fetched` of records of one partition, in order of offsets.
+
+        Topic and partition are ``None`` where nothing says which they are: a lone segment file.
+        """
+
+
+class OutputPlan(Protocol):
+    """What to give; picklable."""
+
+    def output(self) -> Output: ...
+
+
+def kafka_columns(plan: OutputPlan) -> Mapping[str, Column]:
+    """Which columns of ``plan``, by name, are Kafka's own as they are: filters on them may be pushed down."""
+    columns: Mapping[str, Column] = getattr(plan, "kafka_columns", {})
+    return columns
+
+
+def batches(
+    output: Output, found: pa.RecordBatch, topic: str | None, partition: int | None
+) -> Iterator[pa.RecordBatch]:
+    """``output.batch`` of all of ``found``: one batch, or several where decoded columns exceed 2 GiB.
+
+    Raises
+    ------
+    ColumnTooLargeError
+        What one record decodes to exceeds it.
+    """
+    try:
+        made = output.batch(found, topic, partition)
+    except ColumnTooLargeError:
+        if found.num_rows <= 1:
+            raise
+        half = found.num_rows // 2
+        yield from batches(output, found.slice(0, half), topic, partition)
+        yield from batches(output, found.slice(half), topic, partition)
+    else:
+        yield made
+
+
+@dataclass(frozen=True)
+class KafkaColumns:
+    """Kafka's own columns, as they are."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def kafka_columns(self) -> Mapping[str, Column]:
+        return {column: column for column in self.columns}
+
+    def output(self) -> Output:
+        return _KafkaOutput(self.columns)
+
+
+class _KafkaOutput:
+    def __init__(self, columns: tuple[Column, ...]) -> None:
+        self._columns = columns
+        self.fetched = tuple(dict.fromkeys(COLUMN_OF[c] for c in columns if c in COLUMN_OF)) or ("offset",)
+        self.schema = arrow_schema(columns)
+        self._constants = ConstantColumns()
+
+    def batch(self, found: pa.RecordBatch, topic: str | None, partition: int | None) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        count = found.num_rows
+        arrays: list[pa.Array[Any]] = []
+        for column in self._columns:
+            if column == "topic":
+                arrays.append(self._constants.topics(topic, count))
+            elif column == "partition":
+                arrays.append(self._constants.partitions(partition, count))
+            else:
+                arrays.append(found.column(COLUMN_OF[column]))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

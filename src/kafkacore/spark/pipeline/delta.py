@@ -1,0 +1,104 @@
+"""Micro-batches into a Delta table, each once: a frame and the number of its batch in, a commit out.
+
+The table's own log remembers the last batch of each query (an app transaction of Delta's protocol), in the
+commit that adds its rows: a batch that Spark runs again is recognised, whenever the former run was killed.
+Rows pass through the driver's memory, a batch at a time. Needs the extra ``kafkacore[delta]``. Does not know:
+topics, offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.pipeline.config import DeltaSink
+from kafkacore.spark.pipeline.errors import PipelineError
+from kafkacore.spark.secrets import resolved
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
+
+
+class DeltaWriter:
+    """What ``foreachBatch`` calls.
+
+    Parameters
+    ----------
+    sink:
+        The table.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The package deltalake is not there.
+    """
+
+    def __init__(self, sink: DeltaSink) -> None:
+        try:
+            import deltalake
+        except ImportError:
+            raise KafkaConfigurationError(
+                "the sink delta needs the package deltalake: pip install 'kafkacore[delta]'"
+            ) from None
+        self._delta = deltalake
+        self._sink = sink
+        self._storage = {
+            name.removeprefix("storage."): resolved(text, name)
+            for name, text in sink.options.items()
+            if name.startswith("storage.")
+        }
+        merge = _lower(sink.options).get("mergeschema", "false").lower() == "true"
+        self._schema_mode: Any = "merge" if merge else None
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        assert query, "a micro-batch belongs to a query"
+        if self.is_written(query, batch_id):
+            log.info("batch %s of query %s is in the table already: skipped", batch_id, query)
+            return
+        rows = frame.toArrow()
+        if rows.num_rows:
+            self.write(rows, query, batch_id)
+
+    def is_written(self, query: str, batch_id: int) -> bool:
+        """Whether the table has this batch of this query, or a later one."""
+        if not self._delta.DeltaTable.is_deltatable(self._sink.path, self._storage):
+            return False
+        table = self._delta.DeltaTable(self._sink.path, storage_options=self._storage)
+        last = table.transaction_version(query)
+        return last is not None and last >= batch_id
+
+    def write(self, rows: pa.Table, query: str, batch_id: int) -> None:
+        """Add ``rows`` as this batch, in one commit.
+
+        Raises
+        ------
+        PipelineError
+            The table cannot take them; the message is deltalake's, in one line.
+        """
+        done = self._delta.CommitProperties(app_transactions=[self._delta.Transaction(query, batch_id)])
+        try:
+            self._delta.write_deltalake(
+                self._sink.path,
+                rows,
+                mode="append",
+                partition_by=list(self._sink.partition_by) or None,
+                schema_mode=self._schema_mode,
+                storage_options=self._storage or None,
+                commit_properties=done,
+            )
+        except (self._delta.exceptions.DeltaError, ValueError) as error:
+            raise PipelineError(f"the Delta table did not take the batch: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _lower(options: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): text for name, text in options.items()}

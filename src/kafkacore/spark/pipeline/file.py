@@ -1,0 +1,108 @@
+"""A job as a file: TOML in; settings by the names of ``kafkacore pipeline``'s arguments out.
+
+Every argument may be there without its dashes; what may be given several times is a table, what is a list of
+names is one. Does not know: what an argument means, what wins over what.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kafkacore.errors import KafkaConfigurationError
+
+#: A job is a page: what is larger is something else.
+MAX_FILE_BYTES = 1024 * 1024
+
+
+def read_settings(
+    path: Path, texts: Iterable[str], tables: Iterable[str], flags: Iterable[str]
+) -> dict[str, Any]:
+    """The settings of the file, checked by name and form.
+
+    Parameters
+    ----------
+    path:
+        The file.
+    texts:
+        Names of settings that are a text or a number; a list of texts is joined by commas.
+    tables:
+        Names of settings that are tables of texts: each becomes a list of ``(name, text)``, in order.
+    flags:
+        Names of settings that are true or false.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The file cannot be read or is no TOML; a name that there is not; a value of another form. No value is
+        in the message.
+    """
+    forms: dict[str, str] = {
+        **dict.fromkeys(texts, "a text"),
+        **dict.fromkeys(tables, "a table of texts"),
+        **dict.fromkeys(flags, "true or false"),
+    }
+    settings = {}
+    for name, value in _parsed(path).items():
+        if name not in forms:
+            near = difflib.get_close_matches(name, forms, n=1, cutoff=0.6)
+            hint = f"did you mean {near[0]}?" if near else f"it may have {', '.join(sorted(forms))}"
+            raise KafkaConfigurationError(f"{path} has no setting {name!r}: {hint}")
+        try:
+            settings[name] = _FORMS[forms[name]](value)
+        except (TypeError, ValueError):
+            raise KafkaConfigurationError(f"{path}: {name} must be {forms[name]}") from None
+    return settings
+
+
+def _parsed(path: Path) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            held = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise KafkaConfigurationError(f"{path}: {error.strerror}") from None
+    if len(held) > MAX_FILE_BYTES:
+        raise KafkaConfigurationError(f"{path} is no job: it has more than {MAX_FILE_BYTES} bytes")
+    try:
+        return tomllib.loads(held.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        # The position, never the line: it may hold a secret.
+        raise KafkaConfigurationError(f"{path} is no TOML: {_place(error)}") from None
+
+
+def _place(error: Exception) -> str:
+    _, at, position = str(error).rpartition("(at ")
+    return f"look at {position.rstrip(')')}" if at else "it is not text in UTF-8"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(_text(one) for one in value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError
+    return str(value)
+
+
+def _table(value: Any) -> list[tuple[str, str]]:
+    if not isinstance(value, dict):
+        raise TypeError
+    return [pair for name, held in value.items() for pair in _pairs(name, held)]
+
+
+def _pairs(name: str, held: Any) -> list[tuple[str, str]]:
+    """``kafka.client.id = "x"`` without quotes is three tables in TOML, and means the option."""
+    if isinstance(held, dict):
+        return [pair for inner, one in held.items() for pair in _pairs(f"{name}.{inner}", one)]
+    return [(name, str(held).lower() if isinstance(held, bool) else _text(held))]
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+_FORMS = {"a text": _text, "a table of texts": _table, "true or false": _flag}

@@ -1,0 +1,49 @@
+"""What batch and stream reading share: a range of offsets as Spark's partition, read in a worker.
+
+Ranges in, tasks and record batches out. Does not know: where a range comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+from kafkacore.spark.offsets import OffsetRange, split
+from kafkacore.spark.options import SourceOptions
+from kafkacore.spark.output import OutputPlan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class KafkaPartition(InputPartition):
+    """One task's work: a range of one topic partition."""
+
+    def __init__(self, offsets: OffsetRange) -> None:
+        super().__init__(offsets)
+        self.offsets = offsets
+
+
+class RangeReader:
+    """What both readers do in a worker."""
+
+    def __init__(self, options: SourceOptions, plan: OutputPlan) -> None:
+        self._options = options
+        self._output_plan = plan
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # Spark replaces an empty plan by one partition of nothing.
+        if not isinstance(partition, KafkaPartition):
+            return iter(())
+        from kafkacore.spark.fetch import read_range
+        from kafkacore.spark.worker_process import begin_task
+
+        begin_task()
+
+        return read_range(self._options, partition.offsets, self._output_plan.output())
+
+    def _tasks(self, ranges: list[OffsetRange]) -> list[KafkaPartition]:
+        pieces = split(ranges, self._options.min_partitions, self._options.max_records_per_partition)
+        return [KafkaPartition(piece) for piece in pieces]

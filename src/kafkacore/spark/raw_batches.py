@@ -1,0 +1,199 @@
+"""A column of raw record batches to rows: a DataFrame in, one with Kafka's columns out.
+
+For bytes that Spark has already, whole segments (``binaryFile``) or what a fetch response holds. Files are
+read faster by ``format("kafkacore-log")``, which needs not carry them through Spark first. Does not know:
+files, where the bytes are from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.formats import FORMAT_OPTION_NAMES, default_schema
+from kafkacore.spark.log_files.columns import plan_columns
+from kafkacore.spark.log_files.options import CORRUPT_RECORD, corrupt_mode
+from kafkacore.spark.log_files.reading import BATCH_ROWS, CorruptBatches, Selection, read_rows
+from kafkacore.spark.option_values import refuse_unknown
+from kafkacore.spark.output import Output, OutputPlan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_OPTION_NAMES = ("mode", "columnNameOfCorruptRecord")
+#: Rows of several cells are handed over together up to this many bytes.
+_BATCH_BYTES = 8 << 20
+
+
+def decode_batches(
+    df: DataFrame,
+    column: str = "raw",
+    *,
+    keep: Sequence[str] = (),
+    schema: StructType | str | None = None,
+    topic: str | None = None,
+    partition: int | None = None,
+    topic_column: str | None = None,
+    partition_column: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> DataFrame:
+    """The records in a column of raw record batches, a row each.
+
+    Parameters
+    ----------
+    df:
+        Of a classic session or of Spark Connect.
+    column:
+        A binary column: in each cell one or several batches, as they lie in a segment or a fetch response.
+        One that is cut at the end of a cell is left out; null gives no rows.
+    keep:
+        Columns of ``df`` to have beside, behind Kafka's.
+    schema:
+        The columns wanted, as of ``format("kafkacore")``; by default all but the headers.
+    topic, partition:
+        What the columns of that name say, if it is the same for all.
+    topic_column, partition_column:
+        Columns of ``df`` that say it.
+    options:
+        ``includeHeaders``, ``value.format`` and the like, and ``mode``: what is done with a corrupt batch.
+        ``FAILFAST``, the default, fails, ``DROPMALFORMED`` leaves it out, and so does ``PERMISSIVE``, which
+        gives a row that says so in the column ``_corrupt_record`` if ``schema`` has it.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        A column that there is not, is of another type, or is there twice; an option that does not fit.
+    """
+    from pyspark.sql.types import StructType
+
+    given = {name.lower(): _text(value) for name, value in (options or {}).items()}
+    refuse_unknown(given, (*_OPTION_NAMES, *FORMAT_OPTION_NAMES))
+    for constant, named, what in ((topic, topic_column, "topic"), (partition, partition_column, "partition")):
+        if constant is not None and named is not None:
+            raise KafkaConfigurationError(f"give {what} or {what}_column, not both")
+    wanted = default_schema(given) if schema is None else schema
+    struct = cast("StructType", StructType.fromDDL(wanted)) if isinstance(wanted, str) else wanted
+    beside = [name for name in (topic_column, partition_column) if name is not None]
+    _check(df, column, struct, keep, beside)
+    corrupt_column = given.get("columnnameofcorruptrecord", CORRUPT_RECORD)
+    decode = _Decode(
+        plan=plan_columns(struct, given, corrupt_column),
+        corrupt=CorruptBatches(corrupt_mode(given), corrupt_column),
+        column=column,
+        keep=tuple(keep),
+        topic=topic,
+        partition=partition,
+        topic_column=topic_column,
+        partition_column=partition_column,
+    )
+    there = {field.name: field for field in df.schema.fields}
+    whole = StructType([*struct.fields, *(there[name] for name in keep)])
+    return df.select(*dict.fromkeys((column, *keep, *beside))).mapInArrow(decode, whole)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check(
+    df: DataFrame, column: str, struct: StructType, keep: Sequence[str], beside: Sequence[str]
+) -> None:
+    kinds = {field.name: field.dataType.simpleString() for field in df.schema.fields}
+    for name in (column, *keep, *beside):
+        if name not in kinds:
+            raise KafkaConfigurationError(f"the DataFrame has no column {name!r}: it has {', '.join(kinds)}")
+    if kinds[column] != "binary":
+        raise KafkaConfigurationError(f"column {column} must be binary, not {kinds[column]}")
+    names = [*struct.names, *keep]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise KafkaConfigurationError(
+            f"{', '.join(twice)} would be there twice: rename what is to be kept, or choose by schema"
+        )
+
+
+@dataclass(frozen=True)
+class _Decode:
+    """What ``mapInArrow`` calls, once a task."""
+
+    plan: OutputPlan
+    corrupt: CorruptBatches
+    column: str
+    keep: tuple[str, ...]
+    topic: str | None
+    partition: int | None
+    topic_column: str | None
+    partition_column: str | None
+
+    def __call__(self, cells: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        output = self.plan.output()
+        gathered: list[pa.RecordBatch] = []
+        rows = size = 0
+        for batch in cells:
+            for index in range(batch.num_rows):
+                for found in self._cell(batch, index, output):
+                    gathered.append(found)
+                    rows += found.num_rows
+                    size += found.nbytes
+                    if rows >= BATCH_ROWS or size >= _BATCH_BYTES:
+                        yield from _joined(gathered)
+                        gathered, rows, size = [], 0, 0
+        yield from _joined(gathered)
+
+    def _cell(self, batch: pa.RecordBatch, index: int, output: Output) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from kafkacore.record.segment_file import SegmentFile
+
+        raw = batch.column(self.column)[index].as_buffer()
+        if raw is None:
+            return
+        data = memoryview(raw).cast("B")
+        kept = [batch.column(name).slice(index, 1) for name in self.keep]
+        rows = read_rows(
+            SegmentFile(lambda at, size: data[at : at + size], len(data)),
+            output,
+            Selection(),
+            self.corrupt,
+            name=", ".join([f"column {self.column}", *_named(self.keep, kept)]),
+            topic=self._of(batch, index, self.topic_column, self.topic),
+            partition=self._of(batch, index, self.partition_column, self.partition),
+        )
+        for made in rows:
+            if not self.keep:
+                yield made
+                continue
+            zeros = _zeros(made.num_rows)
+            arrays = [*made.columns, *(one.take(zeros) for one in kept)]
+            yield pa.RecordBatch.from_arrays(arrays, [*made.schema.names, *self.keep])
+
+    def _of(self, batch: pa.RecordBatch, index: int, name: str | None, constant: Any) -> Any:
+        return constant if name is None else batch.column(name)[index].as_py()
+
+
+def _zeros(count: int) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(bytes(4 * count))])
+
+
+def _named(names: Sequence[str], kept: Sequence[pa.Array[Any]]) -> Iterator[str]:
+    """Values that may say which cell it is."""
+    import pyarrow as pa
+
+    for name, value in zip(names, kept, strict=True):
+        if pa.types.is_string(value.type) or pa.types.is_integer(value.type):
+            yield f"{name} {value[0].as_py()}"
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    if len(batches) == 1:
+        yield batches[0]
+    elif batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()

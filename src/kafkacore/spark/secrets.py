@@ -1,0 +1,85 @@
+"""Passwords that are nowhere written down: an option's text with references in, the text that they stand for
+out.
+
+Spark shows the options of a query: in ``explain``, in its log, to whoever may look at its pages. So an option
+may name the place of a secret, ``${env:KAFKA_PASSWORD}`` or ``${file:/run/secrets/kafka}``, and is resolved
+where a client is made: in the planner's process and in each worker, which must have the variable or the file
+too. Does not know: which options there are, clients.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from kafkacore.errors import KafkaConfigurationError
+
+#: What a file of a secret may hold at most, in bytes.
+MAX_FILE_BYTES = 64 * 1024
+#: What Spark is to leave out of its plans (``spark.sql.redaction.string.regex``): the value of an option that
+#: is, or may hold, a secret. Spark prints options as ``[name=value, name=value]`` and quotes nothing.
+REDACTION_REGEX = (
+    r"(?i)(?<=[\[ ,])(kafka\.(sasl|ssl|security)\.[\w.]+"
+    r"|[\w.]*(password|secret|token|\.auth|credential)[\w.]*)"
+    r'=("[^"]*"|[^,\]"])*'
+)
+_REFERENCE = re.compile(r"\$\{(\w+):([^{}]*)\}")
+
+
+def resolved(text: str, option: str) -> str:
+    """``text`` with every ``${env:NAME}`` and ``${file:PATH}`` in it replaced by what it names, once.
+
+    Parameters
+    ----------
+    text:
+        An option's value.
+    option:
+        The option's name, for the message; the value is never in it.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        There is no such variable or file here, or the reference is of another kind.
+    """
+    return _REFERENCE.sub(lambda match: _value(match[1], match[2].strip(), option), text)
+
+
+def resolved_options(options: Mapping[str, str]) -> dict[str, str]:
+    """All of ``options``, each as :func:`resolved` gives it."""
+    return {name: resolved(value, name) for name, value in options.items()}
+
+
+def _value(kind: str, place: str, option: str) -> str:
+    if kind == "env":
+        value = os.environ.get(place)
+        if value is None:
+            raise KafkaConfigurationError(
+                f"{option} names the environment variable {place}, which is not set here: set it for Spark's "
+                f"driver and workers"
+            )
+        return value
+    if kind == "file":
+        return _held_by(place, option)
+    raise KafkaConfigurationError(
+        f"{option} has a reference of another kind than ${{env:NAME}} and ${{file:PATH}}"
+    )
+
+
+def _held_by(place: str, option: str) -> str:
+    try:
+        with Path(place).open("rb") as file:
+            held = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise KafkaConfigurationError(
+            f"{option} names the file {place}, which cannot be read here: {error.strerror}"
+        ) from None
+    try:
+        if len(held) <= MAX_FILE_BYTES:
+            return held.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        pass
+    raise KafkaConfigurationError(
+        f"{option} names the file {place}, which holds no secret: a text of at most {MAX_FILE_BYTES} bytes"
+    ) from None

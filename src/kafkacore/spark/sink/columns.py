@@ -1,0 +1,161 @@
+"""Which of a frame's columns are written: Spark's schema in, a plan out; then batches in, rows by topic out.
+
+Names and types are those of Spark's built-in sink, and a column ``timestamp``. Does not know: producers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafkacore.errors import KafkaConfigurationError, KafkaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+#: Types of each column that is written, as Spark writes them.
+TYPES = {
+    "topic": ("string",),
+    "key": ("string", "binary"),
+    "value": ("string", "binary"),
+    "headers": ("array<struct<key:string,value:binary>>",),
+    "partition": ("int",),
+    "timestamp": ("timestamp", "double"),
+}
+MS_PER_S = 1000.0
+
+
+class NullTopicError(KafkaError):
+    """A row has no topic, and there is no option that gives it one."""
+
+
+class SinkColumns(NamedTuple):
+    """What is written of a frame. Picklable.
+
+    Attributes
+    ----------
+    places:
+        Name and number of each column that the producer takes.
+    topic:
+        Number of the column that says the topic; ``None`` where the option does.
+    has_seconds:
+        Whether the timestamps are seconds since 1970 as ``double``, as a cast in Spark takes them.
+    """
+
+    places: tuple[tuple[str, int], ...]
+    topic: int | None
+    has_seconds: bool
+
+
+def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:
+    """Check the frame's columns. Those of other names are not written.
+
+    Parameters
+    ----------
+    topic:
+        The option, which wins over the column.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        No column ``value``, no topic at all, or a column of another type.
+    """
+    found: dict[str, int] = {}
+    for place, field in enumerate(schema.fields):
+        found.setdefault(field.name, place)
+    if topic is not None:
+        found.pop("topic", None)
+    elif "topic" not in found:
+        raise KafkaConfigurationError(
+            "no topic: set .option('topic', ...), or give the rows a column named topic"
+        )
+    if "value" not in found:
+        raise KafkaConfigurationError(
+            f"there is no column value among {', '.join(schema.names)}: name what is to be written value"
+        )
+    for name, types in TYPES.items():
+        if name in found:
+            kind = schema.fields[found[name]].dataType.simpleString()
+            if kind not in types:
+                raise KafkaConfigurationError(
+                    f"column {name} must be {' or '.join(types)}, not {kind}: cast it, or drop it"
+                )
+    sent = tuple((name, found[name]) for name in TYPES if name in found and name != "topic")
+    has_seconds = "timestamp" in found and schema.fields[found["timestamp"]].dataType.typeName() == "double"
+    return SinkColumns(sent, found.get("topic"), has_seconds)
+
+
+class TopicRows(NamedTuple):
+    """Rows of one topic in their order.
+
+    Attributes
+    ----------
+    rows:
+        The number of each in the batch they come from; ``None`` if they are all of it.
+    """
+
+    topic: str
+    table: pa.RecordBatch
+    rows: pa.Array[Any] | None
+
+
+def rows_by_topic(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None) -> Iterator[TopicRows]:
+    """The rows of ``batch`` that go to each topic, with the producer's columns.
+
+    Raises
+    ------
+    NullTopicError
+        A row has no topic. No row of the batch has been given out then.
+    """
+    import pyarrow as pa
+
+    if not batch.num_rows:
+        return
+    sent = [batch.column(place) for _, place in columns.places]
+    names = [name for name, _ in columns.places]
+    if columns.has_seconds:
+        at = names.index("timestamp")
+        sent[at] = _milliseconds(sent[at])
+    table = pa.record_batch(sent, names=names)
+    if columns.topic is None:
+        assert topic is not None, "the driver has checked it"
+        yield TopicRows(topic, table, None)
+        return
+    yield from _divided(table, batch.column(columns.topic))
+
+
+def _divided(table: pa.RecordBatch, topics: pa.Array[Any]) -> Iterator[TopicRows]:
+    import pyarrow.compute
+
+    pc: Any = pyarrow.compute
+    if topics.null_count:
+        row = pc.index(topics.is_null(), True).as_py()
+        raise NullTopicError(
+            f"[KAFKA_NULL_TOPIC_IN_DATA] row {row} of a batch has a null topic: set .option('topic', ...), "
+            "or give each row a topic"
+        )
+    encoded = topics.dictionary_encode()
+    names: list[Any] = encoded.dictionary.to_pylist()
+    if len(names) == 1:
+        yield TopicRows(names[0], table, None)
+        return
+    # Stable: rows of a topic keep their order.
+    order = pc.array_sort_indices(encoded.indices)
+    grouped = table.take(order)
+    counts = pc.value_counts(encoded.indices)
+    sizes = dict(zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True))
+    start = 0
+    for number, name in enumerate(names):
+        size = sizes[number]
+        yield TopicRows(name, grouped.slice(start, size), order.slice(start, size))
+        start += size
+
+
+def _milliseconds(seconds: pa.Array[Any]) -> pa.Array[Any]:
+    import pyarrow as pa
+    import pyarrow.compute
+
+    pc: Any = pyarrow.compute
+    milliseconds: pa.Array[Any] = pc.floor(pc.multiply(seconds, MS_PER_S)).cast(pa.int64())
+    return milliseconds

@@ -1,0 +1,187 @@
+"""Options of a write: strings in, one checked picklable object out.
+
+Names and meaning are those of Spark's built-in ``kafka`` sink. Does not know: connections, columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.producer import KafkaProducer
+from kafkacore.producer.config import resolve_producer
+from kafkacore.spark.formats import FORMAT_OPTION_NAMES
+from kafkacore.spark.option_values import boolean, client_configs, refuse_unknown
+from kafkacore.spark.options import OPTION_NAMES as SOURCE_OPTION_NAMES
+from kafkacore.spark.secrets import resolved
+
+#: Kafka settings that the sink must own to keep its promises, and what to use instead.
+OWNED_BY_THE_SINK = {
+    "kafka.key.serializer": "keys are written as they are: cast them to string or binary",
+    "kafka.value.serializer": "values are written as they are: cast them to string or binary",
+    "kafka.interceptor.classes": "the sink has no interceptors",
+    "kafka.transactional.id": "set exactly.once to true, which names the transactions itself",
+}
+SINK_OPTION_NAMES = (
+    "topic",
+    "includeHeaders",
+    "exactly.once",
+    "exactly.once.prefix",
+    "exactly.once.topic",
+)
+#: What Spark itself hands over with a writer's options.
+SET_BY_SPARK = ("checkpointLocation", "queryName", "path")
+
+#: For a task that writes many rows and waits for the last of them: few, large requests. The user's own
+#: settings win.
+LOADING: dict[str, Any] = {
+    "linger_ms": 50,
+    "batch_size": 512 * 1024,
+    "buffer_memory": 64 * 1024 * 1024,
+    "metrics_enabled": False,
+}
+#: The longest that Apache Kafka allows by default (``transaction.max.timeout.ms``): the transactions of a
+#: micro-batch stay open until all of its tasks have written.
+TRANSACTION_TIMEOUT_MS = 900_000
+DEFAULT_PREFIX = "kafkacore-spark-"
+#: Java's partitioners that choose as ours does by default.
+DEFAULT_PARTITIONERS = (
+    "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
+    "org.apache.kafka.clients.producer.internals.BuiltInPartitioner",
+    "org.apache.kafka.clients.producer.UniformStickyPartitioner",
+)
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """Checked options of one write. It travels from the driver to the workers.
+
+    Attributes
+    ----------
+    client_configs:
+        Arguments of the producer, as texts; secrets among them, so they are never shown.
+    topic:
+        Where all rows go; ``None``: the column ``topic`` says it.
+    exactly_once:
+        Whether the tasks write in transactions, which end with the micro-batch.
+    prefix:
+        Of the names of transactions and of the group that holds the progress.
+    marker_topic:
+        With exactly once: the topic under whose name the progress is kept.
+    """
+
+    client_configs: dict[str, str] = field(repr=False)
+    topic: str | None = None
+    exactly_once: bool = False
+    prefix: str = DEFAULT_PREFIX
+    marker_topic: str = ""
+
+    @property
+    def producer_configs(self) -> dict[str, Any]:
+        """Arguments for :class:`~kafkacore.KafkaProducer`."""
+        configs = producer_configs(self.client_configs)
+        if self.exactly_once:
+            configs.setdefault("transaction_timeout_ms", TRANSACTION_TIMEOUT_MS)
+        return configs
+
+
+def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptions:
+    """Check the options of a write.
+
+    Parameters
+    ----------
+    options:
+        As given to ``DataFrameWriter.option``; names in any case.
+    streaming:
+        Whether this is ``writeStream``.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        An option is unknown, missing or malformed; the message says what to change.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    _refuse_partitioner(given.pop("kafka.partitioner.class", None))
+    configs = client_configs(given, OWNED_BY_THE_SINK, "sink", KafkaProducer.DEFAULT_CONFIG)
+    # Spark's own sink takes a source's options too, without effect: jobs share them.
+    refuse_unknown(given, (*SINK_OPTION_NAMES, *SET_BY_SPARK, *SOURCE_OPTION_NAMES, *FORMAT_OPTION_NAMES))
+    known = {name: given[name.lower()] for name in SINK_OPTION_NAMES if name.lower() in given}
+    boolean(known, "includeHeaders", False)
+    topic = known["topic"].strip() if "topic" in known else None
+    if topic == "":
+        raise KafkaConfigurationError(
+            "topic is empty: name the topic, or leave the option out for a column topic"
+        )
+    exactly_once = boolean(known, "exactly.once", False)
+    if exactly_once:
+        _check_exactly_once(known, configs, streaming)
+    parsed = SinkOptions(
+        configs,
+        topic,
+        exactly_once,
+        known.get("exactly.once.prefix", DEFAULT_PREFIX),
+        known.get("exactly.once.topic", topic or "").strip(),
+    )
+    if exactly_once and not parsed.marker_topic:
+        raise KafkaConfigurationError(
+            "exactly.once keeps its progress under the name of a topic: set the option topic, or "
+            "exactly.once.topic to a topic that exists"
+        )
+    resolve_producer(parsed.producer_configs)
+    return parsed
+
+
+def _refuse_partitioner(partitioner: str | None) -> None:
+    if partitioner is not None and partitioner not in DEFAULT_PARTITIONERS:
+        raise KafkaConfigurationError(
+            f"kafka.partitioner.class={partitioner} is Java code: leave it out for the hash of the key, or "
+            "give each row a column partition"
+        )
+
+
+def _check_exactly_once(known: Mapping[str, str], configs: Mapping[str, str], streaming: bool) -> None:
+    if not streaming:
+        raise KafkaConfigurationError(
+            "exactly.once needs the batch ids of a stream: leave it out of df.write, or use df.writeStream"
+        )
+    if configs.get("enable_idempotence", "true").lower() != "true":
+        raise KafkaConfigurationError("exactly.once needs kafka.enable.idempotence: leave that option out")
+    if known.get("exactly.once.prefix") == "":
+        raise KafkaConfigurationError(
+            "exactly.once.prefix is empty: leave it out, or give the transactions a name"
+        )
+
+
+def producer_configs(client_configs: Mapping[str, str]) -> dict[str, Any]:
+    """Texts of ``kafka.*`` options as arguments of :class:`~kafkacore.KafkaProducer`; looks secrets up.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        A number is not a number, a truth is none. (Unknown names are the producer's to refuse.)
+    """
+    typed: dict[str, Any] = dict(LOADING)
+    for name, text in client_configs.items():
+        option = f"kafka.{name.replace('_', '.')}"
+        typed[name] = _typed(name, option, resolved(text, option).strip())
+    if typed.get("connections_max_idle_ms") == -1:
+        # How Java says that a connection may be idle for ever.
+        typed["connections_max_idle_ms"] = math.inf
+    return typed
+
+
+def _typed(name: str, option: str, text: str) -> object:
+    default = KafkaProducer.DEFAULT_CONFIG.get(name)
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise KafkaConfigurationError(f"{option} must be true or false")
+        return text.lower() == "true"
+    if isinstance(default, int | float) and name not in ("acks", "compression_type"):
+        try:
+            return int(text)
+        except ValueError:
+            raise KafkaConfigurationError(f"{option} must be a whole number") from None
+    return text

@@ -1,0 +1,155 @@
+"""What Spark calls to write: a schema and options in; writers that travel to the workers by pickle out.
+
+Does not know: how rows become records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.sink.columns import SinkColumns, sink_columns
+from kafkacore.spark.sink.options import SinkOptions, parse_sink_options
+from kafkacore.spark.worker_process import begin_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from kafkacore.spark.sink.exactly_once import TaskTransaction
+
+#: Spark's local property of a streaming query's tasks (``StreamExecution.QUERY_ID_KEY``).
+QUERY_ID = "sql.streaming.queryId"
+
+
+@dataclass
+class KafkaCommitMessage(WriterCommitMessage):
+    """What a task has written, and that all of it is acknowledged.
+
+    Attributes
+    ----------
+    rows, size_bytes:
+        Records, and the bytes of their keys and values.
+    """
+
+    rows: int
+    size_bytes: int
+
+
+@dataclass
+class KafkaTransactionMessage(WriterCommitMessage):
+    """What a task has written and left open, for the driver to commit."""
+
+    transaction: TaskTransaction
+
+
+class _Writer:
+    """What both writers do in a worker."""
+
+    def __init__(self, options: SinkOptions, columns: SinkColumns) -> None:
+        self._options = options
+        self._columns = columns
+
+    def _write(self, batches: Iterator[pa.RecordBatch]) -> KafkaCommitMessage:
+        from kafkacore.spark.sink.producers import POOL
+        from kafkacore.spark.sink.task import write_rows
+
+        begin_task()
+        with POOL.lend(self._options.producer_configs) as producer:
+            written = write_rows(producer, batches, self._columns, self._options.topic)
+        return KafkaCommitMessage(written.rows, written.size_bytes)
+
+
+class KafkaBatchWriter(_Writer, DataSourceArrowWriter):
+    """``df.write``: at least once, as the built-in sink. A task that is run again writes its rows again."""
+
+    # PySpark's own annotations have the base class take rows.
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]
+        return self._write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing to do: each task has waited until its records were acknowledged."""
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing can be done: what tasks have written stays. Messages of failed tasks are ``None``."""
+
+
+class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):
+    """``df.writeStream``: at least once, as the built-in sink; with ``exactly.once`` in transactions.
+
+    Without, a micro-batch that Spark repeats is written again.
+    """
+
+    # PySpark's own annotations have the base class take rows.
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]
+        if not self._options.exactly_once:
+            return self._write(iterator)
+        from kafkacore.spark.sink.exactly_once import write_task
+
+        begin_task()
+        query_id, task = _identity()
+        return KafkaTransactionMessage(write_task(self._options, self._columns, iterator, query_id, task))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        """At least once, nothing to do: each task has waited until its records were acknowledged."""
+        if not self._options.exactly_once:
+            return
+        from kafkacore.spark.sink.exactly_once import check_messages, commit_batch
+
+        commit_batch(self._options, check_messages(_transactions(messages)), batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        """At least once, nothing can be done: what tasks have written stays. A failed task's message is
+        ``None``.
+        """
+        if not self._options.exactly_once:
+            return
+        from kafkacore.spark.sink.exactly_once import abort_batch
+
+        abort_batch(self._options, _transactions(messages))
+
+
+def _transactions(messages: list[WriterCommitMessage | None]) -> list[TaskTransaction]:
+    return [one.transaction for one in messages if isinstance(one, KafkaTransactionMessage)]
+
+
+def _identity() -> tuple[str, int]:
+    """The query's id, which its checkpoint keeps, and the number of this task."""
+    context = TaskContext.get()
+    query_id = None if context is None else context.getLocalProperty(QUERY_ID)
+    if context is None or query_id is None:
+        raise KafkaConfigurationError(
+            "exactly.once works in a task of a streaming query, and this one has no query id: leave it out"
+        )
+    return query_id, context.partitionId()
+
+
+def batch_writer(schema: StructType, options: Mapping[str, str], overwrite: bool) -> KafkaBatchWriter:
+    """The writer of ``df.write``.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        Columns or options that cannot be, or a mode other than append.
+    """
+    if overwrite:
+        raise KafkaConfigurationError("a topic can only be appended to: use .mode('append')")
+    parsed = parse_sink_options(options, streaming=False)
+    return KafkaBatchWriter(parsed, sink_columns(schema, parsed.topic))
+
+
+def stream_writer(schema: StructType, options: Mapping[str, str]) -> KafkaStreamWriter:
+    """The writer of ``df.writeStream``; both output modes that Spark gives Python sinks append.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        Columns or options that cannot be.
+    """
+    parsed = parse_sink_options(options, streaming=True)
+    return KafkaStreamWriter(parsed, sink_columns(schema, parsed.topic))

@@ -1,0 +1,189 @@
+"""``spark.readStream``: Spark's calls about micro-batches in, offsets and tasks out.
+
+The planning calls run in one long-lived process beside the driver, which keeps a connection; ``read`` runs in
+the workers on a pickled copy, which has none. Needs PySpark 4.2 or newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaError
+from kafkacore.spark.offsets import Offsets, backlog, from_json, limit_to, to_json
+from kafkacore.spark.options import SourceOptions, names_of
+from kafkacore.spark.output import OutputPlan
+from kafkacore.spark.planner import OffsetPlanner
+from kafkacore.spark.range_reader import KafkaPartition, RangeReader
+from kafkacore.structs import TopicPartition
+
+
+class AvailableNowError(KafkaError):
+    """The topic has changed under a query that was to read what there was when it started."""
+
+
+class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Micro-batches from a checkpointed position."""
+
+    def __init__(self, options: SourceOptions, plan: OutputPlan) -> None:
+        super().__init__(options, plan)
+        self._clock = SYSTEM_CLOCK
+        self._planner: OffsetPlanner | None = None
+        self._initial: dict[str, dict[str, int]] | None = None
+        self._latest: Offsets | None = None
+        self._is_available_now = False
+        self._available_now: Offsets | None = None
+        self._triggered_ms: float | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_output_plan": self._output_plan}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__init__(state["_options"], state["_output_plan"])  # type: ignore[misc]  # a copy starts anew
+
+    def _plan(self) -> OffsetPlanner:
+        if self._planner is None:
+            self._planner = OffsetPlanner(self._options, self._clock)
+        return self._planner
+
+    # ---- Offsets -----------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802 - Spark's name
+        """Where a query without a checkpoint starts. Spark asks twice, and is told the same."""
+        if self._initial is None:
+            self._initial = to_json(self._plan().starting())
+        return self._initial
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """What there is at the first :meth:`latestOffset` is read, and no more."""
+        self._is_available_now = True
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Python has no limit of two parts: Spark hands back that there is one, our options say which."""
+        if self._options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(self._options.max_offsets_per_trigger)
+        if self._options.min_offsets_per_trigger is not None:
+            return ReadMinRows(self._options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, dict[str, int]]:  # noqa: N802
+        """Where the next micro-batch ends; ``start`` itself if there is to be none yet."""
+        begin = from_json(start)
+        latest = self._latest = self._ask_latest(begin)
+        if not latest:
+            # As in Spark's own source: no partition, no batch, and nothing is found missing.
+            return start
+        if isinstance(limit, ReadAllAvailable):
+            return to_json(latest)
+        if self._too_few(begin, latest):
+            return start
+        if self._options.max_offsets_per_trigger is None:
+            return to_json(latest)
+        first = self._plan().earliest_of_new(latest.keys() - begin.keys())
+        return to_json(limit_to({**begin, **first}, latest, self._options.max_offsets_per_trigger))
+
+    def _ask_latest(self, known: Offsets) -> Offsets:
+        if self._available_now is not None:
+            return self._available_now
+        latest = self._plan().latest(known)
+        if self._is_available_now:
+            self._available_now = latest
+        return latest
+
+    def _too_few(self, begin: Offsets, latest: Offsets) -> bool:
+        """``minOffsetsPerTrigger``: wait for more, but not longer than ``maxTriggerDelay`` after the last.
+
+        A query's first batch does not wait, and one that drains with AvailableNow ends where it would wait:
+        both as in Spark's own source.
+        """
+        least = self._options.min_offsets_per_trigger
+        if least is None:
+            return False
+        now_ms = self._clock.monotonic_ms()
+        last_ms = self._triggered_ms
+        if (
+            last_ms is not None
+            and now_ms - last_ms < self._options.max_trigger_delay_ms
+            and backlog(begin, latest) < least
+        ):
+            return True
+        self._triggered_ms = now_ms
+        return False
+
+    def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:  # noqa: N802 - Spark's name
+        """What the last :meth:`latestOffset` has found."""
+        return to_json(self._latest) if self._latest else None
+
+    # ---- Batches -----------------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[KafkaPartition]:
+        """The tasks of a micro-batch.
+
+        Raises
+        ------
+        DataLossError
+            Records have been missed, and ``failOnDataLoss`` is true.
+        AvailableNowError
+            The query reads what there was at its start, and that is no longer there.
+        """
+        begin, until = from_json(start), from_json(end)
+        if begin == until:
+            return []
+        if self._available_now is not None:
+            self._check_available_now(until)
+        return self._tasks(self._plan().ranges(begin, until))
+
+    def _check_available_now(self, until: Offsets) -> None:
+        """As Spark's own source: neither partitions nor offsets may have gone since the query's start."""
+        at_start = self._available_now
+        assert at_start is not None
+        _refuse(
+            "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
+            "partitions have come or gone",
+            until.keys() ^ at_start.keys(),
+        )
+        _refuse(
+            "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED",
+            "the batch ends behind what there was then",
+            {tp for tp, offset in until.items() if offset > at_start[tp]},
+        )
+        latest = self._plan().latest(until)
+        _refuse(
+            "LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW",
+            "partitions have been deleted",
+            until.keys() - latest.keys(),
+        )
+        _refuse(
+            "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_AVAILABLENOW",
+            "the log ends before the batch does",
+            {tp for tp, offset in until.items() if offset > latest[tp]},
+        )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing to do: Spark's checkpoint holds the position, and the group's offsets are nobody's
+        business.
+        """
+
+    def stop(self) -> None:
+        """Spark kills the process without calling this; it is here for who drives the reader by hand."""
+        if self._planner is not None:
+            self._planner.close()
+            self._planner = None
+
+
+def _refuse(condition: str, what: str, partitions: Set[TopicPartition]) -> None:
+    if partitions:
+        raise AvailableNowError(
+            f"[{condition}] since the query with Trigger.AvailableNow started, {what}: "
+            f"{names_of(sorted(partitions))}; start it again"
+        )

@@ -1,0 +1,166 @@
+"""What the options say of keys and values: texts in, one checked picklable object out.
+
+Names are in lower case here, as Spark compares them. ``value.x`` and ``key.x`` win over ``x``. Does not
+know: Spark's schema, what a decoder does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kafkacore.decode.json_option_names import JSON_OPTION_NAMES
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.option_values import boolean
+from kafkacore.spark.secrets import resolved
+
+Side = Literal["key", "value"]
+Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
+
+BINARY = "binary"
+#: Formats of one value each, and its type in Spark.
+SCALAR_TYPES = {
+    "string": "string",
+    "long": "bigint",
+    "integer": "int",
+    "short": "smallint",
+    "double": "double",
+    "float": "float",
+    "boolean": "boolean",
+    "uuid": "string",
+}
+#: Formats of values that have fields.
+STRUCTURED = ("json", "avro")
+FORMATS = (BINARY, *SCALAR_TYPES, *STRUCTURED)
+MODES: tuple[Mode, ...] = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
+CORRUPT_RECORD = "_corrupt_record"
+#: What people write for a format that we cannot decode, and what to do instead.
+NOT_SUPPORTED = {
+    "protobuf": "read the value as binary and use from_protobuf of pyspark.sql.protobuf.functions on it",
+    "csv": "read the value as string and use from_csv on it",
+    "xml": "read the value as string and use from_xml on it",
+}
+#: Options that ``key.`` or ``value.`` may stand before.
+SIDE_OPTION_NAMES = (
+    "schema.registry.url",
+    "schema.registry.auth",
+    "schema.registry.ssl.cafile",
+    *JSON_OPTION_NAMES,
+)
+#: Options of keys and values, which every source that gives records takes.
+FORMAT_OPTION_NAMES = (
+    "includeHeaders",
+    "mode",
+    "columnNameOfCorruptRecord",
+    "value.flatten",
+    *(f"{side}.{name}" for side in ("key", "value") for name in ("format", "schema", "subject")),
+    *SIDE_OPTION_NAMES,
+    *(f"{side}.{name}" for side in ("key", "value") for name in SIDE_OPTION_NAMES),
+)
+
+
+@dataclass(frozen=True)
+class SideOptions:
+    """What the key or the value of a record is.
+
+    Parameters
+    ----------
+    side:
+        Which of the two.
+    format:
+        One of :data:`FORMATS`.
+    given:
+        Every option that a format may look at, names in lower case and without ``value.`` or ``key.``. May
+        hold secrets: it is never shown.
+    """
+
+    side: Side
+    format: str
+    given: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def schema_text(self) -> str | None:
+        """``value.schema``: the format's own schema, as text."""
+        return self.given.get("schema")
+
+    def resolved(self) -> dict[str, str]:
+        """:attr:`given` with the references of secrets resolved: only where a registry is asked.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            A reference names what is not here.
+        """
+        of_registry = "schema.registry."
+        return {n: resolved(t, n) if n.startswith(of_registry) else t for n, t in self.given.items()}
+
+
+@dataclass(frozen=True)
+class FormatOptions:
+    """Both sides, and what becomes of records that cannot be decoded."""
+
+    key: SideOptions
+    value: SideOptions
+    mode: Mode = "PERMISSIVE"
+    corrupt_record: str = CORRUPT_RECORD
+    flatten: bool = True
+    include_headers: bool = False
+
+    @property
+    def flat(self) -> bool:
+        """The value's fields are the columns, and Kafka's own have a leading underscore."""
+        return self.flatten and self.value.format in STRUCTURED
+
+    @property
+    def plain(self) -> bool:
+        """Nothing is decoded."""
+        return self.key.format == self.value.format == BINARY
+
+
+def parse_format_options(options: Mapping[str, str]) -> FormatOptions:
+    """Check the options of keys and values; names in any case.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        A format or a mode that there is not.
+    """
+    given = {name.lower(): str(text) for name, text in options.items()}
+    mode = given.get("mode", MODES[0]).upper()
+    if mode not in MODES:
+        raise KafkaConfigurationError(f"mode must be one of {', '.join(MODES)}, not {given['mode']!r}")
+    parsed = FormatOptions(
+        key=_side("key", given),
+        value=_side("value", given),
+        mode=mode,
+        corrupt_record=given.get("columnnameofcorruptrecord", CORRUPT_RECORD),
+        flatten=boolean(_named(given, "value.flatten"), "value.flatten", default=True),
+        include_headers=boolean(_named(given, "includeHeaders"), "includeHeaders", default=False),
+    )
+    if "value.flatten" in given and parsed.flatten and parsed.value.format not in STRUCTURED:
+        raise KafkaConfigurationError(
+            f"value.flatten is for values that have fields ({', '.join(STRUCTURED)}), and value.format is "
+            f"{parsed.value.format}: remove it"
+        )
+    return parsed
+
+
+def _named(given: Mapping[str, str], name: str) -> dict[str, str]:
+    return {name: given[name.lower()]} if name.lower() in given else {}
+
+
+def _side(side: Side, given: Mapping[str, str]) -> SideOptions:
+    option = f"{side}.format"
+    chosen = given.get(option, BINARY).strip().lower()
+    if chosen in NOT_SUPPORTED:
+        raise KafkaConfigurationError(f"{option} {chosen} is not supported: {NOT_SUPPORTED[chosen]}")
+    if chosen not in FORMATS:
+        raise KafkaConfigurationError(f"{option} must be one of {', '.join(FORMATS)}, not {given[option]!r}")
+    other = "key." if side == "value" else "value."
+    shared = {n: t for n, t in given.items() if not n.startswith(("kafka.", "key.", "value."))}
+    own = {n.removeprefix(f"{side}."): t for n, t in given.items() if n.startswith(f"{side}.")}
+    assert not any(name.startswith(other) for name in shared)
+    # A schema belongs to one side only.
+    shared.pop("schema", None)
+    return SideOptions(side, chosen, {**shared, **own})

@@ -1,0 +1,216 @@
+"""What ``kafkacore pipeline`` is told, on the command line and in a file; no Spark is started."""
+
+from pathlib import Path
+
+import pytest
+
+from kafkacore.cli.main import build_parser, main
+from kafkacore.cli.pipeline import Settings, config_of
+from kafkacore.spark.pipeline import Aggregate, ConsoleSink, DeltaSink, KafkaSink, ParquetSink
+from kafkacore.spark.pipeline.config import DELTA_BATCH_OFFSETS
+from kafkacore.spark.pipeline.file import MAX_FILE_BYTES
+
+TOPIC = ["--bootstrap", "localhost:9092", "--topic", "t"]
+CHECKPOINT = ["--checkpoint", "c"]
+PARQUET = [*TOPIC, *CHECKPOINT, "--path", "p"]
+KAFKA = [*TOPIC, *CHECKPOINT, "--format", "raw", "--sink", "kafkacore"]
+AGGREGATE = ["--group-by", "a", "--aggregate", "n=count(*)", "--aggregate-path", "q"]
+MARK = "hunter2-zq7"
+
+
+def config(*arguments):
+    return config_of(Settings(build_parser().parse_args(["pipeline", *arguments])))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "--path is missing: where the sink parquet is"),
+        ([*TOPIC, "--path", "p"], "--checkpoint is missing"),
+        ([*CHECKPOINT, "--path", "p", "--topic", "t"], "--bootstrap is missing"),
+        ([*CHECKPOINT, "--path", "p", "--bootstrap", "h:1"], "--topic is missing"),
+        (PARQUET, "format json needs a schema"),
+        ([*PARQUET, "--trigger", "sometimes"], "neither available-now nor an interval such as '10 seconds'"),
+        ([*PARQUET, "--schema", "a INT", "--derive", "x y=1"], "--derive 'x y' is no name of a column"),
+        ([*PARQUET, "--format", "yaml"], "--format yaml is none of raw, string, long"),
+        ([*PARQUET, "--format", "raw", "--key-format", "json"], "key format json is none of raw, string"),
+        (
+            [*PARQUET, "--format", "raw", "--schema", "a INT"],
+            "raw keeps the bytes as they are: leave out the schema",
+        ),
+        (
+            [*PARQUET, "--format", "long", "--schema", "a INT"],
+            "format long has no fields: leave out the schema",
+        ),
+        ([*PARQUET, "--schema", "a INT", "--mode", "lenient"], "mode LENIENT is none of PERMISSIVE"),
+        ([*PARQUET, "--schema", "@nowhere"], "No such file or directory: nowhere"),
+        ([*PARQUET, "--schema", "a INT", "--keep", "colour"], "Kafka has no column colour"),
+        ([*PARQUET, "--schema", "a INT", "--group-by", "a"], "go together"),
+        ([*PARQUET, "--schema", "a INT", "--option", "startingOffsetz=1"], "did you mean startingOffsets?"),
+        ([*PARQUET, "--schema", "a INT", "--starting-offsets", "yesterday"], "startingOffsets must be JSON"),
+        ([*PARQUET, "--schema", "a INT", *AGGREGATE, "--trigger", "1 minute"], "use available-now"),
+        ([*PARQUET, "--schema", "a INT", *AGGREGATE, "--sink", "delta"], "use the sink parquet"),
+        ([*PARQUET, "--sink", "paper"], "--sink paper is none of parquet, delta, kafkacore, console"),
+        ([*PARQUET, "--schema", "a INT", "--to", "t2"], "--to is of the sink kafkacore, not of parquet"),
+        ([*PARQUET, "--schema", "a INT", "--exactly-once"], "--exactly-once is of the sink kafkacore"),
+        (KAFKA, "--to is missing: where the sink kafkacore is"),
+        ([*KAFKA, "--to", "t2", "--sink-option", "topc=x"], "did you mean topic?"),
+        ([*KAFKA, "--to", "t2", "--path", "p"], "--path is of the sink parquet or delta, not of kafkacore"),
+        ([*PARQUET, "--schema", "a INT", "--sink", "delta", "--sink-option", "mergeschem=x"], "mergeSchema"),
+        (
+            [*TOPIC, "--format", "raw", "--sink", "console", "--rows", "few"],
+            "--rows few is not a whole number",
+        ),
+        ([*TOPIC, "--format", "raw", "--sink", "console", "--rows", "0"], "at least one row"),
+        ([*PARQUET, "--format", "raw", "--timeout", "soon"], "--timeout 'soon' is not a number of seconds"),
+        (["nowhere.toml"], "nowhere.toml: No such file or directory"),
+    ],
+)
+def test_arguments_that_do_not_go_together_end_with_2(arguments, sentence, capsys):
+    assert main(["pipeline", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.startswith("kafkacore: ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [(["--derive", "to_date(at)"], "is not NAME=SQL"), (["--option", MARK], "is not NAME=VALUE")],
+)
+def test_malformed_argument_ends_with_2_and_is_not_shown(arguments, sentence, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["pipeline", *arguments])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert MARK not in said
+
+
+def test_arguments_become_a_configuration(tmp_path):
+    (tmp_path / "schema.ddl").write_text("id BIGINT, at TIMESTAMP")
+    found = config(
+        *PARQUET, "--schema", f"@{tmp_path}/schema.ddl", "--derive", "day=to_date(at)", "--derive", "x=a = b",
+        "--partition-by", "day", "--keep", "offset, key", "--key-format", "string", "--mode", "permissive",
+        "--option", "maxOffsetsPerTrigger=10", *AGGREGATE,
+    )  # fmt: skip
+    assert found.schema == "id BIGINT, at TIMESTAMP"
+    assert found.derive == (("day", "to_date(at)"), ("x", "a = b"))
+    assert found.sink == ParquetSink(Path("p").absolute(), ("day",))
+    assert found.keep == ("offset", "key")
+    assert found.aggregate == Aggregate(("a",), (("n", "count(*)"),), Path("q").absolute())
+    assert found.source_options() == {
+        "kafka.bootstrap.servers": "localhost:9092", "subscribe": "t", "startingOffsets": "earliest",
+        "value.format": "json", "key.format": "string", "mode": "PERMISSIVE", "maxOffsetsPerTrigger": "10",
+    }  # fmt: skip
+
+
+def test_each_sink_has_its_own_arguments():
+    delta = config(*PARQUET, "--format", "raw", "--sink", "delta", "--sink-option", "mergeSchema=true")
+    assert delta.sink == DeltaSink(str(Path("p").absolute()), (), {"mergeSchema": "true"})
+    assert delta.source_options()["maxOffsetsPerTrigger"] == str(DELTA_BATCH_OFFSETS)
+    own = config(*PARQUET, "--format", "raw", "--sink", "delta", "--option", "maxoffsetspertrigger=7")
+    assert "maxOffsetsPerTrigger" not in own.source_options()
+    stored = config(*TOPIC, *CHECKPOINT, "--format", "raw", "--sink", "delta", "--path", "s3://b/t")
+    assert stored.sink == DeltaSink("s3://b/t")
+    copied = config(*KAFKA, "--to", "t2", "--exactly-once", "--sink-option", "kafka.compression.type=lz4")
+    assert copied.sink == KafkaSink("localhost:9092", "t2", True, {"kafka.compression.type": "lz4"})
+    other = config(*KAFKA, "--to", "t2", "--to-bootstrap", "other:9092")
+    assert other.sink == KafkaSink("other:9092", "t2")
+    shown = config(*TOPIC, "--format", "string", "--sink", "console", "--rows", "3", "--json")
+    assert shown.sink == ConsoleSink(3, as_json=True)
+
+
+# ---- The file ----------------------------------------------------------------------------------------------
+
+JOB = """
+bootstrap = "localhost:9092"
+topic = ["a", "b"]
+schema = "id BIGINT"
+sink = "parquet"
+path = "p"
+partition-by = ["day", "hour"]
+checkpoint = "c"
+trigger = "10 seconds"
+derive = { day = "to_date(at)", hour = "hour(at)" }
+[option]
+maxOffsetsPerTrigger = 1000
+failOnDataLoss = false
+kafka.client.id = "job"
+"kafka.sasl.password" = "${env:KAFKA_PASSWORD}"
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    def write(text):
+        (tmp_path / "job.toml").write_text(text)
+        return str(tmp_path / "job.toml")
+
+    return write
+
+
+def test_file_holds_a_whole_job_and_the_command_line_wins(job):
+    file = job(JOB)
+    found = config(file)
+    assert (found.topic, found.trigger, found.schema) == ("a,b", "10 seconds", "id BIGINT")
+    assert found.derive == (("day", "to_date(at)"), ("hour", "hour(at)"))
+    assert found.sink == ParquetSink(Path("p").absolute(), ("day", "hour"))
+    assert found.options == {
+        "maxOffsetsPerTrigger": "1000", "failOnDataLoss": "false", "kafka.client.id": "job",
+        "kafka.sasl.password": "${env:KAFKA_PASSWORD}",
+    }  # fmt: skip
+    won = config(file, "--trigger", "available-now", "--option", "maxOffsetsPerTrigger=5", "--derive", "x=1")
+    assert won.trigger == "available-now"
+    assert won.options["maxOffsetsPerTrigger"] == "5"
+    assert won.derive == (*found.derive, ("x", "1"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('boostrap = "h:1"', "has no setting 'boostrap': did you mean bootstrap?"),
+        ('colour = "red"', "has no setting 'colour': it may have aggregate, aggregate-path, bootstrap"),
+        ("topic = true", "topic must be a text"),
+        ("topic = {a = 1}", "topic must be a text"),
+        ('option = "x=1"', "option must be a table of texts"),
+        ("derive = {x = 2026-01-01}", "derive must be a table of texts"),
+        ('exactly-once = "yes"', "exactly-once must be true or false"),
+        (f'topic = "{MARK}', "is no TOML: look at end of document"),
+        (f'topic = "{MARK}"\n{MARK} = ?\n', "is no TOML: look at line 2"),
+        ("#" * (MAX_FILE_BYTES + 1), "is no job"),
+        ("a = " + "[" * 5_000, "is no TOML"),
+    ],
+)
+def test_file_that_is_no_job_is_a_sentence_without_its_values(job, capsys, text, sentence):
+    assert main(["pipeline", job(text)]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert MARK not in said
+    assert said.count("\n") == 1
+
+
+def test_file_that_is_no_text_is_refused(tmp_path, capsys):
+    (tmp_path / "job.toml").write_bytes(b"\xff\xfe")
+    assert main(["pipeline", str(tmp_path / "job.toml")]) == 2
+    assert "it is not text in UTF-8" in capsys.readouterr().err
+
+
+def test_missing_secret_is_told_before_spark_starts(job, capsys, monkeypatch):
+    monkeypatch.delenv("KAFKA_PASSWORD", raising=False)
+    assert main(["pipeline", job(JOB.replace("kafka.sasl.password", "kafka.client.rack"))]) == 2
+    assert "environment variable KAFKA_PASSWORD, which is not set" in capsys.readouterr().err
+
+
+def test_configuration_shows_no_option(job):
+    found = config(
+        *KAFKA,
+        "--to",
+        "t2",
+        "--option",
+        f"kafka.sasl.password={MARK}",
+        "--sink-option",
+        f"kafka.client.id={MARK}",
+    )
+    assert "t2" in repr(found)
+    assert MARK not in repr(found)

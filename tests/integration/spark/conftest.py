@@ -1,0 +1,24 @@
+"""One Spark session with Spark's own ``kafka`` source beside ours, for all tests that compare the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from integration.jars import spark_kafka_jars
+
+from kafkacore.spark.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Knows ``format("kafka")`` and ``format("kafkacore")``."""
+    folder = tmp_path_factory.mktemp("spark")
+    jars = ",".join(str(jar) for jar in sorted(spark_kafka_jars().glob("*.jar")))
+    configs = {"spark.jars": jars}
+    with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
+        yield session

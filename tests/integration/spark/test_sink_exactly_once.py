@@ -1,0 +1,210 @@
+"""A streaming query writes to Apache Kafka exactly once: workers are killed and batches repeated."""
+
+import contextlib
+import os
+import signal
+import uuid
+from pathlib import Path
+
+import pytest
+from integration.apache_kafka import ApacheKafka
+from model.dose import dose
+from pyspark.errors import PySparkException
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.protocol import ApiKey
+from kafkacore.testing import FaultProxy
+
+#: Whatever else the machine does.
+LIMIT_MS = 150_000.0
+BATCHES = dose(20, 100)
+ROWS_PER_BATCH = 20
+PARTITIONS = 2
+#: Where a worker or the driver's helper is when all Python processes of Spark are killed.
+STEPS = [ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN]
+KILLS = dose(4, 40)
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory):
+    """Apache Kafka behind a proxy, which tells where a query is."""
+    with FaultProxy() as proxy:
+        advertised = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"}
+        with ApacheKafka(tmp_path_factory.mktemp("kafka"), advertised) as broker:
+            proxy.target = broker.bootstrap_servers
+            yield proxy
+
+
+class Copy:
+    """A query that copies one topic to another in small batches, exactly once."""
+
+    def __init__(self, spark, proxy, checkpoint, batches=BATCHES):
+        self.spark = spark
+        self.proxy = proxy
+        self.servers = proxy.bootstrap_servers
+        self.checkpoint = checkpoint
+        self.rows = batches * ROWS_PER_BATCH
+        name = uuid.uuid4().hex[:8]
+        self.source, self.target = f"from-{name}", f"to-{name}"
+        with KafkaAdminClient(bootstrap_servers=self.servers) as admin:
+            admin.create_topics(
+                [NewTopic(each, num_partitions=PARTITIONS) for each in (self.source, self.target)]
+            )
+        with KafkaProducer(bootstrap_servers=self.servers) as producer:
+            for number in range(self.rows):
+                producer.send(self.source, b"%d" % number, partition=number % PARTITIONS)
+
+    def start(self, min_partitions=PARTITIONS, **options):
+        frame = (
+            self.spark.readStream.format("kafkacore")
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("subscribe", self.source)
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", ROWS_PER_BATCH)
+            .option("minPartitions", min_partitions)
+            .load()
+        )
+        return (
+            frame.selectExpr("value", "partition")
+            .writeStream.format("kafkacore")
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("topic", self.target)
+            .option("exactly.once", "true")
+            .option("kafka.reconnect.backoff.ms", "1000")
+            .option("checkpointLocation", str(self.checkpoint))
+            .options(**options)
+            .trigger(availableNow=True)
+            .start()
+        )
+
+    def run(self, **options):
+        query = self.start(**options)
+        try:
+            assert query.awaitTermination(LIMIT_MS / 1000), "the query did not end"
+        finally:
+            query.stop()
+
+    def done_batches(self):
+        return max((int(p.name) for p in (self.checkpoint / "commits").glob("[0-9]*")), default=-1) + 1
+
+    def values(self):
+        """Of each partition what a consumer sees that reads committed records."""
+        places = [TopicPartition(self.target, number) for number in range(PARTITIONS)]
+        with KafkaConsumer(bootstrap_servers=self.servers) as consumer:
+            ends = consumer.end_offsets(places)
+        found = {place.partition: [] for place in places}
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        with KafkaConsumer(bootstrap_servers=self.servers, isolation_level="read_committed") as consumer:
+            consumer.assign(places)
+            consumer.seek_to_beginning()
+            while any(consumer.position(place) < end for place, end in ends.items()):
+                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "a transaction was left open"
+                for place, records in consumer.poll(timeout_ms=500).items():
+                    found[place.partition] += [int(record.value) for record in records]
+        return found
+
+    def check(self):
+        """All rows are there, once, in order."""
+        assert self.values() == {
+            partition: list(range(partition, self.rows, PARTITIONS)) for partition in range(PARTITIONS)
+        }
+
+
+def python_workers():
+    """Process ids of the Python workers of this session's JVM."""
+    found, parents = [], {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    for pid in parents:
+        with contextlib.suppress(OSError):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            parent_command = Path(f"/proc/{parents[pid]}/cmdline").read_bytes()
+            # Workers are forked by the daemon, and look like it.
+            if (
+                b"pyspark.daemon" in command
+                and b"pyspark.daemon" in parent_command
+                and _is_ours(pid, parents)
+            ):
+                found.append(pid)
+    return found
+
+
+def _is_ours(pid, parents):
+    while pid > 1:
+        if pid == os.getpid():
+            return True
+        pid = parents.get(pid, 0)
+    return False
+
+
+@pytest.mark.timeout(dose(400, 3_600))
+def test_nothing_is_lost_or_doubled_while_workers_are_killed_at_each_step(spark, kafka, tmp_path):
+    copy = Copy(spark, kafka, tmp_path)
+    kills = 0
+    for kill in range(KILLS):
+        kafka.cut_response(int(STEPS[kill % len(STEPS)]), after=0, number=2 + kill % 3)
+        before = kafka.counters.cuts
+        query = copy.start()
+        reached = kafka.wait_for(lambda counters, before=before: counters.cuts > before, LIMIT_MS)
+        assert reached, f"kill {kill}: {query.exception()} {query.lastProgress}"
+        for pid in python_workers():
+            os.kill(pid, signal.SIGKILL)
+            kills += 1
+        kafka.lift()
+        with contextlib.suppress(PySparkException):
+            query.awaitTermination(LIMIT_MS / 1000)
+        query.stop()
+    assert kills >= KILLS
+    copy.run()
+    copy.check()
+    assert copy.done_batches() == BATCHES
+
+
+@pytest.mark.timeout(300)
+def test_committed_batch_that_spark_repeats_is_recognised(spark, kafka, tmp_path):
+    copy = Copy(spark, kafka, tmp_path, batches=3)
+    copy.run()
+    # As if the driver had died between the batch's commit and the entry in its log.
+    for name in ("2", ".2.crc"):
+        (tmp_path / "commits" / name).unlink(missing_ok=True)
+    copy.run()
+    assert copy.done_batches() == 3
+    copy.check()
+
+
+@pytest.mark.timeout(300)
+def test_committed_batch_repeated_by_other_tasks_is_refused_and_nothing_doubled(spark, kafka, tmp_path):
+    copy = Copy(spark, kafka, tmp_path, batches=2)
+    copy.run()
+    for name in ("1", ".1.crc"):
+        (tmp_path / "commits" / name).unlink(missing_ok=True)
+    with pytest.raises(PySparkException, match=r"was committed by 2 tasks, and is repeated by [3-9]"):
+        copy.run(min_partitions=5)
+    copy.check()
+    copy.run()
+    copy.check()
+
+
+@pytest.mark.timeout(300)
+def test_our_broker_has_no_transactions_and_the_query_says_so(spark, our_broker, tmp_path):
+    with KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("sink-no-transactions", num_partitions=1)])
+    query = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", 1)
+        .load()
+        .selectExpr("cast(value as string) as value")
+        .writeStream.format("kafkacore")
+        .option("kafka.bootstrap.servers", our_broker.bootstrap_servers)
+        .option("topic", "sink-no-transactions")
+        .option("exactly.once", "true")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    with pytest.raises(PySparkException, match="needs a broker with transactions"):
+        query.awaitTermination(LIMIT_MS / 1000)
+    query.stop()

@@ -1,0 +1,165 @@
+"""A stream over the life of a topic, by Spark's own source and by ours: the same batches, or both fail.
+
+And the checkpoint of one is the checkpoint of the other.
+"""
+
+import uuid
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from kafkacore import KafkaProducer
+from kafkacore.admin import KafkaAdminClient, NewTopic
+
+SOURCES = ("kafka", "kafkacore")
+#: Of a condition that is waited for.
+LIMIT_S = 30
+
+
+class Topic:
+    """A topic of one's own, its name's end left to say what else."""
+
+    def __init__(self, bootstrap_servers):
+        self.bootstrap_servers = bootstrap_servers
+        self.name = f"stream-{uuid.uuid4().hex[:8]}"
+        self.wake = None
+
+    def create(self, suffix="", partitions=2):
+        with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(self.name + suffix, num_partitions=partitions)])
+
+    def delete(self, suffix=""):
+        with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
+            admin.delete_topics([self.name + suffix])
+            # A broker may still name it for a moment.
+            for _ in range(1000):
+                if self.name + suffix not in admin.list_topics():
+                    return
+        raise AssertionError("the topic does not go")
+
+    def send(self, count, suffix="", partitions=2):
+        with KafkaProducer(bootstrap_servers=self.bootstrap_servers, linger_ms=5) as producer:
+            for number in range(count):
+                producer.send(
+                    self.name + suffix, b"x", partition=number % partitions, timestamp_ms=1000 + number
+                )
+
+
+@pytest.fixture
+def topic(apache_kafka):
+    made = Topic(apache_kafka.bootstrap_servers)
+    made.create()
+    return made
+
+
+@pytest.fixture
+def drain(spark, tmp_path):
+    """Run a query until nothing is left; its batches, each as ``{(suffix, partition): offsets}``."""
+
+    def run(source, topic, folder="", **options):
+        batches = []
+
+        def keep(frame, number):
+            found = {}
+            for row in sorted(frame.select("topic", "partition", "offset").collect()):
+                suffix = row.topic.removeprefix(topic.name)
+                found.setdefault((suffix, row.partition), []).append(row.offset)
+            if found:
+                batches.append(found)
+
+        given = {
+            "kafka.bootstrap.servers": topic.bootstrap_servers,
+            "startingOffsets": "earliest",
+            "fetchOffset.retryIntervalMs": "100",
+            **({} if "subscribePattern" in options else {"subscribe": topic.name}),
+            **{name: value.replace("TOPIC", topic.name) for name, value in options.items()},
+        }
+        query = (
+            spark.readStream.format(source)
+            .options(**given)
+            .load()
+            .writeStream.foreachBatch(keep)
+            .option("checkpointLocation", str(tmp_path / f"{folder or source}"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            assert query.awaitTermination(LIMIT_S)
+        finally:
+            query.stop()
+        return batches
+
+    return run
+
+
+def outcome(run, *args, **options):
+    """What came, or the kind of failure."""
+    try:
+        return run(*args, **options)
+    except StreamingQueryException as error:
+        text = str(error)
+        loses = "may have been lost" in text or "KAFKA_DATA_LOSS" in text or "may have been missed" in text
+        return "data loss" if loses else "failure"
+
+
+def outcomes(run, topic, **options):
+    """Of both sources, which must be the same."""
+    theirs, ours = (outcome(run, source, topic, **options) for source in SOURCES)
+    assert ours == theirs
+    return ours
+
+
+def test_available_now_reads_the_same_batches_within_the_limits(drain, topic):
+    topic.send(50)
+    limits = {"maxOffsetsPerTrigger": "20", "minOffsetsPerTrigger": "15"}
+    first = outcomes(drain, topic, **limits)
+    assert [sum(map(len, batch.values())) for batch in first] == [20, 20]
+    # What is less than the least ends the run, and is the next one's first batch.
+    second = outcomes(drain, topic, **limits)
+    assert second == [{("", 0): [*range(20, 25)], ("", 1): [*range(20, 25)]}]
+
+
+def test_topic_deleted_and_made_anew_with_fewer_records_has_the_same_outcome(drain, topic):
+    topic.send(20)
+    outcomes(drain, topic)
+    topic.delete()
+    assert outcomes(drain, topic, failOnDataLoss="false") == "failure"
+    topic.create()
+    topic.send(6)
+    assert outcomes(drain, topic) == "data loss"
+    assert outcomes(drain, topic, failOnDataLoss="false") == []
+    topic.send(4)
+    assert outcomes(drain, topic) == [{("", 0): [3, 4], ("", 1): [3, 4]}]
+
+
+def test_topic_that_goes_while_another_of_the_pattern_comes_has_the_same_outcome(drain, topic):
+    topic.create("-a", partitions=1)
+    topic.send(4)
+    topic.send(3, "-a", partitions=1)
+    [before] = outcomes(drain, topic, subscribePattern="TOPIC")
+    assert before == {("", 0): [0, 1], ("", 1): [0, 1], ("-a", 0): [0, 1, 2]}
+    topic.delete("-a")
+    topic.create("-b", partitions=1)
+    topic.send(2, "-b", partitions=1)
+    assert outcomes(drain, topic, subscribePattern="TOPIC") == "data loss"
+    after = outcomes(drain, topic, subscribePattern="TOPIC", failOnDataLoss="false")
+    assert after == [{("-b", 0): [0, 1]}]
+
+
+def test_a_start_behind_the_end_has_the_same_outcome(drain, topic):
+    topic.send(10)
+    start = {"startingOffsets": '{"TOPIC":{"0":700,"1":0}}'}
+    assert outcomes(drain, topic, **start) == "data loss"
+    assert outcomes(drain, topic, failOnDataLoss="false", **start) == [{("", 1): [*range(5)]}]
+
+
+@pytest.mark.parametrize("order", [("kafka", "kafkacore", "kafka"), ("kafkacore", "kafka")])
+def test_one_checkpoint_serves_both_sources_in_turn(drain, topic, order):
+    found = {0: [], 1: []}
+    for source in order:
+        topic.send(10)
+        for batch in drain(source, topic, folder="shared", maxOffsetsPerTrigger="6"):
+            for (_, partition), offsets in batch.items():
+                found[partition] += offsets
+    count = 5 * len(order)
+    assert found == {0: [*range(count)], 1: [*range(count)]}

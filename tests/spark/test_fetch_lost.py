@@ -1,0 +1,153 @@
+"""The log's start passes a range while it is read, or its end lies before it: failOnDataLoss both ways."""
+
+import os
+
+import pytest
+from log_start import move_log_start
+
+from kafkacore.spark import fetch
+from kafkacore.spark.data_loss import DataLossError
+from kafkacore.spark.fetch import read_range
+from kafkacore.spark.idle_consumers import idle_consumers
+from kafkacore.spark.offsets import OffsetRange
+from kafkacore.spark.options import parse_options
+from kafkacore.spark.output import KafkaColumns
+from kafkacore.testing import VirtualClock
+
+ROWS = 60
+#: A record fills a batch, and an answer.
+FETCH_BYTES = 16 * 1_024
+
+
+@pytest.fixture
+def topic(make_topic):
+    return make_topic([(0, None, os.urandom(FETCH_BYTES)) for _ in range(ROWS)], partitions=1)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_idle():
+    yield
+    idle_consumers().close()
+
+
+@pytest.fixture
+def options(our_broker, topic):
+    def of(loss, **more):
+        return parse_options(
+            {
+                "kafka.bootstrap.servers": our_broker.bootstrap_servers,
+                "kafka.max.partition.fetch.bytes": str(FETCH_BYTES),
+                "subscribe": topic,
+                "failOnDataLoss": loss,
+                **more,
+            },
+            False,
+        )
+
+    return of
+
+
+def read(options, topic, start, end):
+    output = KafkaColumns(("offset",)).output()
+    for batch in read_range(options, OffsetRange(topic, 0, start, end), output):
+        yield from batch.column("offset").to_pylist()
+
+
+@pytest.mark.parametrize("loss", ["true", "false"])
+def test_a_range_that_is_still_there_is_read_whole(options, topic, loss, our_broker):
+    move_log_start(our_broker.bootstrap_servers, topic, 0, 10)
+    assert list(read(options(loss), topic, 10, ROWS)) == list(range(10, ROWS))
+
+
+def test_a_range_that_has_been_deleted_in_part_fails(options, topic, our_broker):
+    move_log_start(our_broker.bootstrap_servers, topic, 0, 20)
+    with pytest.raises(
+        DataLossError, match=r"5 to 19 of the range 5 to 60 .*the log has 20 to 60.*failOnDataLoss"
+    ):
+        list(read(options("true"), topic, 5, ROWS))
+
+
+def test_what_is_left_of_it_is_read_where_loss_is_accepted(options, topic, our_broker, caplog):
+    move_log_start(our_broker.bootstrap_servers, topic, 0, 20)
+    assert list(read(options("false"), topic, 5, ROWS)) == list(range(20, ROWS))
+    assert f"data loss accepted (failOnDataLoss=false): {topic}-0: 5 to 19" in caplog.text
+
+
+def test_a_range_that_has_been_deleted_whole_gives_nothing_then(options, topic, our_broker, caplog):
+    move_log_start(our_broker.bootstrap_servers, topic, 0, 20)
+    assert list(read(options("false"), topic, 5, 15)) == []
+    assert f"{topic}-0: 5 to 14" in caplog.text
+
+
+def test_a_range_behind_the_logs_end_gives_nothing_then(options, topic, caplog):
+    """The topic has been deleted, and made anew with fewer records."""
+    assert list(read(options("false"), topic, ROWS + 5, ROWS + 10)) == []
+    assert f"{topic}-0: {ROWS + 5} to {ROWS + 9}" in caplog.text
+    with pytest.raises(DataLossError, match=f"the log has 0 to {ROWS}"):
+        list(read(options("true"), topic, ROWS + 5, ROWS + 10))
+
+
+@pytest.fixture
+def _little_ahead(monkeypatch):
+    """Else all is fetched before the log's start moves."""
+    monkeypatch.setattr(fetch, "AHEAD_BYTES", 1)
+
+
+@pytest.mark.usefixtures("_little_ahead")
+def test_the_logs_start_passes_the_position_while_reading(options, topic, our_broker):
+    offsets = read(options("false"), topic, 0, ROWS)
+    got = [next(offsets)]
+    move_log_start(our_broker.bootstrap_servers, topic, 0, ROWS - 10)
+    got += offsets
+    # What had been fetched ahead is given; then it goes on where the log begins.
+    jump = next(index for index, offset in enumerate(got) if offset != index)
+    assert jump < ROWS // 2
+    assert got == [*range(jump), *range(ROWS - 10, ROWS)]
+
+
+@pytest.mark.usefixtures("_little_ahead")
+def test_the_same_fails_where_loss_is_not_accepted(options, topic, our_broker):
+    offsets = read(options("true"), topic, 0, ROWS)
+    next(offsets)
+    move_log_start(our_broker.bootstrap_servers, topic, 0, ROWS - 10)
+    with pytest.raises(DataLossError, match="Set failOnDataLoss to false"):
+        list(offsets)
+    assert len(idle_consumers()) == 0
+
+
+@pytest.fixture
+def reading_at_the_logs_end(our_broker, topic):
+    """A range of which the log has less than was planned; nothing comes, and time passes."""
+    clock = VirtualClock()
+    lent = []
+
+    class Waiting:
+        def __init__(self, consumer):
+            self._consumer = consumer
+
+        def __getattr__(self, name):
+            return getattr(self._consumer, name)
+
+        def poll_arrow(self, timeout_ms, **more):
+            clock.advance(timeout_ms)
+            return self._consumer.poll_arrow(timeout_ms=0, **more)
+
+    def of(options):
+        consumer = idle_consumers().borrow(
+            {"bootstrap_servers": our_broker.bootstrap_servers, "auto_offset_reset": "none"}
+        )
+        lent.append(consumer)
+        offsets = OffsetRange(topic, 0, ROWS, ROWS + 5)
+        return fetch._Reading(Waiting(consumer), options, offsets, KafkaColumns(("offset",)).output(), clock)
+
+    yield of
+    for consumer in lent:
+        consumer.close()
+
+
+def test_a_log_that_ends_where_the_range_begins_is_data_loss_when_nothing_comes(
+    options, reading_at_the_logs_end
+):
+    with pytest.raises(DataLossError, match=f"the log has 0 to {ROWS}"):
+        list(reading_at_the_logs_end(options("true")).batches())
+    assert list(reading_at_the_logs_end(options("false")).batches()) == []

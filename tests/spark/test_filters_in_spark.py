@@ -1,0 +1,78 @@
+"""Conditions of a query on our broker, with the push-down on and off: the same rows, by fewer tasks."""
+
+import contextlib
+
+import pytest
+
+from kafkacore.spark.batch_reader import KafkaBatchReader
+
+PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
+RECORDS = [(n % 3, None, b"v%d" % n) for n in range(90)]
+
+
+@pytest.fixture(scope="module")
+def topic(make_topic):
+    return make_topic(RECORDS, partitions=3)
+
+
+@pytest.fixture
+def frame(spark, our_broker, topic):
+    return (
+        spark.read.format("kafkacore")
+        .option("kafka.bootstrap.servers", our_broker.bootstrap_servers)
+        .option("subscribe", topic)
+        .load()
+    )
+
+
+@pytest.fixture
+def push_down(spark):
+    @contextlib.contextmanager
+    def of(enabled):
+        before = spark.conf.get(PUSH_DOWN)
+        spark.conf.set(PUSH_DOWN, str(enabled).lower())
+        try:
+            yield
+        finally:
+            spark.conf.set(PUSH_DOWN, before)
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("condition", "tasks", "numbers"),
+    [
+        ("partition = 1", 1, [n for n in range(90) if n % 3 == 1]),
+        ("partition <> 1 AND offset >= 25", 2, [n for n in range(75, 90) if n % 3 != 1]),
+        ("offset BETWEEN 10 AND 11", 3, list(range(30, 36))),
+        # Of the first record at or after it on, in each partition; records are a millisecond apart.
+        ("timestamp >= timestamp_millis(1000 + 60) AND partition = 0", 1, list(range(60, 90, 3))),
+        ("partition = 0 AND value = CAST('v3' AS BINARY)", 1, [3]),
+        ("topic LIKE 'no-%'", 1, []),
+        ("offset < 5 AND offset > 6", 1, []),
+    ],
+)
+def test_the_rows_are_the_same_and_the_tasks_fewer(frame, push_down, condition, tasks, numbers):
+    with push_down(False):
+        wanted = sorted(int(row.value[1:]) for row in frame.where(condition).collect())
+        # Inactive: no error, and every partition is read.
+        assert frame.where(condition).rdd.getNumPartitions() in (3, 0)
+    with push_down(True):
+        pushed = frame.where(condition)
+        assert sorted(int(row.value[1:]) for row in pushed.collect()) == wanted == numbers
+        assert pushed.rdd.getNumPartitions() in (tasks, 0)
+
+
+def test_push_down_leans_on_the_check_that_spark_has(our_broker, topic):
+    """Should Spark look at another thing than the function behind the method, this says so."""
+    from pyspark.sql.datasource import DataSourceReader
+
+    from kafkacore.spark.options import parse_options
+    from kafkacore.spark.output import KafkaColumns
+
+    options = parse_options(
+        {"kafka.bootstrap.servers": our_broker.bootstrap_servers, "subscribe": topic}, streaming=False
+    )
+    reader = KafkaBatchReader(options, KafkaColumns(("value",)))
+    assert reader.pushFilters.__func__ is DataSourceReader.pushFilters
+    assert list(reader.pushFilters([])) == []

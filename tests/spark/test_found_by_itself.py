@@ -1,0 +1,69 @@
+"""Spark imports ``pyspark_kafkacore`` for every job that names any format it does not know."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+
+from kafkacore.spark.source import KafkaCoreDataSource
+
+#: Modules that the import may add to what Spark's own lookup has loaded.
+MOST_MODULES = 6
+
+IMPORTING = """
+import json, sys
+
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in WITHOUT:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Without())
+if "pyspark" not in WITHOUT:
+    import pyspark.sql.datasource
+before = set(sys.modules)
+import pyspark_kafkacore
+print(json.dumps([sorted(set(sys.modules) - before), hasattr(pyspark_kafkacore, "DefaultSource")]))
+"""
+
+
+def imported(without=()):
+    """The modules that the import loads in a new process, and whether the source is there."""
+    program = f"WITHOUT = {tuple(without)!r}\n{IMPORTING}"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_import_is_light_and_needs_nothing_but_pyspark():
+    modules, is_there = imported(without=["pyarrow", "numpy", "pandas", "Cython"])
+    assert is_there
+    assert len(modules) <= MOST_MODULES, modules
+    assert not any(name.startswith(("kafkacore.consumer", "kafkacore.record")) for name in modules)
+
+
+def test_without_pyspark_there_is_nothing_to_find_and_no_error():
+    assert imported(without=["pyspark"])[1] is False
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda source: source.reader(None),
+        lambda source: source.streamReader(None),
+        lambda source: source.writer(None, False),
+        lambda source: source.streamWriter(None, False),
+    ],
+)
+def test_old_pyspark_gets_a_sentence_from_who_uses_the_source(monkeypatch, use):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'format\("kafkacore"\) needs PySpark 4\.2 or newer, and this is'):
+        use(KafkaCoreDataSource({}))

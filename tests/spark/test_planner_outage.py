@@ -1,0 +1,61 @@
+"""A broker that goes away under a running stream: asked again, as often as the options say."""
+
+import pytest
+
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.clock import Clock
+from kafkacore.errors import KafkaTimeoutError
+from kafkacore.spark.options import parse_options
+from kafkacore.spark.planner import OffsetPlanner
+from kafkacore.structs import TopicPartition
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+T0 = TopicPartition("t", 0)
+
+
+class WhileWaiting(Clock):
+    """Time in which something is done, in place of sleeping between two attempts."""
+
+    def __init__(self):
+        super().__init__()
+        self.do = None
+
+    def sleep_ms(self, duration_ms):
+        if self.do is not None:
+            do, self.do = self.do, None
+            do()
+
+
+@pytest.fixture
+def broker():
+    with EmbeddedBroker() as started:
+        with KafkaAdminClient(bootstrap_servers=started.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("t", num_partitions=1)])
+        yield started
+
+
+@pytest.fixture
+def planner(broker):
+    options = {
+        "kafka.bootstrap.servers": broker.bootstrap_servers,
+        "subscribe": "t",
+        "fetchOffset.numRetries": "2",
+        "kafka.request.timeout.ms": "600",
+    }
+    made = OffsetPlanner(parse_options(options, streaming=True), WhileWaiting())
+    yield made
+    made.close()
+
+
+def test_stream_goes_on_when_the_broker_is_back_within_the_retries(broker, planner):
+    assert planner.latest() == {T0: 0}
+    broker.stop()
+    planner._clock.do = broker.start
+    assert planner.latest({T0: 0}) == {T0: 0}
+
+
+def test_stream_fails_with_a_sentence_when_the_broker_stays_away(broker, planner):
+    assert planner.latest() == {T0: 0}
+    broker.stop()
+    with pytest.raises(KafkaTimeoutError, match=r"within 600 ms \(bootstrap_servers=127.0.0.1:\d+\)"):
+        planner.latest({T0: 0})

@@ -1,0 +1,245 @@
+"""Passwords among the options: references are resolved, and nothing that is written down holds one."""
+
+import logging
+import os
+import pickle
+import re
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.configs import consumer_configs
+from kafkacore.spark.secrets import MAX_FILE_BYTES, REDACTION_REGEX, resolved
+from kafkacore.spark.sink.options import producer_configs
+from kafkacore.spark.source import KafkaCoreDataSource
+
+#: Nothing else is spelled so.
+MARK = "hunter2-zq7"
+JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{MARK},x";'
+SECRETS = {
+    "kafka.sasl.jaas.config": JAAS,
+    "kafka.sasl.password": MARK,
+    "kafka.sasl.plain.password": MARK,
+    "kafka.ssl.key.password": MARK,
+    "kafka.ssl.keystore.key": f"-----BEGIN PRIVATE KEY----- {MARK}",
+}
+
+
+# ---- References --------------------------------------------------------------------------------------------
+
+
+def test_references_are_replaced_by_what_they_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIPE_PASSWORD", "a${env:HOME}b")
+    (tmp_path / "key").write_text("line one\nline two\n\n")
+    text = f'user="u" password="${{env:PIPE_PASSWORD}}" key="${{file:{tmp_path}/key}}"; $HOME ${{HOME}}'
+    # What comes out is not looked at again.
+    assert resolved(text, "o") == (
+        'user="u" password="a${env:HOME}b" key="line one\nline two"; $HOME ${HOME}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"{MARK}${{env:KAFKACORE_NOT_SET}}", "kafka.o names the environment variable KAFKACORE_NOT_SET"),
+        (f"{MARK}${{file:/nowhere/at/all}}", "names the file /nowhere/at/all, which cannot be read here"),
+        (f"{MARK}${{vault:a/b}}", "of another kind than ${env:NAME} and ${file:PATH}"),
+        (f"{MARK}${{file:{os.devnull}/x}}", "Not a directory"),
+    ],
+)
+def test_reference_to_nothing_is_a_sentence_without_the_value(text, words):
+    with pytest.raises(KafkaConfigurationError) as refused:
+        resolved(text, "kafka.o")
+    assert words in str(refused.value)
+    assert MARK not in str(refused.value)
+
+
+@pytest.mark.parametrize("held", [b"x" * (MAX_FILE_BYTES + 1), b"\xff\xfe"])
+def test_file_that_can_be_no_secret_is_refused(tmp_path, held):
+    (tmp_path / "file").write_bytes(held)
+    with pytest.raises(KafkaConfigurationError, match="holds no secret"):
+        resolved(f"${{file:{tmp_path}/file}}", "kafka.o")
+
+
+def test_references_reach_the_client_resolved(monkeypatch):
+    monkeypatch.setenv("PIPE_CLIENT", "c-1")
+    monkeypatch.setenv("PIPE_BYTES", "12")
+    given = {
+        "bootstrap_servers": "h:1",
+        "client_id": "${env:PIPE_CLIENT}",
+        "fetch_min_bytes": "${env:PIPE_BYTES}",
+    }
+    configs = consumer_configs(given)
+    assert (configs["client_id"], configs["fetch_min_bytes"]) == ("c-1", 12)
+    assert producer_configs({"client_id": "${env:PIPE_CLIENT}"})["client_id"] == "c-1"
+
+
+@pytest.mark.parametrize(
+    ("configs", "name"),
+    [
+        (consumer_configs, "fetch_min_bytes"),
+        (consumer_configs, "check_crcs"),
+        (producer_configs, "batch_size"),
+        (producer_configs, "enable_idempotence"),
+    ],
+)
+def test_value_of_the_wrong_kind_is_not_in_the_message(configs, name):
+    with pytest.raises(KafkaConfigurationError, match="must be") as refused:
+        configs({name: MARK})
+    assert MARK not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        f"[startingOffsets=earliest, kafka.sasl.jaas.config={JAAS}, subscribe=t]",
+        f"[kafka.ssl.key.password={MARK}, subscribe=t]",
+        f"[subscribe=t, schema.registry.auth=user:{MARK}]",
+        f"[KAFKA.SASL.PASSWORD={MARK}]",
+    ],
+)
+def test_what_spark_is_to_leave_out_of_plans_is_the_secret_alone(options):
+    shown = re.sub(REDACTION_REGEX, "*", options)
+    assert MARK not in shown
+    assert ("subscribe=t" in shown) == ("subscribe=t" in options)
+    assert shown.endswith("]")
+
+
+# ---- What is written down ----------------------------------------------------------------------------------
+
+
+def written(spark, *more):
+    """Everything that is on disk of the session and in ``more``: place → text."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    session = Path(spark.conf.get("spark.eventLog.dir").removeprefix("file:")).parent
+    files = [file for folder in (session, *more) for file in folder.rglob("*") if file.is_file()]
+    return {str(file): file.read_bytes().decode(errors="replace") for file in files}
+
+
+def commands():
+    """Of every process, as ``ps`` shows it."""
+    for entry in Path("/proc").iterdir():
+        try:
+            yield (entry / "cmdline").read_text() if entry.name.isdigit() else ""
+        except OSError:
+            continue
+
+
+def plans(frame):
+    shown = StringIO()
+    with redirect_stdout(shown):
+        for mode in ("extended", "formatted", "codegen" if not frame.isStreaming else "simple"):
+            frame.explain(mode)
+    return shown.getvalue() + repr(frame) + str(frame._jdf.queryExecution())
+
+
+@pytest.fixture
+def everything_logged(spark, caplog):
+    # The level is INFO from the start, behind a filter that only a change takes away.
+    for level in ("WARN", "INFO"):
+        spark.sparkContext.setLogLevel(level)
+    # Not DEBUG: there PySpark's bridge shows every call that the user's own process makes.
+    with caplog.at_level(logging.INFO):
+        yield caplog
+    spark.sparkContext.setLogLevel("WARN")
+
+
+@pytest.mark.timeout(240)
+def test_no_secret_is_in_plans_logs_events_checkpoints_or_errors(
+    spark, our_broker, make_topic, tmp_path, everything_logged
+):
+    topic = make_topic([(0, None, b"v")])
+    options = {"kafka.bootstrap.servers": our_broker.bootstrap_servers, "subscribe": topic, **SECRETS}
+    heard = []
+    batch = spark.read.format("kafkacore").options(**options).load()
+    heard.append(plans(batch))
+    # Without effect on a plaintext connection, as in Java.
+    assert batch.count() == 1
+    stream = spark.readStream.format("kafkacore").options(**options, startingOffsets="earliest").load()
+    heard.append(plans(stream))
+    assert "(redacted)" in heard[-1]
+    writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.queryName("with secrets").trigger(availableNow=True).start()
+    assert query.awaitTermination(100)
+    heard.append(repr(query.recentProgress))
+    heard += refusals(spark, options, topic, tmp_path / "refused")
+    heard += [everything_logged.text, *commands()]
+    heard += read_behind_a_reference(spark, our_broker, topic, tmp_path)
+    found = written(spark, tmp_path)
+    # They do hold what a query leaves: else the search would find nothing anyhow.
+    assert any("with secrets" in text for place, text in found.items() if "/events/" in place)
+    assert any(" INFO " in text for place, text in found.items() if place.endswith("spark.log"))
+    assert [text[:2_000] for text in heard if MARK in text] == []
+    assert [place for place, text in found.items() if MARK in text] == []
+
+
+def refusals(spark, options, topic, checkpoint):
+    """What a read, a stream and a write say that would need the secrets."""
+    options = {**options, "kafka.security.protocol": "SASL_SSL"}
+
+    def read():
+        spark.read.format("kafkacore").options(**options).load().collect()
+
+    def stream():
+        frame = spark.readStream.format("kafkacore").options(**options).load()
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination(100)
+
+    def write():
+        given = {name: text for name, text in options.items() if name != "subscribe"}
+        frame = spark.createDataFrame([("v",)], "value string")
+        frame.write.format("kafkacore").options(**given, topic=topic).mode("append").save()
+
+    said = []
+    for refused in (read, stream, write):
+        with pytest.raises(Exception, match=r"must be PLAINTEXT|there is no setting") as failed:
+            refused()
+        said.append(str(failed.value))
+    return said
+
+
+def read_behind_a_reference(spark, our_broker, topic, folder):
+    """The address is what is to be hidden: what is used, and is not in the plans."""
+    place = folder / "address"
+    place.write_text(our_broker.bootstrap_servers + "\n")
+    options = {"kafka.bootstrap.servers": f"${{file:{place}}}", "subscribe": topic}
+    frame = spark.read.format("kafkacore").options(**options).load()
+    assert frame.count() == 1
+    shown = plans(frame)
+    assert our_broker.bootstrap_servers not in shown
+    return [shown]
+
+
+def test_objects_that_hold_secrets_do_not_show_them():
+    # What is no secret of Kafka's is kept from sight too: it may be one of somebody's.
+    told = {"kafka.bootstrap.servers": "h:9092", "kafka.client.id": MARK}
+    read = KafkaCoreDataSource({**told, **SECRETS, "subscribe": "t"})
+    decoded = {"value.format": "json", "schema.registry.auth": f"u:{MARK}"}
+    typed = KafkaCoreDataSource({**told, "subscribe": "t", **decoded})
+    written = KafkaCoreDataSource({**told, "topic": "t"})
+    for made in (
+        read.reader(spark_schema()),
+        read.streamReader(spark_schema()),
+        typed.reader(spark_schema()),
+        written.writer(spark_schema(), overwrite=False),
+        written.streamWriter(spark_schema(), overwrite=False),
+    ):
+        shown = "".join(repr(value) for value in (made, vars(made), *vars(made).values()))
+        assert "kafkacore" in shown
+        assert MARK not in shown
+        # They travel to the workers all the same, by a pipe.
+        assert MARK.encode() in pickle.dumps(made)
+
+
+def spark_schema():
+    from pyspark.sql.types import StructType
+
+    return StructType().add("value", "binary")
+
+
+def test_module_of_secrets_needs_no_pyspark():
+    assert "pyspark" not in Path(sys.modules["kafkacore.spark.secrets"].__file__).read_text()

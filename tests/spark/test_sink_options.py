@@ -1,0 +1,181 @@
+"""Options and columns of a write, before Spark or a broker has a part in it."""
+
+import pickle
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.sink.columns import NullTopicError, rows_by_topic, sink_columns
+from kafkacore.spark.sink.options import SinkOptions, parse_sink_options
+from kafkacore.spark.source import KafkaCoreDataSource
+
+SERVERS = {"kafka.bootstrap.servers": "nowhere:9092"}
+
+
+def parsed(streaming=False, **options):
+    return parse_sink_options(
+        SERVERS | {name.replace("__", "."): text for name, text in options.items()}, streaming
+    )
+
+
+def test_names_are_taken_in_any_case_and_texts_become_what_the_producer_takes():
+    options = parse_sink_options(
+        {"KAFKA.Bootstrap.Servers": "h:1", "kafka.LINGER.ms": "7", "Topic": " t ", "kafka.acks": "all",
+         "kafka.enable.idempotence": "TRUE", "kafka.compression.type": "lz4"},
+        streaming=False,
+    )  # fmt: skip
+    assert options.topic == "t"
+    configs = options.producer_configs
+    assert (configs["linger_ms"], configs["enable_idempotence"], configs["compression_type"]) == (
+        7,
+        True,
+        "lz4",
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["kafka__key__serializer", "kafka__value__serializer", "kafka__transactional__id"]
+)
+def test_settings_that_the_sink_owns_are_refused(name):
+    with pytest.raises(KafkaConfigurationError, match=r"is set by the sink"):
+        parsed(**{name: "x"})
+
+
+def test_unknown_option_is_refused_with_the_nearest_name():
+    with pytest.raises(KafkaConfigurationError, match="did you mean topic"):
+        parsed(topics="t")
+
+
+def test_what_spark_adds_and_what_a_source_takes_is_no_unknown_option():
+    options = parsed(True, checkpointLocation="/c", queryName="q", failOnDataLoss="false", topic="t")
+    assert options.topic == "t"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"kafka__linger__ms": "soon"}, r"kafka\.linger\.ms must be a whole number"),
+        ({"kafka__enable__idempotence": "maybe"}, "must be true or false"),
+        ({"kafka__linger__mss": "1"}, r"did you mean kafka\.linger\.ms"),
+        ({"kafka__partitioner__class": "my.Own"}, "is Java code"),
+        ({"includeHeaders": "maybe"}, "must be true or false"),
+        ({"topic": " "}, "topic is empty"),
+    ],
+)
+def test_option_that_cannot_be_is_one_sentence(options, sentence):
+    with pytest.raises(KafkaConfigurationError, match=sentence):
+        parsed(**options)
+
+
+def test_secrets_are_not_shown():
+    options = SinkOptions({"sasl_plain_password": "hush"}, "t")
+    assert "hush" not in repr(options)
+    assert pickle.loads(pickle.dumps(options)).client_configs["sasl_plain_password"] == "hush"
+
+
+def test_setting_that_only_javas_producer_has_is_passed_over():
+    options = parsed(kafka__metrics__recording__level="DEBUG", kafka__partitioner__ignore__keys="true")
+    assert options.client_configs == {"bootstrap_servers": "nowhere:9092", "partitioner_ignore_keys": "true"}
+
+
+def test_value_that_names_a_secret_is_looked_up_where_the_producer_is_made(monkeypatch):
+    monkeypatch.setenv("SINK_TEST_CLIENT", "from-the-environment")
+    options = parsed(kafka__client__id="${env:SINK_TEST_CLIENT}", topic="t")
+    assert options.client_configs["client_id"] == "${env:SINK_TEST_CLIENT}"
+    assert options.producer_configs["client_id"] == "from-the-environment"
+
+
+@pytest.mark.parametrize(
+    ("streaming", "options", "sentence"),
+    [
+        (False, {"topic": "t"}, r"leave it out of df\.write"),
+        (True, {}, r"exactly\.once\.topic"),
+        (True, {"topic": "t", "kafka__enable__idempotence": "false"}, "needs kafka.enable.idempotence"),
+        (True, {"topic": "t", "exactly__once__prefix": ""}, "exactly.once.prefix is empty"),
+    ],
+)
+def test_exactly_once_that_cannot_be_is_refused_before_anything_is_written(streaming, options, sentence):
+    with pytest.raises(KafkaConfigurationError, match=sentence):
+        parsed(streaming, exactly__once="true", **options)
+
+
+def test_mode_overwrite_is_refused():
+    source = KafkaCoreDataSource(SERVERS | {"topic": "t"})
+    with pytest.raises(KafkaConfigurationError, match="mode\\('append'\\)"):
+        source.writer(StructType().add("value", "string"), True)
+
+
+# ---- Columns -----------------------------------------------------------------------------------------------
+
+
+def schema(*columns):
+    built = StructType()
+    for name, kind in columns:
+        built = built.add(name, kind)
+    return built
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ([("value", "string")], "no topic"),
+        ([("topic", "string"), ("key", "string")], "no column value"),
+        ([("topic", "integer"), ("value", "string")], "column topic must be string, not int"),
+        ([("topic", "string"), ("value", "long")], "column value must be string or binary, not bigint"),
+        ([("topic", "string"), ("value", "string"), ("key", "double")], "column key must be"),
+        ([("topic", "string"), ("value", "string"), ("partition", "long")], "column partition must be int"),
+        ([("topic", "string"), ("value", "string"), ("headers", "string")], "column headers must be array"),
+        ([("topic", "string"), ("value", "string"), ("timestamp", "long")], "column timestamp must be"),
+    ],
+)
+def test_columns_that_cannot_be_written_are_refused(columns, sentence):
+    with pytest.raises(KafkaConfigurationError, match=sentence):
+        sink_columns(schema(*columns), None)
+
+
+def test_option_topic_wins_over_a_column_of_any_type():
+    assert sink_columns(schema(("topic", "integer"), ("value", "string")), "t").topic is None
+
+
+BATCH = pa.record_batch(
+    {
+        "other": [1, 2, 3, 4, 5],
+        "value": ["1", "2", "3", "4", "5"],
+        "topic": ["b", "a", "b", "c", "a"],
+    }
+)
+COLUMNS = sink_columns(schema(("other", "long"), ("value", "string"), ("topic", "string")), None)
+
+
+def test_rows_of_mixed_topics_are_given_out_by_topic_in_their_order():
+    found = {rows.topic: rows for rows in rows_by_topic(BATCH, COLUMNS, None)}
+    assert {topic: rows.table.to_pydict() for topic, rows in found.items()} == {
+        "a": {"value": ["2", "5"]}, "b": {"value": ["1", "3"]}, "c": {"value": ["4"]},
+    }  # fmt: skip
+    assert found["b"].rows.to_pylist() == [0, 2]
+
+
+def test_rows_of_one_topic_are_not_copied():
+    one = BATCH.slice(1, 1)
+    (rows,) = rows_by_topic(one, COLUMNS, None)
+    assert (rows.topic, rows.rows) == ("a", None)
+    assert rows.table.column("value").buffers()[2].address == BATCH.column("value").buffers()[2].address
+
+
+def test_null_topic_is_refused_with_its_row_before_any_is_given_out():
+    batch = BATCH.set_column(2, "topic", pa.array(["a", "b", None, "a", "a"]))
+    with pytest.raises(NullTopicError, match=r"KAFKA_NULL_TOPIC_IN_DATA\] row 2"):
+        next(rows_by_topic(batch, COLUMNS, None))
+
+
+def test_seconds_as_a_double_become_milliseconds():
+    columns = sink_columns(schema(("timestamp", "double"), ("value", "string")), "t")
+    batch = pa.record_batch({"timestamp": [1.0015, None], "value": ["a", "b"]})
+    (rows,) = rows_by_topic(batch, columns, "t")
+    assert rows.table.to_pydict() == {"value": ["a", "b"], "timestamp": [1001, None]}
+
+
+def test_empty_batch_gives_nothing():
+    assert list(rows_by_topic(BATCH.slice(0, 0), COLUMNS, None)) == []

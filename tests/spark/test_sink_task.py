@@ -1,0 +1,260 @@
+"""What a task does with its rows: driven by hand, on our broker."""
+
+import itertools
+import os
+import pickle
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from kafkacore import KafkaConsumer
+from kafkacore.spark.sink.columns import NullTopicError
+from kafkacore.spark.sink.producers import POOL, ProducerPool
+from kafkacore.spark.sink.task import RecordWriteError
+from kafkacore.spark.source import KafkaCoreDataSource
+from kafkacore.testing import VirtualClock
+
+HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+SPARK = {
+    "value": BinaryType(),
+    "partition": IntegerType(),
+    "timestamp": TimestampType(),
+    "headers": ArrayType(HEADER),
+}
+ARROW = {
+    "topic": pa.string(),
+    "key": pa.string(),
+    "value": pa.binary(),
+    "partition": pa.int32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+}
+
+
+@pytest.fixture
+def write(our_broker):
+    """Writes batches of columns as a task does, on a copy of the writer that has travelled."""
+
+    def write(*batches, streaming=False, **options):
+        tables = [pa.record_batch({n: pa.array(v, ARROW[n]) for n, v in each.items()}) for each in batches]
+        names = list(batches[0])
+        schema = StructType([StructField(name, SPARK.get(name, StringType())) for name in names])
+        source = KafkaCoreDataSource(
+            {"kafka.bootstrap.servers": our_broker.bootstrap_servers, "kafka.max.block.ms": "2000"} | options
+        )
+        made = source.streamWriter(schema, False) if streaming else source.writer(schema, False)
+        return pickle.loads(pickle.dumps(made)).write(iter(tables))
+
+    yield write
+    POOL.close()
+
+
+@pytest.fixture
+def read(our_broker):
+    def read(*topics):
+        with KafkaConsumer(
+            *topics,
+            bootstrap_servers=our_broker.bootstrap_servers,
+            auto_offset_reset="earliest",
+            consumer_timeout_ms=300,
+        ) as consumer:
+            found = [(m.topic, m.partition, m.key, m.value, m.timestamp, list(m.headers)) for m in consumer]
+        return sorted(found, key=repr)
+
+    return read
+
+
+def test_all_columns_in_any_order_are_written_as_they_are(write, read, make_topic):
+    first, second = make_topic(), make_topic()
+    message = write(
+        {
+            "headers": [[{"key": "h", "value": b"1"}, {"key": "n", "value": None}], None, []],
+            "partition": [1, 0, 1],
+            "value": [b"a", None, b"c"],
+            "timestamp": [1_000, 2_999, 3_000],
+            "topic": [second, first, second],
+            "key": ["k", "l", None],
+        }
+    )
+    assert (message.rows, message.size_bytes) == (3, 4)
+    expected = [
+        (first, 0, b"l", None, 2, []),
+        (second, 1, None, b"c", 3, []),
+        (second, 1, b"k", b"a", 1, [("h", b"1"), ("n", None)]),
+    ]
+    assert read(first, second) == sorted(expected, key=repr)
+
+
+def test_rows_with_neither_key_nor_value_are_written_as_the_built_in_sink_does(write, read, make_topic):
+    topic = make_topic()
+    write({"key": [None, "k"], "value": [None, None], "partition": [0, 0]}, topic=topic)
+    assert [record[2:4] for record in read(topic)] == [(None, None), (b"k", None)]
+
+
+def test_rows_without_partition_go_where_their_key_says(write, read, make_topic):
+    topic = make_topic(partitions=3)
+    keys = [str(number) for number in range(50)]
+    write(
+        {"key": keys, "value": [b"v"] * 50, "partition": [None] * 50},
+        {"key": keys, "value": [b"w"] * 50, "partition": [None] * 50},
+        topic=topic,
+    )
+    by_key = {}
+    for _, partition, key, *_ in read(topic):
+        by_key.setdefault(key, set()).add(partition)
+    assert len(by_key) == 50
+    assert all(len(partitions) == 1 for partitions in by_key.values())
+    assert {partition for one in by_key.values() for partition in one} == {0, 1, 2}
+
+
+def test_producer_is_kept_for_the_next_task_of_the_same_configuration(write, read, make_topic):
+    topic = make_topic()
+    for number in range(3):
+        write({"value": [b"%d" % number]}, topic=topic, streaming=True)
+    assert len(POOL) == 1
+    assert sorted(record[3] for record in read(topic)) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "sentence"),
+    [
+        (
+            {"value": [b"a", b"b"], "key": ["x", "key" * 20], "partition": [0, 7]},
+            {},
+            r"row 3 of the task \(topic \S+, partition 7, key 'keykeykey\w{31}'\.\.\.\).*no partition 7",
+        ),
+        (
+            {"value": [b"a", b"b" * 2_000_000], "key": ["x", "y"], "partition": [0, 1]},
+            {},
+            r"row 3 of the task \(topic \S+, partition 1, key 'y'\).*MessageSizeTooLargeError",
+        ),
+        (
+            {"value": [b"a", b"b"], "partition": [None, -1]},
+            {},
+            r"row 3 of the task .*not a partition's",
+        ),
+        (
+            {"value": [b"a", b"b"], "timestamp": [0, -5_000]},
+            {},
+            r"row 3 of the task .*milliseconds since 1970",
+        ),
+    ],
+)
+def test_record_that_cannot_be_written_is_named(write, make_topic, columns, options, sentence):
+    good = {name: [values[0]] * 2 for name, values in columns.items()}
+    with pytest.raises(RecordWriteError, match=sentence):
+        write(good, columns, topic=make_topic(), **options)
+    assert len(POOL) == 0
+
+
+def test_record_among_mixed_topics_is_named_by_its_row_of_the_frame(write, make_topic):
+    first, second = make_topic(), make_topic()
+    with pytest.raises(
+        RecordWriteError, match=rf"row 2 of the task \(topic {second}, partition 1, key 'c'\)"
+    ):
+        write({
+            "topic": [second, first, second],
+            "value": [b"1", b"2", b"3" * 2_000_000],
+            "key": ["a", "b", "c"],
+            "partition": [0, 0, 1],
+        })  # fmt: skip
+
+
+def test_name_that_is_no_topics_is_refused(write):
+    with pytest.raises(RecordWriteError, match="is not a name"):
+        write({"topic": ["no good"], "value": [b"1"], "partition": [0]})
+
+
+def test_null_topic_fails_the_task(write):
+    with pytest.raises(NullTopicError, match="KAFKA_NULL_TOPIC_IN_DATA"):
+        write({"topic": [None], "value": [b"1"]})
+
+
+def test_record_that_the_broker_refuses_is_named(write, our_broker, make_topic):
+    from kafkacore.admin import KafkaAdminClient, NewTopic
+
+    topic = "spark-small-messages"
+    with KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(topic, num_partitions=1, topic_configs={"max.message.bytes": "500"})])
+    with pytest.raises(RecordWriteError, match=r"row 1 of the task \(topic \S+, partition 0, key 'big'\)"):
+        write({"value": [b"a", b"b" * 5_000], "key": ["small", "big"]}, topic=topic)
+
+
+def test_more_than_the_buffer_memory_waits_instead_of_growing(write, read, make_topic):
+    topic = make_topic(partitions=1)
+    value = b"x" * 50_000
+    batches = [{"value": [value] * 20} for _ in range(5)]
+    message = write(*batches, topic=topic, **{"kafka.buffer.memory": "300000", "kafka.batch.size": "100000"})
+    assert message.rows == len(read(topic)) == 100
+
+
+# ---- The pool ----------------------------------------------------------------------------------------------
+
+
+class FakeProducer:
+    numbers = itertools.count()
+
+    def __init__(self, **configs):
+        self.number = next(self.numbers)
+        self.closed = None
+
+    def close(self, timeout=None):
+        self.closed = timeout if timeout is not None else "sent all"
+
+
+def test_pool_keeps_one_producer_for_each_configuration():
+    pool = ProducerPool(FakeProducer, VirtualClock())
+    with pool.lend({"a": 1}) as first:
+        pass
+    with pool.lend({"a": 2}) as other:
+        pass
+    with pool.lend({"a": 1}) as again, pool.lend({"a": 1}) as beside:
+        assert again is first
+        assert len({first.number, other.number, beside.number}) == 3
+    assert len(pool) == 2
+    pool.close()
+    assert first.closed == other.closed == beside.closed == "sent all" or again.closed == "sent all"
+
+
+def test_pool_drops_a_producer_whose_borrower_failed():
+    pool = ProducerPool(FakeProducer, VirtualClock())
+    with pytest.raises(KeyError), pool.lend({}) as producer:
+        raise KeyError
+    assert (len(pool), producer.closed) == (0, 0)
+
+
+def test_pool_closes_what_has_been_idle_for_long():
+    clock = VirtualClock()
+    pool = ProducerPool(FakeProducer, clock, idle_limit_ms=600_000.0)
+    with pool.lend({}) as producer:
+        pass
+    clock.advance(599_999)
+    pool.close_idle()
+    assert producer.closed is None
+    clock.advance(1)
+    pool.close_idle()
+    assert (len(pool), producer.closed) == (0, "sent all")
+    pool.close()
+
+
+def test_pool_is_empty_in_a_forked_child(write, make_topic):
+    write({"value": [b"1"]}, topic=make_topic())
+    assert len(POOL) == 1
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(write_end, b"%d" % len(POOL))
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write_end)
+    assert os.read(read_end, 1) == b"0"
+    os.close(read_end)
