@@ -1,4 +1,6 @@
-"""Spark imports ``pyspark_kafkacore`` for every job that names any format it does not know."""
+"""Spark imports ``pyspark_kafkacore`` and ``pyspark_kafkacore_log`` for every job that names a format
+which it does not know.
+"""
 
 import importlib.util
 import json
@@ -24,14 +26,16 @@ sys.meta_path.insert(0, Without())
 if "pyspark" not in WITHOUT:
     import pyspark.sql.datasource
 before = set(sys.modules)
-import pyspark_kafkacore
-print(json.dumps([sorted(set(sys.modules) - before), hasattr(pyspark_kafkacore, "DefaultSource")]))
+found = __import__(MODULE)
+print(json.dumps([sorted(set(sys.modules) - before), hasattr(found, "DefaultSource")]))
 """
 
+formats = pytest.mark.parametrize("module", ["pyspark_kafkacore", "pyspark_kafkacore_log"])
 
-def imported(without=()):
+
+def imported(module, without=()):
     """The modules that the import loads in a new process, and whether the source is there."""
-    program = f"WITHOUT = {tuple(without)!r}\n{IMPORTING}"
+    program = f"MODULE = {module!r}\nWITHOUT = {tuple(without)!r}\n{IMPORTING}"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
         capture_output=True,
@@ -43,15 +47,17 @@ def imported(without=()):
     return json.loads(done.stdout)
 
 
-def test_import_is_light_and_needs_nothing_but_pyspark():
-    modules, is_there = imported(without=["pyarrow", "numpy", "pandas", "Cython"])
+@formats
+def test_import_is_light_and_needs_nothing_but_pyspark(module):
+    modules, is_there = imported(module, without=["pyarrow", "numpy", "pandas", "Cython"])
     assert is_there
     assert len(modules) <= MOST_MODULES, modules
     assert not any(name.startswith(("kafkacore.consumer", "kafkacore.record")) for name in modules)
 
 
-def test_without_pyspark_there_is_nothing_to_find_and_no_error():
-    assert imported(without=["pyspark"])[1] is False
+@formats
+def test_without_pyspark_there_is_nothing_to_find_and_no_error(module):
+    assert imported(module, without=["pyspark"])[1] is False
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 Options and a schema in, tasks and record batches out. Spark makes these objects in processes of its own and
 pickles them to the workers.
+
+Spark imports this module to find the format, for every job of whatever source: it imports nothing but
+PySpark's own classes before a method is called.
 """
 
 from __future__ import annotations
@@ -10,9 +13,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-
-from kafkacore.spark.formats import default_schema
-from kafkacore.spark.worker_process import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +44,8 @@ class KafkaCoreLogDataSource(DataSource):
         return "kafkacore-log"
 
     def schema(self) -> StructType | str:
+        from kafkacore.spark.formats import default_schema
+
         return default_schema(self.options)
 
     def reader(self, schema: StructType) -> LogReader:
@@ -67,6 +69,8 @@ class LogReader(DataSourceReader):
         return [LogPartition(ranges) for ranges in plan_tasks(self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from kafkacore.spark.worker_process import begin_task
+
         # Spark replaces an empty plan by one partition of nothing.
         if isinstance(partition, LogPartition):
             begin_task()
