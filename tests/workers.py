@@ -31,6 +31,7 @@ LONGEST_FIRST = (
     "integration/test_kill.py",
     "test_bench.py",
     "spark/test_example.py",
+    "spark/test_connect.py",
     "integration",
     "producer",
     "tools",
@@ -43,6 +44,7 @@ LONGEST_FIRST = (
 WITHOUT_THE_SESSION = (
     "cli/test_interrupt.py",
     "spark/test_example.py",
+    "spark/test_connect.py",
     "integration/spark/test_cluster.py",
 )
 
