@@ -6,11 +6,12 @@ import threading
 import pyarrow as pa
 import pytest
 
+from kafkacore import KafkaConsumer
 from kafkacore.errors import KafkaTimeoutError
 from kafkacore.producer import KafkaProducer
 from kafkacore.spark import fetch
+from kafkacore.spark.consumers import CONSUMERS
 from kafkacore.spark.fetch import read_range
-from kafkacore.spark.idle_consumers import idle_consumers
 from kafkacore.spark.offsets import OffsetRange
 from kafkacore.spark.options import parse_options
 from kafkacore.spark.output import KafkaColumns
@@ -41,9 +42,9 @@ def topic(make_topic, our_broker):
 
 @pytest.fixture(autouse=True)
 def _nothing_idle():
-    idle_consumers().close()
+    CONSUMERS.close()
     yield
-    idle_consumers().close()
+    CONSUMERS.close()
 
 
 @pytest.fixture
@@ -99,7 +100,7 @@ def test_a_range_without_records_gives_nothing_and_does_not_wait(options, topic)
 def test_tasks_of_one_process_share_a_consumer(options, topic):
     for start in range(0, 1_000, 10):
         assert offsets_of(read(options(), topic, start, start + 10)) == list(range(start, start + 10))
-        assert len(idle_consumers()) == 1
+        assert len(CONSUMERS) == 1
 
 
 def test_hundred_ranges_leave_no_memory_sockets_or_threads(options, topic):
@@ -116,7 +117,7 @@ def test_hundred_ranges_leave_no_memory_sockets_or_threads(options, topic):
     assert (sockets(), threading.active_count()) == before[:2]
     # Of the last answer there may be something left: it is what the next range begins with.
     assert blocks.statistics()["used_blocks"] <= before[2] + 2
-    assert len(idle_consumers()) == 1
+    assert len(CONSUMERS) == 1
 
 
 @pytest.mark.parametrize("taken", [1, 2, 5])
@@ -127,7 +128,7 @@ def test_a_read_cut_short_leaves_nothing(options, topic, taken):
         next(batches)
     batches.close()
     assert (sockets(), threading.active_count()) == before
-    assert len(idle_consumers()) == 0
+    assert len(CONSUMERS) == 0
     assert offsets_of(read(options(), topic, 0, 10)) == list(range(10))
 
 
@@ -222,7 +223,7 @@ def test_error_of_what_makes_the_columns_comes_out_in_the_task(options, topic):
     assert threading.active_count() == 1 or not any(
         thread.name == "kafkacore-prefetch" for thread in threading.enumerate()
     )
-    assert len(idle_consumers()) == 0
+    assert len(CONSUMERS) == 0
 
 
 def test_records_that_never_come_end_in_a_sentence(our_broker, make_topic):
@@ -255,7 +256,7 @@ def test_records_that_never_come_end_in_a_sentence(our_broker, make_topic):
         False,
     )
     offsets = OffsetRange(name, 0, 1, 4)
-    consumer = idle_consumers().borrow({"bootstrap_servers": servers, "auto_offset_reset": "none"})
+    consumer = KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="none")
     try:
         reading = fetch._Reading(
             Nothing(consumer), options, offsets, KafkaColumns(("offset",)).output(), clock

@@ -5,10 +5,11 @@ import os
 import pytest
 from log_start import move_log_start
 
+from kafkacore import KafkaConsumer
 from kafkacore.spark import fetch
+from kafkacore.spark.consumers import CONSUMERS
 from kafkacore.spark.data_loss import DataLossError
 from kafkacore.spark.fetch import read_range
-from kafkacore.spark.idle_consumers import idle_consumers
 from kafkacore.spark.offsets import OffsetRange
 from kafkacore.spark.options import parse_options
 from kafkacore.spark.output import KafkaColumns
@@ -27,7 +28,7 @@ def topic(make_topic):
 @pytest.fixture(autouse=True)
 def _nothing_idle():
     yield
-    idle_consumers().close()
+    CONSUMERS.close()
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_the_same_fails_where_loss_is_not_accepted(options, topic, our_broker):
     move_log_start(our_broker.bootstrap_servers, topic, 0, ROWS - 10)
     with pytest.raises(DataLossError, match="Set failOnDataLoss to false"):
         list(offsets)
-    assert len(idle_consumers()) == 0
+    assert len(CONSUMERS) == 0
 
 
 @pytest.fixture
@@ -133,8 +134,8 @@ def reading_at_the_logs_end(our_broker, topic):
             return self._consumer.poll_arrow(timeout_ms=0, **more)
 
     def of(options):
-        consumer = idle_consumers().borrow(
-            {"bootstrap_servers": our_broker.bootstrap_servers, "auto_offset_reset": "none"}
+        consumer = KafkaConsumer(
+            bootstrap_servers=our_broker.bootstrap_servers, auto_offset_reset="none"
         )
         lent.append(consumer)
         offsets = OffsetRange(topic, 0, ROWS, ROWS + 5)

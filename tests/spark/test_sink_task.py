@@ -1,7 +1,5 @@
 """What a task does with its rows: driven by hand, on our broker."""
 
-import itertools
-import os
 import pickle
 
 import pyarrow as pa
@@ -18,10 +16,9 @@ from pyspark.sql.types import (
 
 from kafkacore import KafkaConsumer
 from kafkacore.spark.sink.columns import NullTopicError
-from kafkacore.spark.sink.producers import POOL, ProducerPool
+from kafkacore.spark.sink.producers import PRODUCERS
 from kafkacore.spark.sink.task import RecordWriteError
 from kafkacore.spark.source import KafkaCoreDataSource
-from kafkacore.testing import VirtualClock
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 SPARK = {
@@ -55,7 +52,7 @@ def write(our_broker):
         return pickle.loads(pickle.dumps(made)).write(iter(tables))
 
     yield write
-    POOL.close()
+    PRODUCERS.close()
 
 
 @pytest.fixture
@@ -120,7 +117,7 @@ def test_producer_is_kept_for_the_next_task_of_the_same_configuration(write, rea
     topic = make_topic()
     for number in range(3):
         write({"value": [b"%d" % number]}, topic=topic, streaming=True)
-    assert len(POOL) == 1
+    assert len(PRODUCERS) == 1
     assert sorted(record[3] for record in read(topic)) == [b"0", b"1", b"2"]
 
 
@@ -153,7 +150,7 @@ def test_record_that_cannot_be_written_is_named(write, make_topic, columns, opti
     good = {name: [values[0]] * 2 for name, values in columns.items()}
     with pytest.raises(RecordWriteError, match=sentence):
         write(good, columns, topic=make_topic(), **options)
-    assert len(POOL) == 0
+    assert len(PRODUCERS) == 0
 
 
 def test_record_among_mixed_topics_is_named_by_its_row_of_the_frame(write, make_topic):
@@ -195,66 +192,3 @@ def test_more_than_the_buffer_memory_waits_instead_of_growing(write, read, make_
     batches = [{"value": [value] * 20} for _ in range(5)]
     message = write(*batches, topic=topic, **{"kafka.buffer.memory": "300000", "kafka.batch.size": "100000"})
     assert message.rows == len(read(topic)) == 100
-
-
-# ---- The pool ----------------------------------------------------------------------------------------------
-
-
-class FakeProducer:
-    numbers = itertools.count()
-
-    def __init__(self, **configs):
-        self.number = next(self.numbers)
-        self.closed = None
-
-    def close(self, timeout=None):
-        self.closed = timeout if timeout is not None else "sent all"
-
-
-def test_pool_keeps_one_producer_for_each_configuration():
-    pool = ProducerPool(FakeProducer, VirtualClock())
-    with pool.lend({"a": 1}) as first:
-        pass
-    with pool.lend({"a": 2}) as other:
-        pass
-    with pool.lend({"a": 1}) as again, pool.lend({"a": 1}) as beside:
-        assert again is first
-        assert len({first.number, other.number, beside.number}) == 3
-    assert len(pool) == 2
-    pool.close()
-    assert first.closed == other.closed == beside.closed == "sent all" or again.closed == "sent all"
-
-
-def test_pool_drops_a_producer_whose_borrower_failed():
-    pool = ProducerPool(FakeProducer, VirtualClock())
-    with pytest.raises(KeyError), pool.lend({}) as producer:
-        raise KeyError
-    assert (len(pool), producer.closed) == (0, 0)
-
-
-def test_pool_closes_what_has_been_idle_for_long():
-    clock = VirtualClock()
-    pool = ProducerPool(FakeProducer, clock, idle_limit_ms=600_000.0)
-    with pool.lend({}) as producer:
-        pass
-    clock.advance(599_999)
-    pool.close_idle()
-    assert producer.closed is None
-    clock.advance(1)
-    pool.close_idle()
-    assert (len(pool), producer.closed) == (0, "sent all")
-    pool.close()
-
-
-def test_pool_is_empty_in_a_forked_child(write, make_topic):
-    write({"value": [b"1"]}, topic=make_topic())
-    assert len(POOL) == 1
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(write_end, b"%d" % len(POOL))
-        os._exit(0)
-    os.waitpid(child, 0)
-    os.close(write_end)
-    assert os.read(read_end, 1) == b"0"
-    os.close(read_end)

@@ -13,8 +13,8 @@ from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaTimeoutError, OffsetOutOfRangeError
 from kafkacore.spark.configs import consumer_configs
+from kafkacore.spark.consumers import CONSUMERS, drop_consumer
 from kafkacore.spark.data_loss import DataLossError, report_data_loss
-from kafkacore.spark.idle_consumers import idle_consumers
 from kafkacore.spark.offsets import OffsetRange
 from kafkacore.spark.output import batches as output_batches
 from kafkacore.spark.prefetch import Prefetch
@@ -56,12 +56,17 @@ def read_range(
         Nothing came for ``kafkaConsumer.pollTimeoutMs``.
     """
     configs = consumer_configs(options.client_configs, for_fetching=True)
-    consumers = idle_consumers()
-    consumer = consumers.borrow(configs)
-    reading = _Reading(consumer, options, offsets, output, clock)
     ahead: Prefetch[pa.RecordBatch] | None = None
-    is_whole = False
-    try:
+
+    def drop(consumer: KafkaConsumer) -> None:
+        """After a limit, a killed task or an error: the thread that fetches ahead may still use it."""
+        if ahead is None:
+            drop_consumer(consumer)
+        else:
+            ahead.when_ended(lambda: drop_consumer(consumer))
+
+    with CONSUMERS.lend(configs, drop) as consumer:
+        reading = _Reading(consumer, options, offsets, output, clock)
         batches = reading.batches()
         first = next(batches, None)
         if first is not None and reading.is_at_end:
@@ -74,19 +79,6 @@ def read_range(
                 yield first
                 del first
                 yield from ahead
-        is_whole = True
-    finally:
-        if is_whole:
-            consumers.give_back(configs, consumer)
-        elif ahead is None:
-            _drop(consumer)
-        else:
-            ahead.when_ended(lambda: _drop(consumer))
-
-
-def _drop(consumer: KafkaConsumer) -> None:
-    """Cut short, by a limit, a killed task or an error: answers may be on their way to it."""
-    consumer.close(timeout_ms=0)
 
 
 def _bytes_of(batch: pa.RecordBatch) -> int:

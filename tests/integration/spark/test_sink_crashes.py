@@ -23,7 +23,7 @@ from kafkacore.protocol import ApiKey
 from kafkacore.spark.sink.columns import SinkColumns
 from kafkacore.spark.sink.exactly_once import ExactlyOnceError, abort_batch, commit_batch, write_task
 from kafkacore.spark.sink.options import parse_sink_options
-from kafkacore.spark.sink.producers import POOL
+from kafkacore.spark.sink.producers import PRODUCERS
 from kafkacore.testing import FaultProxy
 
 LIMIT_MS = 30_000.0
@@ -64,7 +64,7 @@ def attempt(servers: str, topic: str, query_id: str, batch_id: int, stays_away_m
         abort_batch(options, tasks)
         raise
     finally:
-        POOL.close()
+        PRODUCERS.close()
 
 
 class Proxied:
@@ -209,7 +209,7 @@ def options(kafka):
         {"kafka.bootstrap.servers": kafka.servers, "topic": kafka.topic, "exactly.once": "true"},
         streaming=True,
     )
-    POOL.close()
+    PRODUCERS.close()
 
 
 @pytest.mark.parametrize(

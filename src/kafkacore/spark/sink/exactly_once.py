@@ -26,7 +26,7 @@ from kafkacore.errors import (
 from kafkacore.producer.prepared_transactions import PreparedTransaction
 from kafkacore.spark.sink.columns import SinkColumns
 from kafkacore.spark.sink.options import SinkOptions
-from kafkacore.spark.sink.producers import POOL
+from kafkacore.spark.sink.producers import lend_producer
 from kafkacore.spark.sink.task import Written, write_rows
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
@@ -128,7 +128,7 @@ def write_task(
         The broker has no transactions.
     """
     name = f"{group_of(options, query_id)}-{task}"
-    with POOL.lend(_configs(options, query_id), ABORT_TIMEOUT_S) as producer:
+    with lend_producer(_configs(options, query_id), ABORT_TIMEOUT_S) as producer:
         producer.change_transactional_id(name)
         _initialize(producer)
         producer.begin_transaction()
@@ -176,7 +176,7 @@ def commit_batch(options: SinkOptions, tasks: Sequence[TaskTransaction], batch_i
     place = TopicPartition(options.marker_topic, MARKER_PARTITION)
     digest = digest_of(tasks)
     repeated = _repeated(read_marker(options, group), Marker(batch_id, len(tasks), 0, digest))
-    with POOL.lend(_configs(options, tasks[0].query_id)) as producer:
+    with lend_producer(_configs(options, tasks[0].query_id)) as producer:
         for one in tasks[:repeated]:
             _abort(producer, one)
         for one in tasks[repeated:]:
@@ -192,7 +192,7 @@ def abort_batch(options: SinkOptions, tasks: Iterable[TaskTransaction]) -> None:
     for one in tasks:
         configs = _configs(options, one.query_id) | {"max_block_ms": 1000 * ABORT_TIMEOUT_S}
         try:
-            with POOL.lend(configs) as producer:
+            with lend_producer(configs) as producer:
                 _abort(producer, one)
         except ENDED_ALREADY as error:
             log.info("the transaction of task %d is no more to be aborted: %s", one.task, error)

@@ -56,11 +56,11 @@ class _Writer:
         self._columns = columns
 
     def _write(self, batches: Iterator[pa.RecordBatch]) -> KafkaCommitMessage:
-        from kafkacore.spark.sink.producers import POOL
+        from kafkacore.spark.sink.producers import lend_producer
         from kafkacore.spark.sink.task import write_rows
 
         begin_task()
-        with POOL.lend(self._options.producer_configs) as producer:
+        with lend_producer(self._options.producer_configs) as producer:
             written = write_rows(producer, batches, self._columns, self._options.topic)
         return KafkaCommitMessage(written.rows, written.size_bytes)
 
