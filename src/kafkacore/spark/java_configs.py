@@ -78,13 +78,14 @@ def kept_configs(configs: Mapping[str, str], names: Iterable[str]) -> dict[str, 
             near = difflib.get_close_matches(name, known | JAVA_ONLY, n=1, cutoff=NEAR)
             if near:
                 raise KafkaConfigurationError(
-                    f"unknown option {_option(name)}: did you mean {_option(near[0])}?"
+                    f"unknown option {option_name(name)}: did you mean {option_name(near[0])}?"
                 )
-        ignored.append(_option(name))
+        ignored.append(option_name(name))
     if ignored:
         log.warning("options without effect here: %s", ", ".join(sorted(ignored)))
     return kept
 
 
-def _option(name: str) -> str:
+def option_name(name: str) -> str:
+    """``fetch_max_bytes`` → ``kafka.fetch.max.bytes``."""
     return f"kafka.{name.replace('_', '.')}"

@@ -5,7 +5,6 @@ Names and meaning are those of Spark's built-in ``kafka`` sink. Does not know: c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +12,10 @@ from typing import Any
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer import KafkaProducer
 from kafkacore.producer.config import resolve_producer
+from kafkacore.spark.configs import typed_arguments
 from kafkacore.spark.formats import FORMAT_OPTION_NAMES
 from kafkacore.spark.option_values import boolean, client_configs, refuse_unknown
 from kafkacore.spark.options import OPTION_NAMES as SOURCE_OPTION_NAMES
-from kafkacore.spark.secrets import resolved
 
 #: Kafka settings that the sink must own to keep its promises, and what to use instead.
 OWNED_BY_THE_SINK = {
@@ -161,27 +160,6 @@ def producer_configs(client_configs: Mapping[str, str]) -> dict[str, Any]:
     Raises
     ------
     KafkaConfigurationError
-        A number is not a number, a truth is none. (Unknown names are the producer's to refuse.)
+        As of :func:`~kafkacore.spark.configs.typed_arguments`. (Unknown names are the producer's to refuse.)
     """
-    typed: dict[str, Any] = dict(LOADING)
-    for name, text in client_configs.items():
-        option = f"kafka.{name.replace('_', '.')}"
-        typed[name] = _typed(name, option, resolved(text, option).strip())
-    if typed.get("connections_max_idle_ms") == -1:
-        # How Java says that a connection may be idle for ever.
-        typed["connections_max_idle_ms"] = math.inf
-    return typed
-
-
-def _typed(name: str, option: str, text: str) -> object:
-    default = KafkaProducer.DEFAULT_CONFIG.get(name)
-    if isinstance(default, bool):
-        if text.lower() not in ("true", "false"):
-            raise KafkaConfigurationError(f"{option} must be true or false")
-        return text.lower() == "true"
-    if isinstance(default, int | float) and name not in ("acks", "compression_type"):
-        try:
-            return int(text)
-        except ValueError:
-            raise KafkaConfigurationError(f"{option} must be a whole number") from None
-    return text
+    return LOADING | typed_arguments(client_configs, KafkaProducer.DEFAULT_CONFIG)
