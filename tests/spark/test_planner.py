@@ -3,9 +3,10 @@
 import pytest
 
 from kafkacore.errors import KafkaConfigurationError, KafkaTimeoutError, TopicAuthorizationFailedError
+from kafkacore.spark.data_loss import DataLossError
 from kafkacore.spark.offsets import OffsetRange
 from kafkacore.spark.options import parse_options
-from kafkacore.spark.planner import DataLossError, OffsetPlanner
+from kafkacore.spark.planner import OffsetPlanner
 from kafkacore.structs import OffsetAndTimestamp, TopicPartition
 from kafkacore.testing import VirtualClock
 

@@ -187,7 +187,7 @@ class _Compiler:
         sources: dict[int, int] = {}  # of a field of the writer: the column
         missing: list[int] = []
         for place, column in enumerate(wanted):
-            source = self._source(column.name, writer, reader, where)
+            source = self._source(column.name, writer, reader)
             if source is None:
                 missing.append(place)
             else:
@@ -210,7 +210,7 @@ class _Compiler:
         return at
 
     @staticmethod
-    def _source(name: str, writer: AvroType, reader: AvroType | None, where: str) -> AvroField | None:
+    def _source(name: str, writer: AvroType, reader: AvroType | None) -> AvroField | None:
         """The writer's field behind a column."""
         reads = find(name, reader.fields) if reader is not None else None
         if reads is None:

@@ -29,8 +29,8 @@ OFFSET = re.compile(r"([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?", re.ASCII)
 MAX_OFFSET_S = 18 * 3600
 
 US_PER_SECOND = 1_000_000
-#: The calendar, with its days of the week, repeats itself after so many years and days.
-CYCLE_YEARS, CYCLE_US = 400, 146_097 * 86_400 * US_PER_SECOND
+#: The calendar, with its days of the week, repeats itself after so many days, which are 400 years.
+CYCLE_US = 146_097 * 86_400 * US_PER_SECOND
 EPOCH = datetime(1970, 1, 1)
 YEAR_1_US = (datetime(1, 1, 2) - EPOCH) // timedelta(microseconds=1)
 YEAR_9000_US = (datetime(9000, 1, 1) - EPOCH) // timedelta(microseconds=1)

@@ -14,13 +14,11 @@ from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.spark.configs import consumer_configs
-from kafkacore.spark.data_loss import DataLossError, Reason, report_data_loss
+from kafkacore.spark.data_loss import Reason, report_data_loss
 from kafkacore.spark.java_regex import compile_java_pattern
 from kafkacore.spark.offsets import OffsetRange, Offsets
 from kafkacore.spark.options import EARLIEST_OFFSET, LATEST_OFFSET, Bound, SourceOptions, names_of
 from kafkacore.structs import TopicPartition
-
-__all__ = ["DataLossError", "MissingTopicError", "OffsetPlanner"]
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -105,13 +103,8 @@ class OffsetPlanner:
 
     # ---- Offsets -----------------------------------------------------------------------------------------
 
-    def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """The first offset that is still there, for each partition."""
-        asked = list(partitions)
-        return dict(self._retried(lambda: self._consumer.beginning_offsets(asked))) if asked else {}
-
     def earliest_of_new(self, new: Iterable[TopicPartition]) -> Offsets:
-        """As :meth:`earliest`; a partition that has gone again is left out."""
+        """The first offset that is still there, for each partition; one that has gone again is left out."""
         asked = set(new)
         if not asked:
             return {}

@@ -7,7 +7,6 @@ offsets, connections.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, cast
 
 from kafkacore.errors import KafkaConfigurationError
@@ -43,11 +42,6 @@ COLUMN_OF: dict[Column, str] = {
 def all_columns(include_headers: bool) -> tuple[Column, ...]:
     """What a read gives for which the user has chosen nothing."""
     return tuple(name for name in SPARK_TYPES if include_headers or name != "headers")
-
-
-def ddl(columns: Iterable[Column]) -> str:
-    """``columns`` as a schema in Spark's DDL."""
-    return ", ".join(f"{name} {SPARK_TYPES[name]}" for name in columns)
 
 
 def chosen_columns(schema: StructType) -> tuple[Column, ...]:

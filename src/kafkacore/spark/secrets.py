@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from kafkacore.errors import KafkaConfigurationError
@@ -44,11 +43,6 @@ def resolved(text: str, option: str) -> str:
         There is no such variable or file here, or the reference is of another kind.
     """
     return _REFERENCE.sub(lambda match: _value(match[1], match[2].strip(), option), text)
-
-
-def resolved_options(options: Mapping[str, str]) -> dict[str, str]:
-    """All of ``options``, each as :func:`resolved` gives it."""
-    return {name: resolved(value, name) for name, value in options.items()}
 
 
 def _value(kind: str, place: str, option: str) -> str:

@@ -23,8 +23,8 @@ TUNED_SINK = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
 ROWS_A_TRIGGER = 1_000_000
 #: What costs many times as much as a plain read has so much fewer records.
 FEWER = {"json": 2, "none": 2}
+#: Records a trigger of the row that has the smallest, and how many triggers.
 SMALLEST_TRIGGER = 2
-#: Triggers of the row that has the smallest.
 TRIGGERS = 50
 #: Every column of every row, whatever the order: the sides must agree. Below what a sum of many may reach.
 CHECK = ("count(*)", "coalesce(sum(xxhash64(*) % 1000000007), 0)")
@@ -72,7 +72,7 @@ class Row:
     is_checked: bool = True
 
 
-def _sources(place: Place, base: Job) -> Jobs:
+def _sources(base: Job) -> Jobs:
     """Ours, Spark's own, and that one tuned."""
     theirs = replace(base, source="kafka")
     return {
@@ -83,23 +83,23 @@ def _sources(place: Place, base: Job) -> Jobs:
 
 
 def _read(place: Place) -> Jobs:
-    return _sources(place, Job("kafkacore", place.source()))
+    return _sources(Job("kafkacore", place.source()))
 
 
 def _schema(place: Place) -> Jobs:
-    jobs = _sources(place, Job("kafkacore", place.source()))
+    jobs = _sources(Job("kafkacore", place.source()))
     ours = replace(jobs[OURS], schema="key binary, value binary")
     return {name: replace(job, selects=(("key", "value"),)) for name, job in jobs.items()} | {OURS: ours}
 
 
 def _stream(place: Place) -> Jobs:
     options = place.source({"maxOffsetsPerTrigger": str(place.rows_a_trigger)})
-    return _sources(place, Job("kafkacore", options, is_streaming=True))
+    return _sources(Job("kafkacore", options, is_streaming=True))
 
 
 def _trigger(place: Place) -> Jobs:
     options = place.source({"maxOffsetsPerTrigger": str(SMALLEST_TRIGGER)})
-    jobs = _sources(place, Job("kafkacore", options, is_streaming=True))
+    jobs = _sources(Job("kafkacore", options, is_streaming=True))
     return {name: jobs[name] for name in (OURS, THEIRS)}
 
 

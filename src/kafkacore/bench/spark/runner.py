@@ -43,8 +43,8 @@ from kafkacore.errors import KafkaConfigurationError
 LARGE_BYTES = 1_000
 LARGE_TOPIC_BYTES = 10**9
 DRIVER = "kafkacore.bench.spark.driver"
-#: Of which the versions are worth knowing.
-#: A name may have digits of its own, as of Scala's version: ``spark-sql-kafka-0-10_2.13-4.2.0.jar``.
+#: Jars of which the versions are worth knowing. A name may have digits of its own, as of Scala's version:
+#: ``spark-sql-kafka-0-10_2.13-4.2.0.jar``.
 _JAR = re.compile(
     r"((?:spark-sql-kafka|spark-token-provider|kafka-clients).*)-(\d+\.[\w.]+(?:-[a-z]\w*)?)\.jar"
 )
