@@ -82,6 +82,16 @@ def refuse_unknown(given: Mapping[str, str], names: Iterable[str]) -> None:
         log.warning("options without effect here: %s", ", ".join(sorted(ignored)))
 
 
+def known_options(given: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Those of ``given``, whose names are in lower case, that are among ``names``, by these."""
+    return {name: given[name.lower()] for name in names if name.lower() in given}
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """What stands between commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 def json_of(text: str, option: str, example: str) -> dict[str, Any]:
     try:
         parsed = json.loads(text)

@@ -21,6 +21,8 @@ from kafkacore.spark.option_values import (
     duration_ms,
     integer,
     json_of,
+    known_options,
+    listed,
     not_json,
     positive,
     refuse_unknown,
@@ -130,7 +132,7 @@ def parse_options(options: Mapping[str, str], streaming: bool) -> SourceOptions:
     given = {name.lower(): value for name, value in options.items() if name.lower() != "path"}
     configs = client_configs(given, OWNED_BY_THE_SOURCE, "source", CONSUMER_ARGUMENTS)
     refuse_unknown(given, (*OPTION_NAMES, *FORMAT_OPTION_NAMES))
-    known = {name: given[name.lower()] for name in OPTION_NAMES if name.lower() in given}
+    known = known_options(given, OPTION_NAMES)
     _refuse_end_of_stream(known, streaming)
     assign, subscribe, pattern = _subscription(known)
     starting, ending = _bounds(known, streaming)
@@ -201,7 +203,7 @@ def _subscription(known: Mapping[str, str]) -> tuple[tuple[TopicPartition, ...],
         )
     text = known[chosen[0]].strip()
     if chosen[0] == "subscribe":
-        topics = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+        topics = tuple(dict.fromkeys(listed(text)))
         if not topics:
             raise KafkaConfigurationError(
                 "subscribe names no topic: use a comma-separated list such as 'a,b'"

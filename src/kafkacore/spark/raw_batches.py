@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.constant_columns import repeated_int32
 from kafkacore.spark.formats import FORMAT_OPTION_NAMES, default_schema
 from kafkacore.spark.log_files.columns import plan_columns
-from kafkacore.spark.log_files.options import CORRUPT_RECORD, corrupt_mode
+from kafkacore.spark.log_files.options import corrupt_mode
 from kafkacore.spark.log_files.reading import BATCH_ROWS, CorruptBatches, Selection, read_rows
 from kafkacore.spark.option_values import refuse_unknown
 from kafkacore.spark.output import Output, OutputPlan
+from kafkacore.spark.typed.options import CORRUPT_RECORD
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,18 +169,12 @@ class _Decode:
             if not self.keep:
                 yield made
                 continue
-            zeros = _zeros(made.num_rows)
+            zeros = repeated_int32(0, made.num_rows)
             arrays = [*made.columns, *(one.take(zeros) for one in kept)]
             yield pa.RecordBatch.from_arrays(arrays, [*made.schema.names, *self.keep])
 
     def _of(self, batch: pa.RecordBatch, index: int, name: str | None, constant: Any) -> Any:
         return constant if name is None else batch.column(name)[index].as_py()
-
-
-def _zeros(count: int) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(bytes(4 * count))])
 
 
 def _named(names: Sequence[str], kept: Sequence[pa.Array[Any]]) -> Iterator[str]:

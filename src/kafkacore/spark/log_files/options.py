@@ -13,13 +13,12 @@ from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.formats import FORMAT_OPTION_NAMES
-from kafkacore.spark.option_values import integer, positive, refuse_unknown
+from kafkacore.spark.option_values import integer, known_options, listed, positive, refuse_unknown
 from kafkacore.spark.options import Bound, parse_offsets
+from kafkacore.spark.typed.options import CORRUPT_RECORD, MODES
 from kafkacore.structs import TopicPartition
 
-MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 ISOLATIONS = ("read_uncommitted", "read_committed")
-CORRUPT_RECORD = "_corrupt_record"
 STORAGE_PREFIX = "storage."
 
 OPTION_NAMES = (
@@ -79,13 +78,13 @@ def parse_log_options(options: Mapping[str, str]) -> LogOptions:
         {name: value for name, value in given.items() if not name.startswith(STORAGE_PREFIX)},
         (*OPTION_NAMES, *FORMAT_OPTION_NAMES),
     )
-    known = {name: given[name.lower()] for name in OPTION_NAMES if name.lower() in given}
+    known = known_options(given, OPTION_NAMES)
     return LogOptions(
         paths=_paths(known),
         storage=_storage(given),
         topic=known.get("topic"),
         partition=_partition(known),
-        subscribe=tuple(part.strip() for part in known.get("subscribe", "").split(",") if part.strip()),
+        subscribe=listed(known.get("subscribe", "")),
         subscribe_pattern=_pattern(known),
         starting=_bound(known, "starting", "earliest", -2),
         ending=_bound(known, "ending", "latest", -1),

@@ -14,7 +14,7 @@ from kafkacore.producer import KafkaProducer
 from kafkacore.producer.config import resolve_producer
 from kafkacore.spark.configs import typed_arguments
 from kafkacore.spark.formats import FORMAT_OPTION_NAMES
-from kafkacore.spark.option_values import boolean, client_configs, refuse_unknown
+from kafkacore.spark.option_values import boolean, client_configs, known_options, refuse_unknown
 from kafkacore.spark.options import OPTION_NAMES as SOURCE_OPTION_NAMES
 
 #: Kafka settings that the sink must own to keep its promises, and what to use instead.
@@ -107,7 +107,7 @@ def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptio
     configs = client_configs(given, OWNED_BY_THE_SINK, "sink", KafkaProducer.DEFAULT_CONFIG)
     # Spark's own sink takes a source's options too, without effect: jobs share them.
     refuse_unknown(given, (*SINK_OPTION_NAMES, *SET_BY_SPARK, *SOURCE_OPTION_NAMES, *FORMAT_OPTION_NAMES))
-    known = {name: given[name.lower()] for name in SINK_OPTION_NAMES if name.lower() in given}
+    known = known_options(given, SINK_OPTION_NAMES)
     boolean(known, "includeHeaders", False)
     topic = known["topic"].strip() if "topic" in known else None
     if topic == "":

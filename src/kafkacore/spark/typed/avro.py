@@ -11,7 +11,7 @@ from kafkacore.decode.avro import avro_options, given_schema
 from kafkacore.decode.avro_ddl import ddl_of
 from kafkacore.decode.registry import SchemaRegistry
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.option_values import json_of
+from kafkacore.spark.option_values import json_of, listed
 from kafkacore.spark.typed.options import SideOptions
 
 
@@ -45,7 +45,7 @@ def subject_of(side: SideOptions, options: Mapping[str, str]) -> str:
     if "subject" in side.given:
         return side.given["subject"]
     given = {name.lower(): text for name, text in options.items()}
-    topics = [topic.strip() for topic in given.get("subscribe", "").split(",") if topic.strip()]
+    topics = [*listed(given.get("subscribe", ""))]
     if "assign" in given:
         topics += list(json_of(given["assign"], "assign", '{"topicA":[0,1]}'))
     if not topics:

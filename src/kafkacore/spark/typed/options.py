@@ -12,7 +12,7 @@ from typing import Literal
 
 from kafkacore.decode.json_option_names import JSON_OPTION_NAMES
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.option_values import boolean
+from kafkacore.spark.option_values import boolean, known_options
 from kafkacore.spark.secrets import resolved
 
 Side = Literal["key", "value"]
@@ -130,13 +130,14 @@ def parse_format_options(options: Mapping[str, str]) -> FormatOptions:
     mode = given.get("mode", MODES[0]).upper()
     if mode not in MODES:
         raise KafkaConfigurationError(f"mode must be one of {', '.join(MODES)}, not {given['mode']!r}")
+    known = known_options(given, ("value.flatten", "includeHeaders"))
     parsed = FormatOptions(
         key=_side("key", given),
         value=_side("value", given),
         mode=mode,
         corrupt_record=given.get("columnnameofcorruptrecord", CORRUPT_RECORD),
-        flatten=boolean(_named(given, "value.flatten"), "value.flatten", default=True),
-        include_headers=boolean(_named(given, "includeHeaders"), "includeHeaders", default=False),
+        flatten=boolean(known, "value.flatten", default=True),
+        include_headers=boolean(known, "includeHeaders", default=False),
     )
     if "value.flatten" in given and parsed.flatten and parsed.value.format not in STRUCTURED:
         raise KafkaConfigurationError(
@@ -144,10 +145,6 @@ def parse_format_options(options: Mapping[str, str]) -> FormatOptions:
             f"{parsed.value.format}: remove it"
         )
     return parsed
-
-
-def _named(given: Mapping[str, str], name: str) -> dict[str, str]:
-    return {name: given[name.lower()]} if name.lower() in given else {}
 
 
 def _side(side: Side, given: Mapping[str, str]) -> SideOptions:
