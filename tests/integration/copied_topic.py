@@ -20,9 +20,9 @@ from pathlib import Path
 from integration.apache_kafka import ApacheKafka
 from integration.java_peer import JavaPeer
 from model.history import Finding, History, LogRecord
-from model.topic_reader import read_log
+from model.topic_reader import await_markers, read_log
 
-from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
 
 LIMIT_S = 90.0
@@ -48,18 +48,6 @@ class Figures:
     aborted: int = 0
     #: What the copier said of its failures.
     reasons: list[str] = field(default_factory=list)
-
-
-def await_markers(servers: str, topic: str, partitions: int) -> None:
-    """Wait until nothing of the topic is open: a commit returns when it is decided, markers come later."""
-    mine = [TopicPartition(topic, partition) for partition in range(partitions)]
-    with (
-        KafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed") as committed,
-        KafkaConsumer(bootstrap_servers=servers) as uncommitted,
-    ):
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while (open_from := committed.end_offsets(mine)) != (ends := uncommitted.end_offsets(mine)):
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"open from {open_from} to {ends}"
 
 
 class CopyRun:
@@ -112,7 +100,7 @@ class CopyRun:
         return history.check(copy)
 
     def copy_by_java(self, java_peer: JavaPeer) -> list[LogRecord]:
-        await_markers(self.kafka.bootstrap_servers, self.output, self.partitions)
+        await_markers(self.kafka.bootstrap_servers, self.output, self.partitions, LIMIT_S)
         received = java_peer.consume(
             self.kafka.bootstrap_servers,
             self.output,
@@ -124,7 +112,7 @@ class CopyRun:
 
     def copy_by_ours(self) -> list[LogRecord]:
         servers = self.kafka.bootstrap_servers
-        await_markers(servers, self.output, self.partitions)
+        await_markers(servers, self.output, self.partitions, LIMIT_S)
         return read_log(servers, self.output, self.partitions, LIMIT_S, "read_committed")
 
     # ---- The copier ----------------------------------------------------------------------------------------

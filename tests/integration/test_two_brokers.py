@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 import pytest
 from integration.apache_kafka import RESTARTS_SOON, ApacheKafka
-from integration.copied_topic import await_markers
 from integration.java_peer import JavaPeer
 from model.dose import dose, new_seed, note
 from model.history import LogRecord
 from model.killed_producer import PARTITIONS, KilledProducer
 from model.paused_process import paused
+from model.topic_reader import await_markers
 
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -237,7 +237,7 @@ def test_transactions_are_whole_while_leaders_and_coordinators_move(
             thread.join()
         run.make("whole")
     servers = cluster.nodes[0].bootstrap_servers
-    await_markers(servers, "whole", PARTITIONS)
+    await_markers(servers, "whole", PARTITIONS, 3 * LIMIT_S)
     received = java_peer.consume(servers, "whole", None, {"isolation.level": "read_committed"})
     note(
         "transactions while a leader of two brokers was killed, paused or both",

@@ -1,21 +1,17 @@
 """``df.write`` and ``df.writeStream`` as a user calls them, on our broker."""
 
 import pytest
+from model.topic_reader import records_of
 from pyspark.errors import PySparkException
 
-from kafkacore import KafkaConsumer
+LIMIT_S = 30.0
 
 
 @pytest.fixture
 def read(our_broker):
     def read(*topics):
-        with KafkaConsumer(
-            *topics,
-            bootstrap_servers=our_broker.bootstrap_servers,
-            auto_offset_reset="earliest",
-            consumer_timeout_ms=300,
-        ) as consumer:
-            return sorted((message.topic, message.key, message.value) for message in consumer)
+        found = records_of(our_broker.bootstrap_servers, topics, 2, LIMIT_S)
+        return sorted((record.topic, record.key, record.value) for record in found)
 
     return read
 

@@ -4,6 +4,7 @@ import pickle
 
 import pyarrow as pa
 import pytest
+from model.topic_reader import records_of
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -14,12 +15,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kafkacore import KafkaConsumer
 from kafkacore.spark.sink.columns import NullTopicError
 from kafkacore.spark.sink.producers import PRODUCERS
 from kafkacore.spark.sink.task import RecordWriteError
 from kafkacore.spark.source import KafkaCoreDataSource
 
+LIMIT_S = 30.0
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 SPARK = {
     "value": BinaryType(),
@@ -57,15 +58,10 @@ def write(our_broker):
 
 @pytest.fixture
 def read(our_broker):
-    def read(*topics):
-        with KafkaConsumer(
-            *topics,
-            bootstrap_servers=our_broker.bootstrap_servers,
-            auto_offset_reset="earliest",
-            consumer_timeout_ms=300,
-        ) as consumer:
-            found = [(m.topic, m.partition, m.key, m.value, m.timestamp, list(m.headers)) for m in consumer]
-        return sorted(found, key=repr)
+    def read(*topics, partitions=2):
+        found = records_of(our_broker.bootstrap_servers, topics, partitions, LIMIT_S)
+        rows = [(r.topic, r.partition, r.key, r.value, r.timestamp, list(r.headers)) for r in found]
+        return sorted(rows, key=repr)
 
     return read
 
@@ -106,7 +102,7 @@ def test_rows_without_partition_go_where_their_key_says(write, read, make_topic)
         topic=topic,
     )
     by_key = {}
-    for _, partition, key, *_ in read(topic):
+    for _, partition, key, *_ in read(topic, partitions=3):
         by_key.setdefault(key, set()).add(partition)
     assert len(by_key) == 50
     assert all(len(partitions) == 1 for partitions in by_key.values())
@@ -191,4 +187,4 @@ def test_more_than_the_buffer_memory_waits_instead_of_growing(write, read, make_
     value = b"x" * 50_000
     batches = [{"value": [value] * 20} for _ in range(5)]
     message = write(*batches, topic=topic, **{"kafka.buffer.memory": "300000", "kafka.batch.size": "100000"})
-    assert message.rows == len(read(topic)) == 100
+    assert message.rows == len(read(topic, partitions=1)) == 100

@@ -3,13 +3,14 @@
 import uuid
 
 import pytest
+from model.topic_reader import records_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from kafkacore import KafkaConsumer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
 
 PARTITIONS = 3
+LIMIT_S = 30.0
 
 
 @pytest.fixture
@@ -43,17 +44,9 @@ def read(apache_kafka):
     """All records of a topic by partition, in their order."""
 
     def read(topic, partitions=PARTITIONS):
-        places = [TopicPartition(topic, number) for number in range(partitions)]
-        found = {place.partition: [] for place in places}
-        with KafkaConsumer(bootstrap_servers=apache_kafka.bootstrap_servers) as consumer:
-            consumer.assign(places)
-            consumer.seek_to_beginning()
-            ends = consumer.end_offsets(places)
-            while any(consumer.position(place) < end for place, end in ends.items()):
-                for place, records in consumer.poll(timeout_ms=500).items():
-                    found[place.partition] += [
-                        (record.key, record.value, list(record.headers)) for record in records
-                    ]
+        found = {number: [] for number in range(partitions)}
+        for record in records_of(apache_kafka.bootstrap_servers, [topic], partitions, LIMIT_S):
+            found[record.partition].append((record.key, record.value, list(record.headers)))
         return found
 
     return read
