@@ -134,9 +134,7 @@ def reading_at_the_logs_end(our_broker, topic):
             return self._consumer.poll_arrow(timeout_ms=0, **more)
 
     def of(options):
-        consumer = KafkaConsumer(
-            bootstrap_servers=our_broker.bootstrap_servers, auto_offset_reset="none"
-        )
+        consumer = KafkaConsumer(bootstrap_servers=our_broker.bootstrap_servers, auto_offset_reset="none")
         lent.append(consumer)
         offsets = OffsetRange(topic, 0, ROWS, ROWS + 5)
         return fetch._Reading(Waiting(consumer), options, offsets, KafkaColumns(("offset",)).output(), clock)

@@ -54,8 +54,30 @@ def test_what_spark_adds_and_what_a_source_takes_is_no_unknown_option():
 
 
 @pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ({"kafka__compression__type": "zstd", "kafka__compression__zstd__level": "5"}, 5),
+        ({"kafka__compression__type": "zstd", "kafka__compression__level": "5"}, 5),
+        ({"kafka__compression__type": "gzip", "kafka__compression__zstd__level": "5"}, None),
+        ({"kafka__compression__type": "gzip", "kafka__compression__gzip__level": "-1"}, None),
+        ({"kafka__compression__zstd__level": "5"}, None),
+    ],
+)
+def test_level_of_the_chosen_codec_is_the_producers(options, level):
+    assert parsed(**options).producer_configs.get("compression_level") == level
+
+
+@pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        (
+            {"kafka__compression__type": "lz4", "kafka__compression__lz4__level": "high"},
+            r"kafka\.compression\.level must be a whole number",
+        ),
+        (
+            {"kafka__compression__type": "lz4", "kafka__compression__lz4__level": "99"},
+            "compression_level=99: it must be between 1 and 17 for lz4",
+        ),
         ({"kafka__linger__ms": "soon"}, r"kafka\.linger\.ms must be a whole number"),
         ({"kafka__enable__idempotence": "maybe"}, "must be true or false"),
         ({"kafka__linger__mss": "1"}, r"did you mean kafka\.linger\.ms"),

@@ -25,6 +25,8 @@ FETCHING = {
 }
 #: Their defaults are numbers, and their texts have names for some.
 READ_BY_THE_CLIENT = ("acks", "compression_type")
+#: Its default is none.
+ALSO_A_NUMBER = "compression_level"
 
 
 def consumer_configs(client_configs: Mapping[str, str], for_fetching: bool = False) -> dict[str, Any]:
@@ -70,7 +72,7 @@ def _typed(name: str, option: str, text: str, default: object) -> object:
         if text.lower() not in ("true", "false"):
             raise KafkaConfigurationError(f"{option} must be true or false")
         return text.lower() == "true"
-    if isinstance(default, int | float) and name not in READ_BY_THE_CLIENT:
+    if name == ALSO_A_NUMBER or (isinstance(default, int | float) and name not in READ_BY_THE_CLIENT):
         try:
             return int(text)
         except ValueError:

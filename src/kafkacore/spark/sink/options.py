@@ -46,6 +46,9 @@ LOADING: dict[str, Any] = {
 #: micro-batch stay open until all of its tasks have written.
 TRANSACTION_TIMEOUT_MS = 900_000
 DEFAULT_PREFIX = "kafkacore-spark-"
+#: Codecs of which ``kafka.compression.<codec>.level`` says the level, and how that says "its own".
+CODECS_WITH_LEVELS = ("gzip", "lz4", "zstd")
+OWN_LEVEL = "-1"
 #: Java's partitioners that choose as ours does by default.
 DEFAULT_PARTITIONERS = (
     "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
@@ -104,6 +107,7 @@ def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptio
     """
     given = {name.lower(): value for name, value in options.items()}
     _refuse_partitioner(given.pop("kafka.partitioner.class", None))
+    given = _with_compression_level(given)
     configs = client_configs(given, OWNED_BY_THE_SINK, "sink", KafkaProducer.DEFAULT_CONFIG)
     # Spark's own sink takes a source's options too, without effect: jobs share them.
     refuse_unknown(given, (*SINK_OPTION_NAMES, *SET_BY_SPARK, *SOURCE_OPTION_NAMES, *FORMAT_OPTION_NAMES))
@@ -131,6 +135,17 @@ def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptio
         )
     resolve_producer(parsed.producer_configs)
     return parsed
+
+
+def _with_compression_level(given: Mapping[str, str]) -> dict[str, str]:
+    """Kafka has a level for each codec, and heeds that of the chosen one (KIP-390); the producer has one."""
+    levels = {f"kafka.compression.{codec}.level": codec for codec in CODECS_WITH_LEVELS}
+    chosen = given.get("kafka.compression.type", "").strip().lower()
+    rest = {name: text for name, text in given.items() if name not in levels}
+    for name, codec in levels.items():
+        if codec == chosen and given.get(name, OWN_LEVEL).strip() != OWN_LEVEL:
+            rest["kafka.compression.level"] = given[name]
+    return rest
 
 
 def _refuse_partitioner(partitioner: str | None) -> None:
