@@ -21,16 +21,15 @@ test: $(VENV)/.dev  ## Set everything up, then pass the tests; TEST_ARGS=tests/r
 	@$(BIN)/python tests/integration/jars.py
 	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(TEST_ARGS)
 
-# Those of the tests that have a larger dose than fits a run of all.
-RELIABILITY := killed_producer exactly_once two_brokers slow_link read_committed mixed_group group_outages coordinator_outages assignors
+# Those of the tests that have a larger dose than fits a run of all, which they say by importing it. Sorted: the first
+# one that needs Spark starts the session that all have, and those of tests/integration want the built-in source in it.
+RELIABILITY = $(sort $(shell grep -rlE "^from model.dose import .*\bdose\b" tests --include="test_*.py"))
 
 reliability: $(VENV)/.dev  ## Kills, bad links and exactly-once copies in full doses, over 30 minutes: docs/RELIABILITY.md
 	@$(BIN)/python tests/integration/jars.py
 	@rm -f .cache/reliability.txt
 	KAFKACORE_DOSE=release KAFKACORE_RELIABILITY_RESULTS=$(CURDIR)/.cache/reliability.txt \
-		$(BIN)/python -m pytest $(RELIABILITY:%=tests/integration/test_%.py) \
-		tests/integration/spark/test_cluster.py tests/integration/spark/test_sink_crashes.py tests/spark/test_micro_batches.py \
-		tests/integration/spark/test_sink_exactly_once.py $(TEST_ARGS)
+		$(BIN)/python -m pytest $(RELIABILITY) $(TEST_ARGS)
 	@cat .cache/reliability.txt
 
 lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of Python, generated code up to date

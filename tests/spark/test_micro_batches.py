@@ -1,26 +1,48 @@
-"""Micro-batch after micro-batch in the same workers: their sockets and memory stay what they were."""
+"""Micro-batch after micro-batch in the same processes: their sockets and memory stay what they were."""
 
 import os
+import uuid
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from model.dose import dose
+from model.dose import dose, note
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.bench.spark.processes import descendants
+from kafkacore.clock import SYSTEM_CLOCK
 
 BATCHES = dose(12, 100)
 ROWS_OF_A_BATCH = 100
-#: Until then workers start, import and connect.
+PARTITIONS = 2
+#: Until then processes start, import and connect.
 SETTLED = 5
 MIB = 1024 * 1024
+WORKER, PLANNER = b"pyspark.daemon", b"python_streaming_source_runner"
+BROKERS = dose(["our_broker"], ["our_broker", "apache_kafka"])
+SINKS = dose(
+    [("our_broker", "at least once")],
+    [(broker, "at least once") for broker in BROKERS] + [("apache_kafka", "exactly once")],
+)
 
 
-def workers():
-    """Sockets and resident bytes of each Python worker below us."""
+class Process(NamedTuple):
+    """A worker or its daemon, or the one beside the driver that plans a stream."""
+
+    plans: bool
+    sockets: int
+    resident: int
+
+
+def processes():
+    """Each of Spark's Python processes below us."""
     found = {}
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
+    for pid in descendants(os.getpid()):
+        folder = Path("/proc") / str(pid)
         try:
-            if b"pyspark.daemon" not in (folder / "cmdline").read_bytes() or not is_ours(int(folder.name)):
+            command = (folder / "cmdline").read_bytes()
+            if WORKER not in command and PLANNER not in command:
                 continue
             descriptors = [os.readlink(each) for each in (folder / "fd").iterdir()]
             pages = int((folder / "statm").read_text().split()[1])
@@ -28,48 +50,109 @@ def workers():
             # It has ended meanwhile.
             continue
         sockets = sum(each.startswith("socket:") for each in descriptors)
-        found[int(folder.name)] = (sockets, pages * os.sysconf("SC_PAGE_SIZE"))
+        found[pid] = Process(PLANNER in command, sockets, pages * os.sysconf("SC_PAGE_SIZE"))
     return found
 
 
-def is_ours(pid):
-    while pid > 1:
-        if pid == os.getpid():
-            return True
-        pid = int((Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
-    return False
+def assert_flat(samples, what):
+    """What was there behind each batch: neither more sockets nor more memory, nor more processes."""
+    settled, last = samples[SETTLED], samples[-1]
+    stayed = settled.keys() & last.keys()
+    planners = [pid for pid in stayed if last[pid].plans]
+    assert len(planners) == 1
+    assert len(stayed) > 1, "no worker has stayed"
+    grown = max(last[pid].resident - settled[pid].resident for pid in stayed)
+    every = [process for sample in samples for process in sample.values()]
+    note(
+        f"micro-batches, {what}",
+        batches=len(samples),
+        processes=f"{len(settled)} to {len(last)}",
+        sockets=f"{sum(each.sockets for each in settled.values())} to "
+        f"{sum(each.sockets for each in last.values())}",
+        most_sockets_of_one=max(each.sockets for each in every),
+        grown_MiB=f"{grown / MIB:.1f}",
+        largest_MiB=f"{max(each.resident for each in every) / MIB:.0f}",
+    )
+    for pid in stayed:
+        assert last[pid].sockets <= settled[pid].sockets
+    assert grown < 16 * MIB
+    # No worker more than tasks at a time, for which there are as many as cores, and one that plans.
+    assert len(last) <= len(settled) + 1
+
+
+class Stream:
+    """A topic with all that the batches will read, on one of the brokers."""
+
+    def __init__(self, spark, servers):
+        self._spark = spark
+        self.servers = servers
+        self.topic = self.new_topic()
+        with KafkaProducer(bootstrap_servers=servers) as producer:
+            for number in range(BATCHES * ROWS_OF_A_BATCH):
+                producer.send(self.topic, b"%d" % number, partition=number % PARTITIONS)
+
+    def new_topic(self):
+        name = f"many-{uuid.uuid4().hex[:8]}"
+        with KafkaAdminClient(bootstrap_servers=self.servers) as admin:
+            admin.create_topics([NewTopic(name, num_partitions=PARTITIONS)])
+        return name
+
+    def frame(self):
+        return (
+            self._spark.readStream.format("kafkacore")
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("subscribe", self.topic)
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", str(ROWS_OF_A_BATCH))
+            .load()
+        )
 
 
 @pytest.fixture
-def stream(spark, our_broker, make_topic):
-    count = BATCHES * ROWS_OF_A_BATCH
-    topic = make_topic([(n % 2, None, b"%d" % n) for n in range(count)])
-    return (
-        spark.readStream.format("kafkacore")
-        .option("kafka.bootstrap.servers", our_broker.bootstrap_servers)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", str(ROWS_OF_A_BATCH))
-        .load()
-    )
+def stream(spark, request):
+    return Stream(spark, request.getfixturevalue(request.param).bootstrap_servers)
 
 
-def test_many_micro_batches_leave_sockets_and_memory_as_they_were(stream, tmp_path):
+@pytest.mark.parametrize("stream", BROKERS, indirect=True)
+def test_many_micro_batches_leave_sockets_and_memory_as_they_were(stream, tmp_path, request):
     rows, samples = [], []
 
     def take(frame, number):
         rows.append(len(frame.select("value").collect()))
-        samples.append(workers())
+        samples.append(processes())
 
-    writer = stream.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path))
+    writer = stream.frame().writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     assert rows == [ROWS_OF_A_BATCH] * BATCHES
-    settled, last = samples[SETTLED], samples[-1]
-    stayed = settled.keys() & last.keys()
-    assert stayed
-    for pid in stayed:
-        assert last[pid][0] <= settled[pid][0]
-        assert last[pid][1] - settled[pid][1] < 16 * MIB
-    # No worker more than tasks at a time, for which there are as many as cores, and one that plans.
-    assert len(last) <= len(settled) + 1
+    assert_flat(samples, request.node.callspec.id)
+
+
+@pytest.mark.parametrize(("stream", "how"), SINKS, indirect=["stream"])
+def test_many_micro_batches_into_a_topic_leave_sockets_and_memory_as_they_were(
+    stream, how, tmp_path, request
+):
+    copy = stream.new_topic()
+    query = (
+        stream.frame()
+        .select("value", "partition")
+        .writeStream.format("kafkacore")
+        .option("kafka.bootstrap.servers", stream.servers)
+        .option("topic", copy)
+        .option("exactly.once", how == "exactly once")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    samples = {}
+    while query.isActive:
+        progress = query.lastProgress
+        if progress is not None and progress["batchId"] not in samples:
+            samples[progress["batchId"]] = processes()
+        SYSTEM_CLOCK.sleep_ms(5)
+    query.awaitTermination()
+    assert_flat(list(samples.values()), request.node.callspec.id)
+    places = [TopicPartition(copy, number) for number in range(PARTITIONS)]
+    with KafkaConsumer(bootstrap_servers=stream.servers) as consumer:
+        # Of transactions the log has the markers, too.
+        assert sum(consumer.end_offsets(places).values()) >= BATCHES * ROWS_OF_A_BATCH

@@ -94,7 +94,13 @@ def test_killed_python_workers_lose_and_double_nothing(apache_kafka, tmp_path, k
         assert job.committed() >= BATCHES
         lost = job.said().count("Lost task")
     assert_every_record_once(written(tmp_path / "job"), records)
-    note(f"Python workers killed, {kind}", batches=BATCHES, lost_tasks=lost)
+    note(
+        f"Python workers killed, {kind}",
+        batches=BATCHES,
+        kills=WORKER_KILLS,
+        lost_tasks=lost,
+        records=records,
+    )
 
 
 @pytest.mark.timeout(dose(480, 3_600))

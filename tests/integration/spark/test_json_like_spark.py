@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from decode.json_documents import SCHEMAS, documents
+from model.dose import dose, note
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions
@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from kafkacore.decode.json import json_decoder, json_options
 
-DOCUMENT_COUNT = 40_000 if os.environ.get("KAFKACORE_DOSE") == "release" else 1_500
+DOCUMENT_COUNT = dose(1_500, 40_000)
 CORRUPT = "_corrupt_record"
 
 Answers = tuple[list[tuple[Any, ...]], list[bool]]
@@ -107,13 +107,16 @@ def differences(found: list[bytes], ours: Answers, theirs: Answers) -> list[tupl
     return wrong
 
 
+@pytest.mark.timeout(dose(120, 900))
 @pytest.mark.parametrize("number", range(len(SCHEMAS)))
 def test_every_row_is_as_from_json_has_it(spark, number):
     found = documents(DOCUMENT_COUNT, seed=number)
     options = {"timeZone": "America/New_York" if number % 2 else "UTC"}
     ours = our_answers(found, SCHEMAS[number], options)
     theirs = spark_answers(spark, found, SCHEMAS[number], options)
-    assert differences(found, ours, theirs) == []
+    wrong = differences(found, ours, theirs)
+    note(f"JSON of schema {number}", number, documents=len(found), malformed=sum(ours[1]), differ=len(wrong))
+    assert wrong == []
     assert 0.2 < sum(ours[1]) / len(found) < 0.8, "documents all good or all bad say little"
 
 

@@ -14,7 +14,7 @@ import uuid
 import pyarrow as pa
 import pytest
 from integration.apache_kafka import ApacheKafka
-from model.dose import dose
+from model.dose import dose, note
 
 from kafkacore import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -76,6 +76,7 @@ class Proxied:
         self.query_id = str(uuid.uuid4())
         self.topic = f"once-{self.query_id[:8]}"
         self.batches = 0
+        self.disturbed = 0
         with KafkaAdminClient(bootstrap_servers=servers) as admin:
             admin.create_topics([NewTopic(self.topic, num_partitions=2)])
 
@@ -84,6 +85,7 @@ class Proxied:
             target=attempt, args=(self.servers, self.topic, self.query_id, batch_id, 5_000)
         )
         process.start()
+        self.disturbed += 1
         return process
 
     def hold_at(self, step, lost):
@@ -136,7 +138,14 @@ def kafka(request, tmp_path_factory):
         advertised = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"}
         with ApacheKafka(tmp_path_factory.mktemp("kafka"), advertised, features=features) as broker:
             proxy.target = broker.bootstrap_servers
-            yield Proxied(proxy, proxy.bootstrap_servers)
+            query = Proxied(proxy, proxy.bootstrap_servers)
+            yield query
+            note(
+                f"exactly once, attempts killed or put to sleep, transactions {request.param}",
+                attempts=query.disturbed,
+                batches=query.batches,
+                records=query.batches * TASKS * ROWS,
+            )
 
 
 #: Each step, its request lost or its answer; of a quick run each step once.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from integration.apache_kafka import ApacheKafka
-from model.dose import dose
+from model.dose import dose, note
 from pyspark.errors import PySparkException
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
@@ -161,6 +161,7 @@ def test_nothing_is_lost_or_doubled_while_workers_are_killed_at_each_step(spark,
     copy.run()
     copy.check()
     assert copy.done_batches() == BATCHES
+    note("exactly once, workers killed", kills=KILLS, processes=kills, batches=BATCHES, records=copy.rows)
 
 
 @pytest.mark.timeout(300)
