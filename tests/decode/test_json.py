@@ -12,7 +12,7 @@ from decode.json_documents import SCHEMAS, documents
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkacore.decode.decoder import QUOTED_CHARACTERS
+from kafkacore.decode.decoder import QUOTED_CHARACTERS, ColumnTooLargeError
 from kafkacore.decode.json import JSON_OPTION_NAMES, JsonOptions, json_decoder, json_options
 from kafkacore.errors import KafkaConfigurationError
 
@@ -136,6 +136,13 @@ def test_names_are_found_in_any_order_with_escapes_and_by_case():
         SIMPLE, b'{"b":"x","\\u0061":1}', b"{'a':2}", b'{"A":3,"aa":4,"":5}', '{"é":1,"a":6}'.encode()
     )
     assert [row[0] for row in rows(found)] == [1, 2, None, 6]
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\nb", "a\nb", '"'])
+def test_name_that_json_has_to_escape_is_found_by_its_escapes_alone(name):
+    bare, escaped = f'{{"{name}":1}}'.encode(), json.dumps({name: 2}).encode()
+    found = decoded(pa.schema([(name, pa.int32())]), bare, escaped)
+    assert found.columns[0].to_pylist() == [None, 2]
 
 
 def test_schema_without_fields_still_says_what_is_malformed():
@@ -452,6 +459,19 @@ def test_schema_nested_too_deep_is_refused():
         kind = pa.list_(kind)
     with pytest.raises(KafkaConfigurationError, match="nested deeper"):
         json_decoder(pa.schema([("a", kind)]), JsonOptions())
+
+
+def test_what_decodes_to_too_much_is_split_and_malformed_alone():
+    wide = pa.struct([(f"f{number}", pa.int64()) for number in range(100)])
+    decoder = json_decoder(pa.schema([("a", pa.list_(wide)), ("b", pa.int32())]), JsonOptions(), 10_000_000)
+    small = b'{"a":[' + b"{}," * 5_000 + b'{}],"b":1}'
+    large = b'{"a":[' + b"{}," * 50_000 + b'{}],"b":1}'
+    with pytest.raises(ColumnTooLargeError, match="2 values of JSON"):
+        decoder.decode(pa.array([small, large], pa.binary()))
+    found = decoder.decode(pa.array([large], pa.binary()))
+    assert rows(found) == [(None, None)]
+    assert found.malformed.to_pylist() == [True]
+    assert decoder.decode(pa.array([small], pa.binary())).columns[1].to_pylist() == [1]
 
 
 def test_reasons_are_short_and_few():

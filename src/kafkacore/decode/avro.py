@@ -15,7 +15,14 @@ import pyarrow as pa
 from kafkacore.decode._avro_reader import AvroReader
 from kafkacore.decode.avro_program import compile_program, fields_of
 from kafkacore.decode.avro_schema import AvroSchemaError, AvroType, parse_schema
-from kafkacore.decode.decoder import ColumnTooLargeError, Decoded, Decoder, quoted
+from kafkacore.decode.decoder import (
+    BATCH_BYTES,
+    ColumnTooLargeError,
+    Decoded,
+    Decoder,
+    one_too_large,
+    quoted,
+)
 from kafkacore.decode.registry import RegistryOptions, SchemaRegistry, registry_options, shared_registry
 from kafkacore.errors import KafkaConfigurationError
 
@@ -35,8 +42,6 @@ FAULTS = {
     100: "the value has no frame (a zero byte and the schema's id), as schema.registry.url asks for",
 }
 UNKNOWN_SCHEMA = 101
-#: Most memory of the columns of one call: more is split, or malformed where it is one record. 1 GiB.
-BATCH_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -162,8 +167,7 @@ class _AvroDecoder:
             if count > 1:
                 raise
             # It will never fit, and would end the query each time.
-            columns = [pa.nulls(1, field.type) for field in self._schema]
-            return Decoded(columns, pa.array([True]), {0: str(error)})
+            return one_too_large(self._schema, error)
         if bad is None:
             return Decoded(columns)
         malformed: Any = pa.BooleanArray.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bad)])

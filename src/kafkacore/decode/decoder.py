@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Longest piece of a value that a reason may quote, in characters: a log is no place for the whole of it.
 QUOTED_CHARACTERS = 100
+#: Most memory of the columns of one call: more is split, or malformed where it is one record. 1 GiB.
+BATCH_BYTES = 1 << 30
 
 NO_REASONS: Mapping[int, str] = MappingProxyType({})
 
@@ -46,13 +48,22 @@ class Decoder(Protocol):
         """Decode each value.
 
         A null gives null in every column and is not malformed: it is the deletion of a key (a tombstone). A
-        value that is wrong in part keeps its good fields, and is malformed. A column that would exceed the
-        2 GiB of 32-bit offsets raises :class:`ColumnTooLargeError`: decode fewer values at once.
+        value that is wrong in part keeps its good fields, and is malformed. Columns that would exceed
+        :data:`BATCH_BYTES`, or one the 2 GiB of 32-bit offsets, raise :class:`ColumnTooLargeError`: decode
+        fewer values at once.
         """
 
 
 class ColumnTooLargeError(KafkaError):
-    """What was decoded does not fit one Arrow array of 32-bit offsets; fewer values at once will."""
+    """What was decoded does not fit one batch of Arrow arrays; fewer values at once will."""
+
+
+def one_too_large(schema: pa.Schema, error: ColumnTooLargeError) -> Decoded:
+    """The columns of one value that never fits: it is malformed."""
+    import pyarrow as pa
+
+    malformed: Any = pa.array([True])
+    return Decoded([pa.nulls(1, field.type) for field in schema], malformed, {0: str(error)})
 
 
 def quoted(text: object, characters: int = QUOTED_CHARACTERS) -> str:

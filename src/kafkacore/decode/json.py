@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from kafkacore.decode.decoder import QUOTED_CHARACTERS, Decoded, Decoder, quoted
+from kafkacore.decode.decoder import (
+    BATCH_BYTES,
+    QUOTED_CHARACTERS,
+    ColumnTooLargeError,
+    Decoded,
+    Decoder,
+    one_too_large,
+    quoted,
+)
 from kafkacore.decode.json_columns import JsonColumns
 from kafkacore.decode.json_option_names import JSON_OPTION_NAMES
 from kafkacore.decode.json_patterns import pattern_program
@@ -92,7 +100,7 @@ def _boolean(found: Mapping[str, str], name: str, default: bool = True) -> bool:
     return text == "true"
 
 
-def json_decoder(schema: pa.Schema, options: JsonOptions) -> Decoder:
+def json_decoder(schema: pa.Schema, options: JsonOptions, batch_bytes: int = BATCH_BYTES) -> Decoder:
     """A decoder of objects to the fields of ``schema``.
 
     Parameters
@@ -101,17 +109,20 @@ def json_decoder(schema: pa.Schema, options: JsonOptions) -> Decoder:
         The fields that are wanted, by name; every one nullable.
     options:
         How JSON is read.
+    batch_bytes:
+        Most memory of the columns of one call.
 
     Raises
     ------
     KafkaConfigurationError
         A type that is not decoded.
     """
-    return _JsonDecoder(schema, options)
+    return _JsonDecoder(schema, options, batch_bytes)
 
 
 class _JsonDecoder:
-    def __init__(self, schema: pa.Schema, options: JsonOptions) -> None:
+    def __init__(self, schema: pa.Schema, options: JsonOptions, batch_bytes: int) -> None:
+        self._schema = schema
         formats = {
             DATE: (options.date_format, "dateFormat"),
             TIMESTAMP: (options.timestamp_format, "timestampFormat"),
@@ -130,13 +141,20 @@ class _JsonDecoder:
             options.allow_single_quotes,
             DATE not in patterns if fallback is None else fallback,
             TIMESTAMP not in patterns if fallback is None else fallback,
+            batch_bytes,
         )
 
     def decode(self, values: pa.BinaryArray) -> Decoded:
         if values.type not in (pa.binary(), pa.string()):
             # Offsets of another width would be read as these.
             raise TypeError(f"values are of Arrow type {values.type}; taken are binary and string")
-        columns, malformed, reasons = self._columns.decode(values)
+        try:
+            columns, malformed, reasons = self._columns.decode(values)
+        except ColumnTooLargeError as error:
+            if len(values) > 1:
+                raise
+            # It will never fit, and would end the query each time.
+            return one_too_large(self._schema, error)
         if malformed is None:
             return Decoded(columns)
         sentences = {

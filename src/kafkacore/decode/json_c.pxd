@@ -57,6 +57,7 @@ cdef extern from "json_types.h":
 
     ctypedef struct kj_decoder:
         kj_node root
+        int64_t memory_limit
         int32_t allow_non_numeric
         int32_t allow_single_quotes
         int32_t date_fallback

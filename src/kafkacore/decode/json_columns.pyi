@@ -24,6 +24,7 @@ class JsonColumns:
         allow_single_quotes: bool,
         date_fallback: bool,
         time_fallback: bool,
+        batch_bytes: int,
     ) -> None: ...
     def decode(
         self, values: pa.BinaryArray

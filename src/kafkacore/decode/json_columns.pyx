@@ -64,6 +64,8 @@ cdef class JsonColumns:
         As in Spark's options.
     date_fallback, time_fallback:
         Whether a date or a time that fails is tried again in the forms of Spark 2 and older.
+    batch_bytes:
+        Most memory of the columns of one call.
     """
 
     cdef kj_decoder *decoder
@@ -71,7 +73,7 @@ cdef class JsonColumns:
     cdef object zones
 
     def __init__(self, root, zones, bint allow_non_numeric, bint allow_single_quotes, bint date_fallback,
-                 bint time_fallback):
+                 bint time_fallback, int64_t batch_bytes):
         if self.decoder != NULL:
             raise RuntimeError("a decoder is set up once")
         self.decoder = kj_new()
@@ -79,6 +81,7 @@ cdef class JsonColumns:
             raise MemoryError()
         self.root = root
         self.zones = zones
+        self.decoder.memory_limit = batch_bytes
         self.decoder.allow_non_numeric = allow_non_numeric
         self.decoder.allow_single_quotes = allow_single_quotes
         self.decoder.date_fallback = date_fallback
@@ -104,7 +107,7 @@ cdef class JsonColumns:
         Raises
         ------
         ColumnTooLargeError
-            A column would be larger than 2 GiB.
+            The columns would be larger than ``batch_bytes``, or one of them than 2 GiB.
         """
         cdef const uint8_t[::1] data_view
         cdef const uint8_t[::1] offsets_view
@@ -132,7 +135,7 @@ cdef class JsonColumns:
             if result == KJ_NO_MEMORY:
                 raise MemoryError()
             if result == KJ_TOO_LARGE:
-                raise ColumnTooLargeError("the decoded values of a column are larger than 2 GiB")
+                raise ColumnTooLargeError(f"{count} values of JSON decode to more than one batch holds")
             self.resolve()
             columns = [
                 export(&self.decoder.root.children[at], self.root.children[at])

@@ -5,7 +5,9 @@
 kj_decoder *kj_new(void) {
     if (c_locale == (locale_t)0) c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (c_locale == (locale_t)0) return NULL;
-    return calloc(1, sizeof(kj_decoder));
+    kj_decoder *decoder = calloc(1, sizeof(kj_decoder));
+    if (decoder != NULL) decoder->root.memory_left = &decoder->memory_left;
+    return decoder;
 }
 
 static void free_node(kj_node *node) {
@@ -41,6 +43,7 @@ int kj_node_setup(kj_node *node, int32_t kind, int32_t width, int32_t child_coun
     node->children = calloc((size_t)child_count, sizeof(kj_node));
     if (node->children == NULL) return KJ_NO_MEMORY;
     node->child_count = child_count;
+    for (int32_t child = 0; child < child_count; child++) node->children[child].memory_left = node->memory_left;
     if (kind != KJ_STRUCT) return KJ_OK;
     node->names = calloc((size_t)child_count, sizeof(uint8_t *));
     node->name_sizes = calloc((size_t)child_count, sizeof(int32_t));
@@ -56,9 +59,18 @@ int kj_node_name(kj_node *node, int32_t field, const uint8_t *name, int64_t size
     return KJ_OK;
 }
 
+static int is_escaped_in_json(const uint8_t *name, int64_t size) {
+    for (int64_t at = 0; at < size; at++)
+        if (name[at] == '"' || name[at] == '\\' || name[at] < 0x20) return 1;
+    return 0;
+}
+
 int kj_node_index(kj_node *node) {
     uint32_t size = 4;
     if (node->child_count == 0) return KJ_OK;
+    node->expected_count = node->child_count;
+    for (int32_t field = 0; field < node->child_count; field++)
+        if (is_escaped_in_json(node->names[field], node->name_sizes[field] - 1)) node->expected_count = 0;
     while (size < 2u * (uint32_t)node->child_count) size *= 2;
     node->table = malloc(size * sizeof(int32_t));
     if (node->table == NULL) return KJ_NO_MEMORY;
@@ -169,6 +181,7 @@ void kj_reset(kj_decoder *decoder) {
     decoder->malformed = NULL;
     decoder->malformed_count = decoder->pending_count = 0;
     decoder->reason_count = 0;
+    decoder->memory_left = decoder->memory_limit;
 }
 
 int64_t kj_pack(const uint8_t *bytes, int64_t count, uint8_t *bits) {

@@ -14,11 +14,18 @@ static inline int has_offsets(const kj_node *node) { return node->kind >= KJ_STR
 
 static inline int32_t *offsets_of(const kj_node *node) { return (int32_t *)node->data; }
 
+static inline int take_memory(kj_node *node, int64_t size) {
+    if (size > *node->memory_left) return KJ_TOO_LARGE;
+    *node->memory_left -= size;
+    return KJ_OK;
+}
+
 /* Room for `rows` rows in all. */
 static __attribute__((noinline)) int grow_rows(kj_node *node, int64_t rows) {
     int64_t capacity = node->capacity < 32 ? 64 : node->capacity * 2;
     if (capacity < rows) capacity = rows;
-    if (capacity > INT32_MAX) return KJ_TOO_LARGE;
+    if (capacity > INT32_MAX || take_memory(node, (capacity - node->capacity) * (1 + node->width)) != KJ_OK)
+        return KJ_TOO_LARGE;
     uint8_t *valid = realloc(node->valid, (size_t)capacity);
     if (valid == NULL) return KJ_NO_MEMORY;
     node->valid = valid;
@@ -43,6 +50,7 @@ static __attribute__((noinline)) int grow_bytes(kj_node *node, int64_t more) {
     /* An offset is what counts: it has 31 bits. */
     if (more > INT32_MAX || size > INT32_MAX) return KJ_TOO_LARGE;
     if (capacity < size) capacity = size;
+    if (take_memory(node, capacity - node->bytes_capacity) != KJ_OK) return KJ_TOO_LARGE;
     uint8_t *bytes = realloc(node->bytes, (size_t)capacity + KJ_SLACK);
     if (bytes == NULL) return KJ_NO_MEMORY;
     node->bytes = bytes;

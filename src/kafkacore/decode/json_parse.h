@@ -344,7 +344,7 @@ static inline int is_name(const uint8_t *p, const uint8_t *name, int32_t size) {
 static inline int32_t parse_name(kj_decoder *decoder, const uint8_t **at, const kj_node *node, int32_t expected) {
     const uint8_t *p = *at;
     kj_text name;
-    if (LIKELY(expected < node->child_count && *p == '"' &&
+    if (LIKELY(expected < node->expected_count && *p == '"' &&
                is_name(p + 1, node->names[expected], node->name_sizes[expected]))) {
         p = skip_space(p + 1 + node->name_sizes[expected]);
         *at = LIKELY(*p == ':') ? skip_space(p + 1) : NULL;

@@ -79,10 +79,11 @@ static int parse_days(const uint8_t *p, const uint8_t *end, int32_t *out) {
     int negative = p < end && *p == '-';
     int64_t value = 0;
     if (p < end && (*p == '-' || *p == '+')) p++;
-    if (p == end || end - p > 10) return 0;
+    if (p == end) return 0;
     for (; p < end; p++) {
         if (!is_digit(*p)) return 0;
         value = value * 10 + (*p - '0');
+        if (value > INT32_MAX) return 0;
     }
     value = negative ? -value : value;
     /* Before the Gregorian calendar they count days of another one. */
@@ -249,6 +250,8 @@ static int append_time(kj_decoder *decoder, kj_node *node, const kj_time *time) 
         return KJ_WRONG;
     if (decoder->pending_count == decoder->pending_capacity) {
         int64_t capacity = decoder->pending_capacity ? decoder->pending_capacity * 2 : 1024;
+        if (take_memory(node, (capacity - decoder->pending_capacity) * (int64_t)sizeof(kj_pending)) != KJ_OK)
+            return KJ_TOO_LARGE;
         kj_pending *pending = realloc(decoder->pending, (size_t)capacity * sizeof(kj_pending));
         if (pending == NULL) return KJ_NO_MEMORY;
         decoder->pending = pending;

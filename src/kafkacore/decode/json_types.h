@@ -32,7 +32,7 @@ enum {
     KJ_WRONG = 2,    /* it is JSON, but not of the type */
     KJ_BROKEN = -1,  /* it is not JSON */
     KJ_NO_MEMORY = -2,
-    KJ_TOO_LARGE = -3 /* does not fit the 2 GiB of 32-bit offsets */
+    KJ_TOO_LARGE = -3 /* does not fit the 2 GiB of 32-bit offsets, or the memory that a batch may take */
 };
 
 /* Of a row. */
@@ -60,6 +60,7 @@ typedef struct kj_node {
     int32_t *name_sizes; /* with that quote */
     int32_t *table;
     uint32_t table_mask;
+    int32_t expected_count; /* of fields that may be known by their bytes: none if JSON has to escape a name */
     kj_pattern *pattern; /* of a date or a time; NULL: the forms taken without one */
     /* The column. */
     int64_t rows, capacity;
@@ -67,6 +68,7 @@ typedef struct kj_node {
     uint8_t *data;
     uint8_t *bytes;
     int64_t bytes_size, bytes_capacity;
+    int64_t *memory_left; /* of the decoder */
 } kj_node;
 
 typedef struct {
@@ -91,6 +93,7 @@ typedef int (*kj_zone_known)(void *context, const uint8_t *name, int64_t size);
 
 typedef struct {
     kj_node root; /* a struct, whose rows are the records */
+    int64_t memory_limit, memory_left; /* bytes of all columns of a batch */
     int32_t allow_non_numeric, allow_single_quotes;
     int32_t date_fallback, time_fallback; /* whether older Spark's forms are tried when all else fails */
     int32_t zone_is_fixed; /* else local times become pending */

@@ -51,7 +51,7 @@ def kafka_columns(plan: OutputPlan) -> Mapping[str, Column]:
 def batches(
     output: Output, found: pa.RecordBatch, topic: str | None, partition: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """``output.batch`` of all of ``found``: one batch, or several where decoded columns exceed 2 GiB.
+    """``output.batch`` of all of ``found``: one batch, or several if that is too large decoded.
 
     Raises
     ------
