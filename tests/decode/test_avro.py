@@ -186,6 +186,12 @@ def test_root_that_is_no_record_is_a_column_named_value():
     assert (rows, malformed) == ([(None,), (None,)], None)
 
 
+def test_two_columns_of_the_same_field_are_refused():
+    schema = record(("id", "int"))
+    with pytest.raises(KafkaConfigurationError, match="id and ID are the same field id"):
+        decode(schema, [written(schema, {"id": 1})], id=pa.int32(), ID=pa.int32())
+
+
 def test_type_within_itself_is_read_as_deep_as_the_columns_go():
     chain = record(("v", "int"), ("next", ["null", "R"]))
     raw = written(chain, {"v": 1, "next": {"v": 2, "next": {"v": 3, "next": None}}})

@@ -214,6 +214,8 @@ def test_error_of_the_server_is_tried_again(server, registry):
         ((401, b""), "401: check schema.registry.auth", 1),
         ((302, b"http://127.0.0.1:1/"), "answered 302", 1),
         ((400, b""), "answered 400", 1),
+        ((404, b"<html>no such page"), "answered 404, but not as a schema registry does", 1),
+        ((404, b"[40403]"), "check schema.registry.url", 1),
     ],
 )
 def test_answer_that_is_none_is_an_error_not_a_malformed_value(server, registry, answer, sentence, attempts):

@@ -190,8 +190,14 @@ class _Compiler:
             source = self._source(column.name, writer, reader)
             if source is None:
                 missing.append(place)
-            else:
-                sources[writer.fields.index(source)] = place
+                continue
+            number = writer.fields.index(source)
+            if number in sources:
+                names = f"{wanted.field(sources[number]).name} and {column.name}"
+                raise KafkaConfigurationError(
+                    f"columns {names} are the same field {source.name} of the Avro schema: leave one out"
+                )
+            sources[number] = place
         children = []
         for number, field in enumerate(writer.fields):
             if number not in sources:

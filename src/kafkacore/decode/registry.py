@@ -231,14 +231,19 @@ class SchemaRegistry:
                 try:
                     return self._ask(url + path)
                 except urllib.error.HTTPError as error:
+                    is_absent = error.code == 404 and _is_registrys(error)
                     error.close()
-                    if error.code == 404:
+                    if is_absent:
                         return None
                     if error.code in (401, 403):
                         raise SchemaRegistryError(
                             f"the schema registry {url} answered {error.code}: check schema.registry.auth"
                         ) from None
                     trouble = f"{url} answered {error.code}"
+                    if error.code == 404:
+                        raise SchemaRegistryError(
+                            f"{trouble}, but not as a schema registry does: check schema.registry.url"
+                        ) from None
                     if 300 <= error.code < 500 and error.code not in (408, 429):
                         raise SchemaRegistryError(f"the schema registry {trouble}") from None
                 except (OSError, HTTPException, ValueError) as error:
@@ -280,6 +285,15 @@ class SchemaRegistry:
             if self._clock.monotonic_ms() > until_ms:
                 raise ValueError(f"the answer took more than {ANSWER_MS / 1000:.0f} s")
         return bytes(raw)
+
+
+def _is_registrys(error: urllib.error.HTTPError) -> bool:
+    """Whether it is a registry that says no, and not a proxy or a wrong path."""
+    try:
+        answer = json.loads(error.read(MAX_ANSWER_BYTES))
+    except (OSError, HTTPException, ValueError, RecursionError):
+        return False
+    return isinstance(answer, dict) and isinstance(answer.get("error_code"), int)
 
 
 def _text_of(answer: Mapping[str, Any]) -> str:
