@@ -190,4 +190,4 @@ def test_storage_options_reach_fsspec_and_no_text(monkeypatch: pytest.MonkeyPatc
         Storage(options.storage).find(["s3://user:w0rd@b"])
     assert asked["secret"] == "p4ss"
     assert "p4ss" not in str(error.value) + repr(error.value.__cause__)
-    assert "w0rd" not in str(error.value) + LogFile("s3://user:w0rd@b/x.log", 1).shown
+    assert "w0rd" not in str(error.value) + LogFile("s3://user:p@w0rd@b/x.log", 1).shown

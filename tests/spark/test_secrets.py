@@ -100,6 +100,11 @@ def test_value_of_the_wrong_kind_is_not_in_the_message(configs, name):
         f"[kafka.ssl.key.password={MARK}, subscribe=t]",
         f"[subscribe=t, schema.registry.auth=user:{MARK}]",
         f"[KAFKA.SASL.PASSWORD={MARK}]",
+        f"[schema.registry.auth=user:a,{MARK}, subscribe=t]",
+        f"[kafka.sasl.password=a]b, {MARK}, subscribe=t]",
+        f'[kafka.sasl.password=a"b{MARK}, subscribe=t]',
+        f"[storage.account_key={MARK}, subscribe=t]",
+        f'[storage.client_kwargs={{"key": "k", "other": "{MARK}"}}, subscribe=t]',
     ],
 )
 def test_what_spark_is_to_leave_out_of_plans_is_the_secret_alone(options):

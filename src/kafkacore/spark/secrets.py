@@ -18,11 +18,12 @@ from kafkacore.errors import KafkaConfigurationError
 #: What a file of a secret may hold at most, in bytes.
 MAX_FILE_BYTES = 64 * 1024
 #: What Spark is to leave out of its plans (``spark.sql.redaction.string.regex``): the value of an option that
-#: is, or may hold, a secret. Spark prints options as ``[name=value, name=value]`` and quotes nothing.
+#: is, or may hold, a secret. Spark prints options as ``[name=value, name=value]`` and quotes nothing: a value
+#: ends where another name begins, or the bracket does.
 REDACTION_REGEX = (
-    r"(?i)(?<=[\[ ,])(kafka\.(sasl|ssl|security)\.[\w.]+"
+    r"(?i)(?<=[\[ ,])(kafka\.(sasl|ssl|security)\.[\w.]+|storage\.[\w.]+"
     r"|[\w.]*(password|secret|token|\.auth|credential)[\w.]*)"
-    r'=("[^"]*"|[^,\]"])*'
+    r'=("[^"\n]*"|(?!, [\w.]+=|\]([\s,)\]]|$))[^\n])*'
 )
 _REFERENCE = re.compile(r"\$\{(\w+):([^{}]*)\}")
 

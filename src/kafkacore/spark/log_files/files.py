@@ -40,7 +40,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 def without_password(path: str) -> str:
     """``path`` without a user's name and password."""
-    return re.sub(r"//[^/@]*@", "//", path)
+    return re.sub(r"//[^/]*@", "//", path)
 
 
 @dataclass(frozen=True)
