@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from kafkacore.spark.log_files.source import KafkaCoreLogDataSource, LogReader
+from kafkacore.spark.log_files.reader import LogReader
+from kafkacore.spark.log_files.source import KafkaCoreLogDataSource
 from kafkacore.spark.schema import SPARK_TYPES
 
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from kafkacore.spark.fetch import read_range
 from kafkacore.spark.offsets import OffsetRange, split
 from kafkacore.spark.options import SourceOptions
 from kafkacore.spark.output import OutputPlan
+from kafkacore.spark.tasks import ReadingTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,22 +28,14 @@ class KafkaPartition(InputPartition):
         self.offsets = offsets
 
 
-class RangeReader:
-    """What both readers do in a worker."""
+class RangeReader(ReadingTask):
+    """What both readers do in a worker, and how they divide ranges."""
 
     def __init__(self, options: SourceOptions, plan: OutputPlan) -> None:
         self._options = options
         self._output_plan = plan
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Spark replaces an empty plan by one partition of nothing.
-        if not isinstance(partition, KafkaPartition):
-            return iter(())
-        from kafkacore.spark.fetch import read_range
-        from kafkacore.spark.worker_process import begin_task
-
-        begin_task()
-
+    def _read(self, partition: KafkaPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, partition.offsets, self._output_plan.output())
 
     def _tasks(self, ranges: list[OffsetRange]) -> list[KafkaPartition]:

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.sink.columns import SinkColumns, sink_columns
 from kafkacore.spark.sink.options import SinkOptions, parse_sink_options
-from kafkacore.spark.worker_process import begin_task
+from kafkacore.spark.tasks import WritingTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,29 +48,25 @@ class KafkaTransactionMessage(WriterCommitMessage):
     transaction: TaskTransaction
 
 
-class _Writer:
-    """What both writers do in a worker."""
+class _Writer(WritingTask):
+    """What both writers do in a worker: at least once."""
 
     def __init__(self, options: SinkOptions, columns: SinkColumns) -> None:
         self._options = options
         self._columns = columns
 
-    def _write(self, batches: Iterator[pa.RecordBatch]) -> KafkaCommitMessage:
+    def _write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from kafkacore.spark.sink.producers import lend_producer
         from kafkacore.spark.sink.task import write_rows
 
-        begin_task()
         with lend_producer(self._options.producer_configs) as producer:
             written = write_rows(producer, batches, self._columns, self._options.topic)
         return KafkaCommitMessage(written.rows, written.size_bytes)
 
 
-class KafkaBatchWriter(_Writer, DataSourceArrowWriter):
+# PySpark's own annotations have the base class take rows.
+class KafkaBatchWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]
     """``df.write``: at least once, as the built-in sink. A task that is run again writes its rows again."""
-
-    # PySpark's own annotations have the base class take rows.
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]
-        return self._write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing to do: each task has waited until its records were acknowledged."""
@@ -79,21 +75,20 @@ class KafkaBatchWriter(_Writer, DataSourceArrowWriter):
         """Nothing can be done: what tasks have written stays. Messages of failed tasks are ``None``."""
 
 
-class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):
+# As above.
+class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[misc]
     """``df.writeStream``: at least once, as the built-in sink; with ``exactly.once`` in transactions.
 
     Without, a micro-batch that Spark repeats is written again.
     """
 
-    # PySpark's own annotations have the base class take rows.
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]
+    def _write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         if not self._options.exactly_once:
-            return self._write(iterator)
+            return super()._write(batches)
         from kafkacore.spark.sink.exactly_once import write_task
 
-        begin_task()
         query_id, task = _identity()
-        return KafkaTransactionMessage(write_task(self._options, self._columns, iterator, query_id, task))
+        return KafkaTransactionMessage(write_task(self._options, self._columns, batches, query_id, task))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         """At least once, nothing to do: each task has waited until its records were acknowledged."""

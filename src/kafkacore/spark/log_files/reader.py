@@ -1,0 +1,72 @@
+"""The reader of ``kafkacore-log``: checked options and a plan of columns in, tasks and record batches out.
+
+It is made in a process of Spark's beside the driver, and pickled to the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from kafkacore.record.segment_file import SegmentFile
+from kafkacore.spark.log_files.files import Storage
+from kafkacore.spark.log_files.planning import FileRange, plan_tasks
+from kafkacore.spark.log_files.reading import CorruptBatches, read_rows
+from kafkacore.spark.prefetch import Prefetch
+from kafkacore.spark.tasks import ReadingTask
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkacore.spark.log_files.options import LogOptions
+    from kafkacore.spark.output import OutputPlan
+
+#: Of remote files, made ahead while Spark takes the rows before. Local ones come out of the page cache, and
+#: there a second thread only takes turns with the first.
+AHEAD_BYTES = 16 << 20
+
+
+class LogPartition(InputPartition):
+    """One task's work: ranges of files."""
+
+    def __init__(self, ranges: list[FileRange]) -> None:
+        super().__init__(ranges)
+        self.ranges = ranges
+
+
+class LogReader(ReadingTask, DataSourceReader):
+    """Every record of the files, once."""
+
+    def __init__(self, options: LogOptions, plan: OutputPlan) -> None:
+        self._options = options
+        self._plan = plan
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [LogPartition(ranges) for ranges in plan_tasks(self._options)]
+
+    def _read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:
+        for one in partition.ranges:
+            rows = self._rows(one)
+            yield from _ahead(rows) if one.file.is_remote else rows
+
+    def _rows(self, one: FileRange) -> Iterator[pa.RecordBatch]:
+        file, options = one.file, self._options
+        with Storage(options.storage).open(file.path) as read:
+            yield from read_rows(
+                SegmentFile(read, file.size, one.start, one.end, chunk_bytes=file.chunk_bytes),
+                self._plan.output(),
+                one.selection,
+                CorruptBatches(options.mode, options.corrupt_column),
+                name=file.shown,
+                topic=file.topic,
+                partition=file.partition,
+                may_be_cut=file.is_last,
+            )
+
+
+def _ahead(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    # A request to an object store has a time limit of its own, and cannot be interrupted.
+    with Prefetch(rows, lambda batch: batch.nbytes, AHEAD_BYTES, lambda: None) as ahead:
+        yield from ahead
