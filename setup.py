@@ -14,7 +14,7 @@ from setuptools import Extension, setup
 SOURCE = Path("src")
 COMPILE_ARGS = [
     "-O3",
-    # Many a Python is built with -g, and hands it on: four fifths of a wheel would be what only debuggers read.
+    # Many a Python is built with -g, and hands it on: four fifths of a wheel would be for debuggers alone.
     "-g0",
     "-Wall",
     "-Wextra",

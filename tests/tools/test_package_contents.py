@@ -39,7 +39,8 @@ def test_every_module_and_every_stub_is_installed(installed: set[Path]) -> None:
 
 def test_spark_finds_its_formats_at_the_top_and_nothing_else_is_there(installed: set[Path]) -> None:
     assert {Path("pyspark_kafkacore/__init__.py"), Path("pyspark_kafkacore_log/__init__.py")} <= installed
-    assert {path.parts[0] for path in installed} == {"kafkacore", "pyspark_kafkacore", "pyspark_kafkacore_log"}
+    at_the_top = {path.parts[0] for path in installed}
+    assert at_the_top == {"kafkacore", "pyspark_kafkacore", "pyspark_kafkacore_log"}
 
 
 def test_nothing_is_installed_that_only_a_build_needs(installed: set[Path]) -> None:
