@@ -1,14 +1,18 @@
 """What ``kafkacore pipeline`` is told, on the command line and in a file; no Spark is started."""
 
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies
 
 from kafkacore.cli.main import build_parser, main
 from kafkacore.cli.pipeline import Settings, config_of
 from kafkacore.spark.pipeline import Aggregate, ConsoleSink, DeltaSink, KafkaSink, ParquetSink
 from kafkacore.spark.pipeline.config import DELTA_BATCH_OFFSETS
-from kafkacore.spark.pipeline.file import MAX_FILE_BYTES
+from kafkacore.spark.pipeline.file import MAX_FILE_BYTES, read_settings, settings_as_toml
+from kafkacore.spark.secrets import referred
 
 TOPIC = ["--bootstrap", "localhost:9092", "--topic", "t"]
 CHECKPOINT = ["--checkpoint", "c"]
@@ -214,3 +218,101 @@ def test_configuration_shows_no_option(job):
     )
     assert "t2" in repr(found)
     assert MARK not in repr(found)
+
+
+# ---- The file that is printed ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def printed(capsys):
+    """What ``--print-config`` prints; it asks no broker and starts no Spark."""
+
+    def run(*arguments):
+        assert main(["pipeline", *arguments, "--print-config"]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*PARQUET, "--schema", 'id BIGINT, `a "b"` STRING', *AGGREGATE, "--derive", "day=to_date('2026\\n')"],
+        [*PARQUET, "--format", "raw", "--sink", "delta", "--sink-option", "storage.region=x", "--json"],
+        [*PARQUET, "--format", "raw", "--sink", "delta", "--option", "maxoffsetspertrigger=7"],
+        [*KAFKA, "--to", "t2", "--exactly-once", "--keep", "key", "--option", "kafka.client.id=é \x7f"],
+        [*TOPIC, "--format", "string", "--sink", "console", "--rows", "3", "--mode", "permissive"],
+    ],
+)
+def test_configuration_is_printed_as_a_file_that_is_the_same_job(printed, job, arguments):
+    file = job(printed(*arguments))
+    again, first = config(file), config(*arguments)
+    assert again.source_options() == first.source_options()
+    assert replace(again, options={}) == replace(first, options={})
+    assert printed(file) == printed(*arguments)
+
+
+def test_all_that_holds_is_printed_and_what_the_command_line_says_wins(printed, job):
+    shown = tomllib.loads(printed(job(JOB), "--topic", "c", "--option", "maxOffsetsPerTrigger=5"))
+    assert shown == {
+        "bootstrap": "localhost:9092", "timeout": "10", "topic": "c", "format": "json", "key-format": "raw",
+        "schema": "id BIGINT", "mode": "FAILFAST", "partition-by": ["day", "hour"], "sink": "parquet",
+        "path": "p", "checkpoint": "c", "trigger": "10 seconds", "starting-offsets": "earliest",
+        "json": False,
+        "derive": {"day": "to_date(at)", "hour": "hour(at)"},
+        "option": {
+            "maxOffsetsPerTrigger": "5", "failOnDataLoss": "false", "kafka.client.id": "job",
+            "kafka.sasl.password": "${env:KAFKA_PASSWORD}",
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "shown"),
+    [
+        ("kafka.sasl.password", MARK, "${env:KAFKA_SASL_PASSWORD}"),
+        ("kafka.ssl.key.password", f"${{env:HOME}}{MARK}", "${env:KAFKA_SSL_KEY_PASSWORD}"),
+        ("kafka.sasl.jaas.config", f'x required password="{MARK}";', "${env:KAFKA_SASL_JAAS_CONFIG}"),
+        (
+            "kafka.sasl.jaas.config",
+            f'x username="${{env:HOME}}" password={MARK};',
+            "${env:KAFKA_SASL_JAAS_CONFIG}",
+        ),
+        ("kafka.sasl.jaas.config", 'x username="u" password="${env:P}";', None),
+        ("schema.registry.auth", f"user:{MARK}", "${env:SCHEMA_REGISTRY_AUTH}"),
+        ("schema.registry.auth", "user:${file:/run/secrets/registry}", None),
+        ("value.schema.registry.url", f"https://u:{MARK}@h:1,http://i", "${env:VALUE_SCHEMA_REGISTRY_URL}"),
+        ("storage.account_key", MARK, "${env:STORAGE_ACCOUNT_KEY}"),
+        ("kafka.security.protocol", "PLAINTEXT", None),
+        ("key.format", "string", None),
+    ],
+)
+def test_secret_that_is_written_out_becomes_a_reference(option, text, shown):
+    assert referred(text, option) == (text if shown is None else shown)
+
+
+def test_no_secret_is_printed(printed):
+    shown = printed(
+        *TOPIC, *CHECKPOINT, "--format", "raw", "--sink", "delta", "--path", f"s3://me:{MARK}@bucket/table",
+        "--option", f"kafka.sasl.password={MARK}", "--sink-option", f"storage.secret={MARK}",
+    )  # fmt: skip
+    assert MARK not in shown
+    assert 'path = "s3://***@bucket/table"' in shown
+    assert '"kafka.sasl.password" = "${env:KAFKA_SASL_PASSWORD}"' in shown
+
+
+def test_configuration_that_does_not_go_together_is_refused_and_not_printed(capsys):
+    assert main(["pipeline", *TOPIC, "--path", "p", "--print-config"]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+
+
+TEXT = strategies.text(strategies.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+@given(strategies.dictionaries(TEXT, TEXT, max_size=3), TEXT, strategies.lists(TEXT, max_size=3))
+def test_any_text_comes_back_out_of_the_file(tmp_path_factory, table, text, names):
+    file = tmp_path_factory.mktemp("job") / "job.toml"
+    file.write_text(settings_as_toml({"text": text, "names": names, "flag": True, "table": table}))
+    found = read_settings(file, ["text", "names"], ["table"], ["flag"])
+    assert found == {"text": text, "names": ",".join(names), "flag": True, "table": list(table.items())}

@@ -9,10 +9,11 @@ import importlib.util
 import json
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from kafkacore.cli.common import Commands, add_command, seconds, time_limits
 from kafkacore.cli.interrupts import asked_to_stop
@@ -34,7 +35,8 @@ from kafkacore.spark.pipeline import (
     Sink,
     run_pipeline,
 )
-from kafkacore.spark.pipeline.file import read_settings
+from kafkacore.spark.pipeline.file import read_settings, settings_as_toml
+from kafkacore.spark.secrets import referred, without_secret
 
 EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --format json \\
       --schema 'id BIGINT, item STRING, price DOUBLE, at TIMESTAMP' \\
@@ -60,6 +62,9 @@ EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --f
   # all of it from a file; what is said here wins. A secret is named, not told.
   kafkacore pipeline job.toml --trigger available-now
 
+  # such a file of the arguments that there are
+  kafkacore pipeline --bootstrap localhost:9092 --topic orders ... --print-config > job.toml
+
 job.toml, by the names of the arguments:
   bootstrap = "localhost:9092"
   topic = "orders"
@@ -82,6 +87,8 @@ TEXTS = (
 )  # fmt: skip
 TABLES = ("derive", "option", "sink-option", "aggregate")
 FLAGS = ("exactly-once", "json")
+#: Texts that are several names.
+NAMES = ("keep", "partition-by", "group-by")
 DEFAULTS = {
     "timeout": "10",
     "format": "json",
@@ -152,6 +159,11 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     add("aggregate-path", "FOLDER", "folder of the aggregate")
     parser.add_argument(
         "--json", action="store_true", default=None, help="print each batch and the result as a line of JSON"
+    )
+    parser.add_argument(
+        "--print-config",
+        action="store_true",
+        help="check all of this, print it as a JOB.TOML, and end; of secrets only where they are",
     )
 
 
@@ -327,6 +339,33 @@ def _aggregate(settings: Settings) -> Aggregate | None:
     return Aggregate(settings.names("group-by"), settings.expressions("aggregate"), path)
 
 
+def effective(settings: Settings, config: PipelineConfig) -> dict[str, Any]:
+    """All settings of the job, by name: what was asked for, and else what holds by default; no secret."""
+    kind = settings.text("sink")
+    found: dict[str, Any] = {}
+    for name in (*TEXTS, *FLAGS, *TABLES):
+        if kind not in OWN.get(name, SINKS):
+            continue
+        if name in FLAGS:
+            found[name] = settings.flag(name)
+        elif name in TABLES:
+            found[name] = {key: referred(text, key) for key, text in settings.table(name).items()}
+        elif name in NAMES:
+            found[name] = settings.names(name)
+        else:
+            found[name] = without_secret(settings.optional(name) or "")
+    found["schema"], found["mode"] = config.schema, config.mode
+    if isinstance(config.sink, KafkaSink):
+        found["to-bootstrap"] = config.sink.bootstrap_servers
+    if isinstance(config.sink, DeltaSink) and not _named(found["option"], "maxOffsetsPerTrigger"):
+        found["option"]["maxOffsetsPerTrigger"] = config.source_options()["maxOffsetsPerTrigger"]
+    return {name: value for name, value in found.items() if value or value is False}
+
+
+def _named(options: Mapping[str, str], name: str) -> bool:
+    return name.lower() in (given.lower() for given in options)
+
+
 # ---- The run -----------------------------------------------------------------------------------------------
 
 
@@ -336,6 +375,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise KafkaConfigurationError("the pipeline needs PySpark: pip install 'kafkacore[spark]'")
     settings = Settings(arguments)
     config = config_of(settings)
+    if arguments.print_config:
+        print(settings_as_toml(effective(settings, config)), end="")
+        return 0
     _require_topics(config, _timeout(settings.text("timeout")))
     as_json = settings.flag("json")
     reporter = Reporter(quiet=as_json)

@@ -26,6 +26,15 @@ REDACTION_REGEX = (
     r'=("[^"\n]*"|(?!, [\w.]+=|\]([\s,)\]]|$))[^\n])*'
 )
 _REFERENCE = re.compile(r"\$\{(\w+):([^{}]*)\}")
+#: Options whose value is a secret ...
+_SECRET_NAME = re.compile(
+    r"(?i)pass|pwd|secret|token|credential|keystore\.key$|^storage\..*(key|sas|signature)"
+)
+#: ... or has one beside other things ...
+_COMPOSITE_NAME = re.compile(r"(?i)jaas|\.auth\b")
+_SECRET_PART = re.compile(r'(?i)(pass|pwd|secret|token|credential)\w*\s*=\s*"?[^"\s;,]')
+#: ... and what any address may have.
+_SECRET_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 
 
 def resolved(text: str, option: str) -> str:
@@ -44,6 +53,32 @@ def resolved(text: str, option: str) -> str:
         There is no such variable or file here, or the reference is of another kind.
     """
     return _REFERENCE.sub(lambda match: _value(match[1], match[2].strip(), option), text)
+
+
+def referred(text: str, option: str) -> str:
+    """``text`` as it may be shown, and given again as the same option: in the place of a secret that is
+    written out there is a reference to an environment variable that is called like the option.
+
+    Parameters
+    ----------
+    text:
+        An option's value.
+    option:
+        The option's name; it says whether the value is a secret.
+    """
+    rest = _REFERENCE.sub("", text)
+    if _COMPOSITE_NAME.search(option):
+        is_secret = rest == text or _SECRET_PART.search(rest) is not None
+    else:
+        is_secret = _SECRET_NAME.search(option) is not None and rest.strip() != ""
+    if is_secret or _SECRET_ADDRESS.search(rest):
+        return f"${{env:{re.sub(r'[^A-Z0-9]+', '_', option.upper()).strip('_')}}}"
+    return text
+
+
+def without_secret(address: str) -> str:
+    """A path or URL without the user and the password in it."""
+    return _SECRET_ADDRESS.sub("***", address)
 
 
 def _value(kind: str, place: str, option: str) -> str:

@@ -1,4 +1,4 @@
-"""A job as a file: TOML in; settings by the names of ``kafkacore pipeline``'s arguments out.
+"""A job as a file: TOML in; settings by the names of ``kafkacore pipeline``'s arguments out, and back.
 
 Every argument may be there without its dashes; what may be given several times is a table, what is a list of
 names is one. Does not know: what an argument means, what wins over what.
@@ -7,8 +7,10 @@ names is one. Does not know: what an argument means, what wins over what.
 from __future__ import annotations
 
 import difflib
+import json
+import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from kafkacore.errors import KafkaConfigurationError
 
 #: A job is a page: what is larger is something else.
 MAX_FILE_BYTES = 1024 * 1024
+_BARE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def read_settings(
@@ -56,6 +59,35 @@ def read_settings(
         except (TypeError, ValueError):
             raise KafkaConfigurationError(f"{path}: {name} must be {forms[name]}") from None
     return settings
+
+
+def settings_as_toml(settings: Mapping[str, str | bool | Sequence[str] | Mapping[str, str]]) -> str:
+    """What :func:`read_settings` reads as these settings: texts, lists of names, flags, then the tables."""
+    lines, tables = [], []
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            held = [f"{_toml_name(key)} = {_toml_text(text)}" for key, text in value.items()]
+            tables += ["", f"[{_toml_name(name)}]", *held]
+        else:
+            lines.append(f"{_toml_name(name)} = {_toml_value(value)}")
+    return "".join(f"{line}\n" for line in (*lines, *tables))
+
+
+def _toml_value(value: str | bool | Sequence[str]) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return _toml_text(value)
+    return f"[{', '.join(map(_toml_text, value))}]"
+
+
+def _toml_name(name: str) -> str:
+    return name if _BARE_NAME.fullmatch(name) else _toml_text(name)
+
+
+def _toml_text(text: str) -> str:
+    # JSON's strings are TOML's, but for one character that TOML wants to be escaped.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _parsed(path: Path) -> Mapping[str, Any]:
