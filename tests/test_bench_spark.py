@@ -21,7 +21,7 @@ from kafkacore.bench.spark.options import JARS_SENTENCE, SparkBenchOptions
 from kafkacore.bench.spark.processes import descendants, look
 from kafkacore.bench.spark.rows import OURS, ROWS, Place, check_of
 from kafkacore.bench.spark.runner import run_spark_bench
-from kafkacore.bench.spark.segments import records_of_segments
+from kafkacore.bench.spark.segments import EXPLODERS
 from kafkacore.bench.spark.topics import fill, letters, record_count
 from kafkacore.errors import KafkaConfigurationError
 
@@ -113,10 +113,14 @@ def test_processor_time_of_what_is_below_a_process_counts_also_when_it_has_ended
     assert os.getpid() not in below
 
 
-def test_peer_of_segment_files_gives_the_records_of_a_file():
+@pytest.mark.parametrize("decoder", list(EXPLODERS))
+def test_peer_of_segment_files_gives_the_records_of_a_file(decoder, monkeypatch):
     import pyarrow as pa
 
+    from kafkacore.bench.spark import segments
     from kafkacore.record import RecordBatchBuilder
+
+    monkeypatch.setattr(segments, "_ROWS", 2)
 
     builder = RecordBatchBuilder(16_384)
     for number in range(3):
@@ -128,10 +132,15 @@ def test_peer_of_segment_files_gives_the_records_of_a_file():
             "content": pa.array([content], pa.binary()),
         }
     )
-    (found,) = records_of_segments(iter([batch]))
+    first, last = EXPLODERS[decoder](iter([batch]))
+    assert (first.num_rows, last.num_rows) == (2, 1)
+    (found,) = pa.Table.from_batches([first, last]).combine_chunks().to_batches()
     assert found.column("topic").to_pylist() == ["flights"] * 3
     assert found.column("partition").to_pylist() == [7] * 3
+    assert found.column("key").to_pylist() == [b"k0", b"k1", b"k2"]
     assert found.column("value").to_pylist() == [b"v0", b"v1", b"v2"]
+    assert found.column("timestamp").cast(pa.int64()).to_pylist() == [1_000_000, 1_001_000, 1_002_000]
+    assert found.column("timestampType").to_pylist() == [0] * 3
     assert found.schema.field("timestamp").type == pa.timestamp("us", "UTC")
 
 

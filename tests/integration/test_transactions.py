@@ -249,7 +249,12 @@ def test_a_member_of_an_old_generation_is_fenced_and_a_live_one_is_not(
 ) -> None:
     name = f"group-{topic}"
     member = kafka_python.KafkaConsumer(
-        topic, bootstrap_servers=kafka.bootstrap_servers, group_id=name, enable_auto_commit=False
+        topic,
+        bootstrap_servers=kafka.bootstrap_servers,
+        group_id=name,
+        enable_auto_commit=False,
+        # It is assigned nothing until it has heard of the topic, and asks for that as seldom as this.
+        metadata_max_age_ms=1_000,
     )
     try:
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS

@@ -91,10 +91,10 @@ class Driver:
             reader: Any = self._spark.readStream if job.is_streaming else self._spark.read
             reader = reader.format(job.source).options(**job.options)
             frame = (reader.schema(job.schema) if job.schema else reader).load()
-        if job.explodes_segments:
-            from kafkacore.bench.spark.segments import SCHEMA, records_of_segments
+        if job.exploded_by:
+            from kafkacore.bench.spark.segments import EXPLODERS, SCHEMA
 
-            frame = frame.mapInArrow(records_of_segments, SCHEMA)
+            frame = frame.mapInArrow(EXPLODERS[job.exploded_by], SCHEMA)
         for select in job.selects:
             frame = frame.selectExpr(*select)
         return frame
@@ -109,7 +109,7 @@ class Driver:
         frame.write.format(job.sink).options(**job.sink_options).mode(mode).save()
         rows = self._rows_since(first)
         # The fewest of any node, so that one that lost some shows; but a file is one row at first.
-        return {"rows": (max if job.explodes_segments else min)(rows, default=0)}
+        return {"rows": (max if job.exploded_by else min)(rows, default=0)}
 
     def _store(self) -> Any:
         """Where Spark keeps what its queries did, up to date."""

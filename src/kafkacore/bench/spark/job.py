@@ -27,8 +27,9 @@ class Job:
     schema: str = ""
     #: SQL expressions of one ``selectExpr`` after the other.
     selects: tuple[tuple[str, ...], ...] = ()
-    #: The column ``content`` holds log segments: their records are made of it by ``mapInArrow``.
-    explodes_segments: bool = False
+    #: The column ``content`` holds log segments: their records are made of it by ``mapInArrow``, decoded by
+    #: this package (:data:`kafkacore.bench.spark.segments.EXPLODERS`).
+    exploded_by: str = ""
     #: Name of the sink's format, or :data:`COLLECT`.
     sink: str = "noop"
     sink_options: dict[str, str] = field(default_factory=dict)
@@ -58,7 +59,7 @@ class Job:
             text += "".join(_option(name, value) for name, value in self.options.items())
             text += f".schema({_short(self.schema)})" if self.schema else ""
             text += ".load()"
-        text += ".mapInArrow(records_of_segments)" if self.explodes_segments else ""
+        text += f".mapInArrow(records_by_{self.exploded_by})" if self.exploded_by else ""
         for select in self.selects:
             text += f".selectExpr({', '.join(map(_short, select))})"
         if self.sink == COLLECT:

@@ -6,6 +6,7 @@ read the same. Does not know: the command line, how progress looks.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import sys
@@ -24,6 +25,7 @@ from kafkacore.bench.runner import Progress
 from kafkacore.bench.spark.job import RANGE, Job
 from kafkacore.bench.spark.options import JARS_SENTENCE, SparkBenchOptions
 from kafkacore.bench.spark.rows import (
+    BINARY,
     FEWER,
     OURS,
     ROWS,
@@ -132,6 +134,9 @@ class _SparkBench:
         jobs = row.jobs(place)
         if not self._options.jars():
             jobs = {side: job for side, job in jobs.items() if side not in (THEIRS, THEIRS_TUNED)}
+        if BINARY in jobs and importlib.util.find_spec("aiokafka") is None:
+            self._lacks(BINARY, "aiokafka is not installed; pip install 'kafkacore[bench]'")
+            del jobs[BINARY]
         case = self._case(name, place)
         standings = [Standing(side, {"query": job.query()}) for side, job in jobs.items()]
         rounds = self._options.rounds if name != "memory" else 1
