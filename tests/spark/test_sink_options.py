@@ -7,7 +7,12 @@ import pytest
 from pyspark.sql.types import StructType
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.sink.columns import NullTopicError, rows_by_topic, sink_columns
+from kafkacore.spark.sink.columns import (
+    NullTopicError,
+    TimestampOfNoTimeError,
+    rows_by_topic,
+    sink_columns,
+)
 from kafkacore.spark.sink.options import SinkOptions, parse_sink_options
 from kafkacore.spark.source import KafkaCoreDataSource
 
@@ -197,6 +202,14 @@ def test_seconds_as_a_double_become_milliseconds():
     batch = pa.record_batch({"timestamp": [1.0015, None], "value": ["a", "b"]})
     (rows,) = rows_by_topic(batch, columns, "t")
     assert rows.table.to_pydict() == {"value": ["a", "b"], "timestamp": [1001, None]}
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), float("-inf"), 1e30])
+def test_seconds_that_are_no_time_are_refused_with_their_row(seconds):
+    columns = sink_columns(schema(("timestamp", "double"), ("value", "string")), "t")
+    batch = pa.record_batch({"timestamp": [None, 1.0, seconds], "value": ["a", "b", "c"]})
+    with pytest.raises(TimestampOfNoTimeError, match=r"row 2 of a batch has .* (nan|-?inf|1e\+30), which"):
+        list(rows_by_topic(batch, columns, "t"))
 
 
 def test_empty_batch_gives_nothing():

@@ -24,10 +24,16 @@ TYPES = {
     "timestamp": ("timestamp", "double"),
 }
 MS_PER_S = 1000.0
+#: Milliseconds have 64 bits.
+END_OF_TIMES = 2.0**63
 
 
 class NullTopicError(KafkaError):
     """A row has no topic, and there is no option that gives it one."""
+
+
+class TimestampOfNoTimeError(KafkaError):
+    """A row's timestamp in seconds is no number of them."""
 
 
 class SinkColumns(NamedTuple):
@@ -107,6 +113,8 @@ def rows_by_topic(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None
     ------
     NullTopicError
         A row has no topic. No row of the batch has been given out then.
+    TimestampOfNoTimeError
+        A row's timestamp is NaN, infinite or out of range. Likewise.
     """
     import pyarrow as pa
 
@@ -157,5 +165,14 @@ def _milliseconds(seconds: pa.Array[Any]) -> pa.Array[Any]:
     import pyarrow.compute
 
     pc: Any = pyarrow.compute
-    milliseconds: pa.Array[Any] = pc.floor(pc.multiply(seconds, MS_PER_S)).cast(pa.int64())
-    return milliseconds
+    milliseconds = pc.floor(pc.multiply(seconds, MS_PER_S))
+    # Neither holds of NaN.
+    is_time = pc.and_(pc.greater_equal(milliseconds, -END_OF_TIMES), pc.less(milliseconds, END_OF_TIMES))
+    row = pc.index(is_time, False).as_py()
+    if row >= 0:
+        raise TimestampOfNoTimeError(
+            f"row {row} of a batch has the timestamp {seconds[row].as_py()}, which is no number of seconds "
+            "since 1970: make it one, or null for now"
+        )
+    times: pa.Array[Any] = milliseconds.cast(pa.int64())
+    return times
