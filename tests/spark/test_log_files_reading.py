@@ -332,6 +332,29 @@ def test_what_follows_damage_is_not_taken_for_compacted(tmp_path: Path) -> None:
     assert offsets(tmp_path, isolation="read_committed", mode="DROPMALFORMED") == []
 
 
+def test_damage_that_may_hide_how_a_transaction_ended_is_told_when_planning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / NAME).write_bytes(log_of(file_of([1]), transactional(1, 1), b"\xff" * 80, file_of([2], 3)))
+    with pytest.raises(CorruptRecordError, match=r"log, position \d+: .* at offset 1 may have ended there"):
+        offsets(tmp_path, isolation="read_committed")
+    assert offsets(tmp_path, isolation="read_committed", mode="PERMISSIVE") == [0]
+    assert "at offset 1 may have ended there" in caplog.text
+    with pytest.raises(CorruptRecordError, match="length -1 < 14"):
+        offsets(tmp_path)
+
+
+def test_damage_elsewhere_leaves_no_doubt_of_a_transaction(tmp_path: Path) -> None:
+    damaged = b"\xff" * 80
+    data = log_of(
+        transactional(0, 1), damaged, transactional(3, 1, "commit"), transactional(4, 2), file_of([1], 5)
+    )
+    (tmp_path / NAME).write_bytes(data)
+    with pytest.raises(CorruptRecordError, match="length -1 < 14"):
+        offsets(tmp_path, isolation="read_committed")
+    assert offsets(tmp_path, isolation="read_committed", mode="DROPMALFORMED") == [0]
+
+
 # ---- Options -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("options", "sentence"),

@@ -6,6 +6,7 @@ else by the batches' lengths. Does not know: columns, Spark.
 
 from __future__ import annotations
 
+import logging
 import re
 import struct
 from bisect import bisect_left
@@ -23,6 +24,8 @@ from kafkacore.spark.log_files.reading import MAX_OFFSET, Selection
 from kafkacore.spark.log_files.transactions import TransactionScan
 from kafkacore.spark.options import Bound
 from kafkacore.structs import TopicPartition
+
+logger = logging.getLogger(__name__)
 
 _INDEX_ENTRY = struct.Struct(">II")
 #: More is no index of a segment: 8 bytes for each 4 kB of 2 GiB, and Kafka's own limit is 10 MiB.
@@ -105,9 +108,25 @@ def _selection(options: LogOptions, storage: Storage, log: Sequence[LogFile]) ->
     scan = TransactionScan()
     for file in log:
         with storage.open(file.path) as read:
-            scan.scan(read, file.size)
+            scan.scan(read, file.size, file.shown, file.is_last)
     stable = scan.last_stable_offset
+    if stable is not None and stable < end and scan.doubt is not None:
+        _tell_of_doubt(options, stable, scan.doubt)
     return Selection(begin or 0, end if stable is None else min(end, stable), scan.aborted)
+
+
+def _tell_of_doubt(options: LogOptions, stable: int, doubt: str) -> None:
+    """Records behind ``stable`` will be missing, and no task comes to the damage that is why."""
+    sentence = (
+        f"{doubt}. The transaction at offset {stable} may have ended there, so that nothing from that offset "
+        "on can be told to be committed"
+    )
+    if options.mode == "FAILFAST":
+        raise CorruptRecordError(
+            f"{sentence}. Set the option mode to PERMISSIVE or DROPMALFORMED to read what is before it, or "
+            "isolation to read_uncommitted"
+        )
+    logger.warning("%s; it is left out", sentence)
 
 
 def _offset(bound: Bound, storage: Storage, log: Sequence[LogFile], option: str) -> int | None:

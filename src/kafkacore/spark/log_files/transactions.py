@@ -26,6 +26,8 @@ class TransactionScan:
     def __init__(self) -> None:
         self.aborted: dict[int, list[tuple[int, int]]] = {}
         self._open: dict[int, int] = {}
+        #: By producer id, the damage in which the end of its transaction may have been.
+        self._doubts: dict[int, str] = {}
         self._next_offset: int | None = None
 
     @property
@@ -33,17 +35,36 @@ class TransactionScan:
         """First offset of a transaction that is not decided; ``None`` if all are."""
         return min(self._open.values(), default=None)
 
-    def scan(self, read: ReadAt, size: int) -> None:
-        """Take in the batches of a file."""
+    @property
+    def doubt(self) -> str | None:
+        """Where the end of the transaction at :attr:`last_stable_offset` may have been, and what is there."""
+        if not self._open:
+            return None
+        return self._doubts.get(min(self._open, key=lambda producer_id: self._open[producer_id]))
+
+    def scan(self, read: ReadAt, size: int, name: str, may_be_cut: bool = True) -> None:
+        """Take in the batches of a file.
+
+        Parameters
+        ----------
+        name:
+            Of the file, for :attr:`doubt`.
+        may_be_cut:
+            Whether a file that ends within a batch is only incomplete, and not damaged.
+        """
         for header in read_headers(read, size):
             if isinstance(header, Damage):
                 # Offsets are missing, but not because they were decided.
                 self._next_offset = None
+                if not (header.is_cut and may_be_cut):
+                    place = f"{name}, position {header.position}: {header.reason}"
+                    self._doubts = dict.fromkeys(self._open, place) | self._doubts
                 continue
             if self._open and self._next_offset is not None and _is_compacted(header, self._next_offset):
                 # A log is compacted only where every transaction is decided. The marker that said how has
                 # been taken away, and what is left of the transaction is not: it was committed.
                 self._open.clear()
+                self._doubts.clear()
             self._next_offset = header.next_offset
             if not header.is_transactional:
                 continue
@@ -51,6 +72,7 @@ class TransactionScan:
                 self._open.setdefault(header.producer_id, header.base_offset)
                 continue
             first = self._open.pop(header.producer_id, None)
+            self._doubts.pop(header.producer_id, None)
             if first is not None and _is_abort(read, size, header):
                 self.aborted.setdefault(header.producer_id, []).append((first, header.last_offset))
 
