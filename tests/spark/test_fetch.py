@@ -9,7 +9,8 @@ import pytest
 from kafkacore import KafkaConsumer
 from kafkacore.errors import KafkaTimeoutError
 from kafkacore.producer import KafkaProducer
-from kafkacore.spark import fetch
+from kafkacore.spark import configs, fetch
+from kafkacore.spark.configs import consumer_configs
 from kafkacore.spark.consumers import CONSUMERS
 from kafkacore.spark.fetch import read_range
 from kafkacore.spark.offsets import OffsetRange
@@ -192,6 +193,19 @@ def test_users_fetch_size_is_kept(options, topic):
     batches = list(read(small, topic, 0, 4_000))
     assert len(batches) >= 10
     assert offsets_of(batches) == list(range(4_000))
+
+
+def test_small_ranges_have_little_more_sent_than_they_hold(options, topic, monkeypatch):
+    monkeypatch.setitem(configs.FETCHING, "metrics_enabled", True)
+    ranges = [(start, start + 100) for start in range(0, 20_000, 1_000)]
+    rows = sum(batch.num_rows for first, end in ranges for batch in read(options(), topic, first, end))
+    assert rows == 100 * len(ranges)
+    settings = consumer_configs(options().client_configs, for_fetching=True)
+    with CONSUMERS.lend(settings, KafkaConsumer.close) as consumer:
+        received = consumer.metrics()["consumer-metrics"]["incoming-byte-total"]
+    # Of the first nothing was known; of the others, two batches of 256 KiB may be cut.
+    most = configs.FETCHING["max_partition_fetch_bytes"]
+    assert received < most + (len(ranges) - 1) * (1.2 * 100 * VALUE_BYTES + 2.2 * 256 * 1024)
 
 
 def test_the_group_of_the_options_is_neither_joined_nor_written_to(options, topic):

@@ -7,6 +7,17 @@ from kafkacore.consumer._record cimport ConsumerRecord
 from kafkacore.record.batch cimport RecordBatch
 
 
+cdef struct Scan:
+    # What the headers of whole batches say: records at or behind the position, at most, and where they end.
+    int64_t records
+    int64_t end
+    # All of them: first offset and the one behind the last, bytes, count.
+    int64_t first
+    int64_t last
+    int64_t size
+    int64_t batches
+
+
 cdef class RecordReader:
     # The rest of the batches, for whoever takes whole ones.
     cdef readonly object batches
@@ -36,3 +47,4 @@ cdef class RecordReader:
     cpdef finish_batch(self)
     cdef Py_ssize_t _read_batch(self, list out, Py_ssize_t limit) except -1
     cdef int _deserialize(self, ConsumerRecord record) except -1
+    cdef int _scan(self, Scan *found) except -2

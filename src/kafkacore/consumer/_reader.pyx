@@ -223,25 +223,43 @@ cdef class RecordReader:
         tuple of int
             Records at most, and the offset behind the last whole batch; ``(-1, -1)`` if that cannot be told.
         """
+        cdef Scan found
+        if self._scan(&found) < 0:
+            return -1, -1
+        return found.records, found.end
+
+    def extent(self):
+        """The size of what there is, by the batches' headers alone.
+
+        Returns
+        -------
+        tuple of int
+            Bytes, offsets and count of the whole batches; zeros if that cannot be told.
+        """
+        cdef Scan found
+        if self._scan(&found) < 0 or found.batches == 0 or found.last <= found.first:
+            return 0, 0, 0
+        return found.size, found.last - found.first, found.batches
+
+    cdef int _scan(self, Scan *found) except -2:
         cdef const uint8_t[::1] data
         cdef const uint8_t *at
-        cdef int64_t count = 0, end = self.next_offset
         cdef int error
+        found.records = found.first = found.last = found.size = found.batches = 0
+        found.end = self.next_offset
         if self._data is None:
-            return 0, end
+            return 0
         data = self._data
-        if data.shape[0] > 0:
-            at = &data[0]
-            with nogil:
-                error = _scan(at, data.shape[0], self.next_offset, &count, &end)
-            if error < 0:
-                return -1, -1
-        return count, end
+        if data.shape[0] == 0:
+            return 0
+        at = &data[0]
+        with nogil:
+            error = _scan_batches(at, data.shape[0], self.next_offset, found)
+        return error
 
 
-cdef int _scan(const uint8_t *at, Py_ssize_t left, int64_t from_offset, int64_t *count,
-               int64_t *end) noexcept nogil:
-    """Records at or behind ``from_offset``, at most, and where they end; -1 for other formats."""
+cdef int _scan_batches(const uint8_t *at, Py_ssize_t left, int64_t from_offset, Scan *found) noexcept nogil:
+    """Add up the whole batches; -1 for other formats."""
     cdef int64_t base, next_offset
     cdef int32_t length, delta, records
     while left >= LOG_OVERHEAD:
@@ -257,8 +275,13 @@ cdef int _scan(const uint8_t *at, Py_ssize_t left, int64_t from_offset, int64_t 
             return -1
         next_offset = base + delta + 1
         if next_offset > from_offset:
-            count[0] += min(<int64_t> records, next_offset - max(base, from_offset))
-            end[0] = next_offset
+            found.records += min(<int64_t> records, next_offset - max(base, from_offset))
+            found.end = next_offset
+        if found.batches == 0:
+            found.first = base
+        found.last = next_offset
+        found.size += LOG_OVERHEAD + length
+        found.batches += 1
         at += LOG_OVERHEAD + length
         left -= LOG_OVERHEAD + length
     return 0

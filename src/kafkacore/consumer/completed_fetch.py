@@ -136,6 +136,10 @@ class CompletedFetch:
         """Whether the first batch came with all its bytes; more of a response may be cut off."""
         return self._reader.has_whole_batch
 
+    def extent(self) -> tuple[int, int, int]:
+        """Bytes, offsets and count of the whole batches that have come; zeros where that cannot be told."""
+        return self._reader.extent()
+
     def drain(self) -> None:
         """Nothing of it is wanted any more; let the buffers go."""
         if self.data.records is not None:

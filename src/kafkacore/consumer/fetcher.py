@@ -28,6 +28,7 @@ from kafkacore.consumer.fetch_session import (
     FetchRequestData,
     FetchSessionHandler,
 )
+from kafkacore.consumer.fetch_size import FetchSizes
 from kafkacore.consumer.metrics import FetchMetrics
 from kafkacore.consumer.subscription_state import OffsetResetStrategy, SubscriptionState
 from kafkacore.consumer.timer import Timer
@@ -100,6 +101,7 @@ class Fetcher:
         self._pending_nodes: set[int] = set()
         self._buffer = FetchBuffer(subscriptions, self._initialize)
         self._pins = PinLedger()
+        self._sizes = FetchSizes(config.max_partition_fetch_bytes)
         self._closed = False
         self._metrics = metrics
         self._notice_new_leaders = notice_new_leaders
@@ -108,7 +110,8 @@ class Fetcher:
     def send_fetches(self, end_offsets: Mapping[TopicPartition, int] | None = None) -> int:
         """Queue a fetch for every node that has none on its way and nothing waiting here; their count.
 
-        Partitions whose position has reached their entry in ``end_offsets`` are left out.
+        Partitions whose position has reached their entry in ``end_offsets`` are left out; of the others with
+        an entry not much more is asked for than lies before it.
         """
         return self._send(end_offsets or {}, {})
 
@@ -152,7 +155,8 @@ class Fetcher:
         for tp, state in self._subscriptions.fetchable():
             assert state.position is not None, "fetchable means that there is a position"
             offset = taken.get(tp, state.position.offset)
-            if tp in buffered or offset >= end_offsets.get(tp, offset + 1) or state.next_retry_ms > now_ms:
+            end = end_offsets.get(tp)
+            if tp in buffered or (end is not None and offset >= end) or state.next_retry_ms > now_ms:
                 continue
             node = self._node_for(tp, now_ms)
             if node is None:
@@ -164,7 +168,7 @@ class Fetcher:
                 data = FetchPartition(
                     cluster.topic_id(tp.topic) or ZERO_UUID,
                     offset,
-                    self._config.max_partition_fetch_bytes,
+                    self._sizes.wanted(tp.topic, offset, end),
                     -1 if epoch is None else epoch,
                 )
                 wanted.setdefault(node, []).append((tp, data))
@@ -251,7 +255,9 @@ class Fetcher:
                 asked = data.session_partitions.get(tp)
                 assert asked is not None, "the session has checked the partitions"
                 offset, options = asked.fetch_offset, self._config.read
-                self._buffer.add(CompletedFetch(tp, partition, offset, version, options, memory, tally))
+                completed = CompletedFetch(tp, partition, offset, version, options, memory, tally)
+                self._sizes.learn(completed)
+                self._buffer.add(completed)
                 if _names_leader(partition):
                     leader = partition.current_leader
                     hints[tp] = (leader.leader_id, leader.leader_epoch)
