@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 
 class ScriptedRegistry:
@@ -32,8 +34,9 @@ class ScriptedRegistry:
         return script.pop(0) if len(script) > 1 else script[0]
 
 
-@contextmanager
-def scripted_registry() -> Iterator[ScriptedRegistry]:
+@contextlib.contextmanager
+def scripted_registry(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedRegistry]:
+    """Serves by http, or by https with the certificate of ``tls``."""
     registry = ScriptedRegistry()
 
     class Handler(BaseHTTPRequestHandler):
@@ -50,10 +53,19 @@ def scripted_registry() -> Iterator[ScriptedRegistry]:
         def log_message(self, *args: object) -> None:
             """Says nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def finish_request(self, request: Any, client_address: Any) -> None:
+            if tls is None:
+                super().finish_request(request, client_address)
+                return
+            # Here, where each connection has a thread: a client that does not trust us ends its own one.
+            with contextlib.suppress(OSError), tls.wrap_socket(request, server_side=True) as wrapped:
+                super().finish_request(wrapped, client_address)
+
+    server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    registry.url = f"http://127.0.0.1:{server.server_port}"
+    registry.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
     try:
         yield registry
     finally:

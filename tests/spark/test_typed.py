@@ -1,13 +1,16 @@
 """``value.format`` and ``key.format`` in a real Spark, on our broker."""
 
+import base64
 import datetime
 import decimal
 import io
 import json
+import ssl
 import struct
 
 import fastavro
 import pytest
+import trustme
 from decode.registry_server import scripted_registry
 from pyspark.errors import PySparkException
 
@@ -171,6 +174,26 @@ def test_avro_of_a_registry_is_read_by_a_stream(load, spark, make_topic, tmp_pat
         writer.trigger(availableNow=True).start(out).awaitTermination()
         rows = {tuple(row) for row in spark.read.parquet(out).select("id", "name", "new").collect()}
     assert rows == {(1, "n1", None), (2, "b", True), (None, None, None)}
+
+
+def test_registry_by_https_has_its_certificate_and_password_by_the_options(load, make_topic, tmp_path):
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    (tmp_path / "auth").write_text("me:s3cret")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    name = make_topic([(0, None, b"\0\0\0\0\1" + avro(AVRO, order(1)))], partitions=1)
+    options = {"value__format": "avro", "schema__registry__ssl__cafile": str(tmp_path / "authority.pem")}
+    with scripted_registry(tls) as registry:
+        registry.schema(1, AVRO)
+        registry.answer(f"/subjects/{name}-value/versions/latest", (200, {"schema": json.dumps(AVRO)}))
+        options["schema__registry__url"] = registry.url
+        frame = load(name=name, schema__registry__auth=f"${{file:{tmp_path}/auth}}", **options)
+        assert [row.name for row in frame.collect()] == ["n1"]
+        assert {sent for _, sent in registry.asked} == {f"Basic {base64.b64encode(b'me:s3cret').decode()}"}
+        del options["schema__registry__ssl__cafile"]
+        with pytest.raises(PySparkException, match=r"not trusted .*: set schema\.registry\.ssl\.cafile"):
+            load("id bigint", name=name, **options).collect()
 
 
 def test_registry_that_does_not_answer_ends_the_query(load, make_topic):

@@ -40,6 +40,14 @@ MAX_ANSWER_BYTES = 8 * 1024 * 1024
 ABSENT_MS = 30_000.0
 #: So many unknown ids are asked for in that time; then values are malformed without a question.
 MAX_ABSENT = 100
+#: What to change where a certificate is not trusted, by OpenSSL's code of the reason.
+_REMEDIES = {
+    9: "set this machine's clock, or renew the certificate",
+    10: "renew the certificate",
+    62: "set schema.registry.url to a name that it was issued for",
+    64: "set schema.registry.url to an address that it was issued for",
+}
+_UNKNOWN_ISSUER = "set schema.registry.ssl.cafile to a PEM file with the certificate of who has issued it"
 #: Schemas that one may refer to, directly or not.
 MAX_REFERENCES = 100
 
@@ -141,6 +149,8 @@ class SchemaRegistry:
         ------
         SchemaRegistryError
             The registry cannot be asked.
+        KafkaConfigurationError
+            The file of certificates cannot be read.
         """
         with self._lock:
             if schema_id in self._found:
@@ -169,7 +179,7 @@ class SchemaRegistry:
         Raises
         ------
         KafkaConfigurationError
-            There is none, or it is none of Avro.
+            There is none, or it is none of Avro; or the file of certificates cannot be read.
         SchemaRegistryError
             The registry cannot be asked.
         """
@@ -247,7 +257,13 @@ class SchemaRegistry:
                     if 300 <= error.code < 500 and error.code not in (408, 429):
                         raise SchemaRegistryError(f"the schema registry {trouble}") from None
                 except (OSError, HTTPException, ValueError) as error:
-                    trouble = f"{url}: {quoted(getattr(error, 'reason', error))}"
+                    reason = getattr(error, "reason", error)
+                    if isinstance(reason, ssl.SSLCertVerificationError):
+                        raise SchemaRegistryError(
+                            f"the certificate of the schema registry {url} is not trusted "
+                            f"({reason.verify_message}): {_REMEDIES.get(reason.verify_code, _UNKNOWN_ISSUER)}"
+                        ) from None
+                    trouble = f"{url}: {quoted(reason)}"
                 log.info("the schema registry did not answer: %s", trouble)
         raise SchemaRegistryError(f"the schema registry did not answer in {ATTEMPTS} attempts: {trouble}")
 
@@ -259,8 +275,7 @@ class SchemaRegistry:
             request.add_header("Authorization", f"Basic {token}")
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
         if url.startswith("https:"):
-            context = ssl.create_default_context(cafile=self._options.cafile)
-            handlers.append(urllib.request.HTTPSHandler(context=context))
+            handlers.append(urllib.request.HTTPSHandler(context=self._tls()))
         with urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT_S) as response:
             raw = self._read(response)
         if len(raw) > MAX_ANSWER_BYTES:
@@ -272,6 +287,16 @@ class SchemaRegistry:
         if not isinstance(answer, dict):
             raise ValueError("the answer is no object in JSON")
         return answer
+
+    def _tls(self) -> ssl.SSLContext:
+        cafile = self._options.cafile
+        try:
+            return ssl.create_default_context(cafile=cafile)
+        except OSError as error:
+            raise KafkaConfigurationError(
+                f"schema.registry.ssl.cafile is no PEM file of certificates that can be read here: {cafile} "
+                f"({error.strerror or error})"
+            ) from error
 
     def _read(self, response: Any) -> bytes:
         """All of an answer, unless it is too long or takes too long."""
