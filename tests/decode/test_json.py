@@ -69,6 +69,13 @@ def test_null_and_nothing_but_space_are_all_null_and_not_malformed():
     assert found.malformed is None
 
 
+def test_absent_is_what_holds_no_value_and_not_what_holds_a_bad_one_or_an_empty_one():
+    found = decoded(SIMPLE, None, b"", b"{}", b" \n", b"null", b'{"a":"x"}', b"x")
+    assert found.absent.to_pylist() == [True, True, False, True, False, False, False]
+    assert decoded(SIMPLE, b"", b"{}").absent.to_pylist() == [True, False]
+    assert decoded(SIMPLE, b"{}").absent is None
+
+
 @pytest.mark.parametrize(
     "value", [b"null", b"[]", b'[{"a":1}]', b"1", b'"x"', b"x", b"{", b'{"a":1', b'{"a":1,}']
 )

@@ -34,11 +34,15 @@ class Decoded(NamedTuple):
         Booleans without nulls: the rows that could not be decoded, as a whole or in part. ``None``: none.
     reasons:
         Row → one sentence, for the first malformed row at least.
+    absent:
+        Booleans without nulls: the rows in which there is no value, neither a good nor a malformed one.
+        ``None``: those that are null.
     """
 
     columns: list[pa.Array[Any]]
     malformed: pa.BooleanArray | None = None
     reasons: Mapping[int, str] = NO_REASONS
+    absent: pa.BooleanArray | None = None
 
 
 class Decoder(Protocol):

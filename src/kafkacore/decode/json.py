@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyarrow import compute
 
 from kafkacore.decode.decoder import (
     BATCH_BYTES,
@@ -149,19 +150,23 @@ class _JsonDecoder:
             # Offsets of another width would be read as these.
             raise TypeError(f"values are of Arrow type {values.type}; taken are binary and string")
         try:
-            columns, malformed, reasons = self._columns.decode(values)
+            columns, malformed, reasons, found = self._columns.decode(values)
         except ColumnTooLargeError as error:
             if len(values) > 1:
                 raise
             # It will never fit, and would end the query each time.
             return one_too_large(self._schema, error)
+        # Nothing but white space is no value, as null is.
+        absent = None if found is None else compute.invert(found)
         if malformed is None:
-            return Decoded(columns)
+            return Decoded(columns, absent=absent)
+        if absent is not None:
+            absent = compute.and_not(absent, malformed)
         sentences = {
             row: _sentence(values[row].as_py(), is_json, field, start)
             for row, is_json, field, start in reasons
         }
-        return Decoded(columns, malformed, sentences)
+        return Decoded(columns, malformed, sentences, absent)
 
 
 def _sentence(value: bytes, is_json: bool, field: tuple[str, pa.DataType] | None, start: int) -> str:

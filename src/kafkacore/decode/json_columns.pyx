@@ -100,9 +100,10 @@ cdef class JsonColumns:
 
         Returns
         -------
-        (columns, malformed, reasons)
+        (columns, malformed, reasons, found)
             Arrays of the root's children; a boolean array or None; for the first malformed rows ``(row,
-            whether it is JSON at all, index path of the field's name or None, byte where it starts)``.
+            whether it is JSON at all, index path of the field's name or None, byte where it starts)``; the
+            rows that are an object, as a boolean array, or None: all.
 
         Raises
         ------
@@ -141,7 +142,7 @@ cdef class JsonColumns:
                 export(&self.decoder.root.children[at], self.root.children[at])
                 for at in range(self.decoder.root.child_count)
             ]
-            return columns, self.malformed(count), self.reasons()
+            return columns, self.malformed(count), self.reasons(), self.found(count)
         finally:
             kj_reset(self.decoder)
 
@@ -149,6 +150,10 @@ cdef class JsonColumns:
         if self.decoder.malformed_count == 0:
             return None
         return pa.Array.from_buffers(pa.bool_(), count, [None, pack(self.decoder.malformed, count)[0]], 0)
+
+    cdef object found(self, int64_t count):
+        bits, zeros = pack(self.decoder.root.valid, count)
+        return pa.Array.from_buffers(pa.bool_(), count, [None, bits], 0) if zeros else None
 
     cdef list reasons(self):
         cdef int32_t at

@@ -77,9 +77,7 @@ class _TypedOutput:
             elif origin.kind == "corrupt":
                 columns.append(_corrupt(found, decoded, field.type))
             elif origin.column in self._structs:
-                columns.append(
-                    _struct(field.type, decoded[origin.column].columns, found.column(origin.column))
-                )
+                columns.append(_struct(field.type, decoded[origin.column], found.column(origin.column)))
             else:
                 columns.append(decoded[origin.column].columns[0])
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
@@ -155,11 +153,13 @@ def _as_text(bad: pa.Array[Any]) -> pa.Array[Any]:
         return made
 
 
-def _struct(kind: Any, columns: list[pa.Array[Any]], raw: pa.Array[Any]) -> pa.Array[Any]:
+def _struct(kind: Any, decoded: Decoded, raw: pa.Array[Any]) -> pa.Array[Any]:
     """The struct of a side; null where there is none, and of nulls where it is malformed, as from_json has
     it.
     """
     import pyarrow as pa
 
-    mask = raw.is_null() if raw.null_count else None
-    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=mask)
+    mask = decoded.absent
+    if mask is None and raw.null_count:
+        mask = raw.is_null()
+    return pa.StructArray.from_arrays(decoded.columns, fields=list(kind), mask=mask)
