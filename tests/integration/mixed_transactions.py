@@ -48,6 +48,8 @@ class MixedTransactions:
         ]
         self._plain_producer = confluent_kafka.Producer(config | {"enable.idempotence": True})
         self._open: dict[int, _Open] = {}
+        #: Committed, and not to be seen before another transaction has ended.
+        self._behind: dict[int, list[bytes]] = defaultdict(list)
         for producer in self._producers:
             producer.init_transactions(LIMIT_S)
 
@@ -56,18 +58,26 @@ class MixedTransactions:
         for _ in range(steps):
             self._step(self._chance.randrange(PRODUCERS))
         for number in list(self._open):
-            self._end(number)
+            self._end(number, self._chance.random() < 0.5)
 
     def leave_open(self) -> None:
         """Begin a transaction in each partition that does not end, and commit another one behind it."""
         self._producers[0].begin_transaction()
+        self._open[0] = _Open()
         for partition in range(PARTITIONS):
-            self._produce(self._producers[0], partition)
+            self._open[0].values[partition].append(self._produce(self._producers[0], partition))
         self._producers[0].flush(LIMIT_S)
         self._producers[1].begin_transaction()
         for partition in range(PARTITIONS):
-            self._produce(self._producers[1], partition)
+            self._behind[partition].append(self._produce(self._producers[1], partition))
         self._producers[1].commit_transaction(LIMIT_S)
+
+    def end_open(self, commits: bool) -> None:
+        """End what :meth:`leave_open` has left: then what lies behind it is to be seen, too."""
+        self._end(0, commits)
+        for partition, values in self._behind.items():
+            self.committed[partition] += values
+        self._behind.clear()
 
     def _step(self, number: int) -> None:
         producer, draw = self._producers[number], self._chance.random()
@@ -79,16 +89,15 @@ class MixedTransactions:
             producer.begin_transaction()
             self._open[number] = _Open()
         elif draw < 0.3:
-            self._end(number)
+            self._end(number, self._chance.random() < 0.5)
         else:
             for _ in range(self._chance.choice([1, 2, 5, 40])):
                 partition = self._chance.randrange(PARTITIONS)
                 self._open[number].values[partition].append(self._produce(producer, partition))
             producer.flush(LIMIT_S)
 
-    def _end(self, number: int) -> None:
+    def _end(self, number: int, commits: bool) -> None:
         producer, values = self._producers[number], self._open.pop(number).values
-        commits = self._chance.random() < 0.5
         if commits:
             producer.commit_transaction(LIMIT_S)
         else:

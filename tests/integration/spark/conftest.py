@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from integration.jars import spark_kafka_jars
+from integration.streams import Streams
 
 from kafkacore.spark.session import spark_session
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 
@@ -22,3 +25,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     configs = {"spark.jars": jars}
     with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
         yield session
+
+
+@pytest.fixture
+def streams(spark: SparkSession, tmp_path: Path) -> Streams:
+    """Starts queries of either source, whose checkpoints go with the test."""
+    return Streams(
+        lambda source, options: spark.readStream.format(source).options(**options).load(), str(tmp_path)
+    )

@@ -3,46 +3,8 @@
 And the checkpoint of one is the checkpoint of the other.
 """
 
-import uuid
-
 import pytest
-from pyspark.errors import StreamingQueryException
-
-from kafkacore import KafkaProducer
-from kafkacore.admin import KafkaAdminClient, NewTopic
-
-SOURCES = ("kafka", "kafkacore")
-#: Of a condition that is waited for.
-LIMIT_S = 30
-
-
-class Topic:
-    """A topic of one's own, its name's end left to say what else."""
-
-    def __init__(self, bootstrap_servers):
-        self.bootstrap_servers = bootstrap_servers
-        self.name = f"stream-{uuid.uuid4().hex[:8]}"
-        self.wake = None
-
-    def create(self, suffix="", partitions=2):
-        with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
-            admin.create_topics([NewTopic(self.name + suffix, num_partitions=partitions)])
-
-    def delete(self, suffix=""):
-        with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
-            admin.delete_topics([self.name + suffix])
-            # A broker may still name it for a moment.
-            for _ in range(1000):
-                if self.name + suffix not in admin.list_topics():
-                    return
-        raise AssertionError("the topic does not go")
-
-    def send(self, count, suffix="", partitions=2):
-        with KafkaProducer(bootstrap_servers=self.bootstrap_servers, linger_ms=5) as producer:
-            for number in range(count):
-                producer.send(
-                    self.name + suffix, b"x", partition=number % partitions, timestamp_ms=1000 + number
-                )
+from integration.streams import Topic, outcomes
 
 
 @pytest.fixture
@@ -53,60 +15,8 @@ def topic(apache_kafka):
 
 
 @pytest.fixture
-def drain(spark, tmp_path):
-    """Run a query until nothing is left; its batches, each as ``{(suffix, partition): offsets}``."""
-
-    def run(source, topic, folder="", **options):
-        batches = []
-
-        def keep(frame, number):
-            found = {}
-            for row in sorted(frame.select("topic", "partition", "offset").collect()):
-                suffix = row.topic.removeprefix(topic.name)
-                found.setdefault((suffix, row.partition), []).append(row.offset)
-            if found:
-                batches.append(found)
-
-        given = {
-            "kafka.bootstrap.servers": topic.bootstrap_servers,
-            "startingOffsets": "earliest",
-            "fetchOffset.retryIntervalMs": "100",
-            **({} if "subscribePattern" in options else {"subscribe": topic.name}),
-            **{name: value.replace("TOPIC", topic.name) for name, value in options.items()},
-        }
-        query = (
-            spark.readStream.format(source)
-            .options(**given)
-            .load()
-            .writeStream.foreachBatch(keep)
-            .option("checkpointLocation", str(tmp_path / f"{folder or source}"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        try:
-            assert query.awaitTermination(LIMIT_S)
-        finally:
-            query.stop()
-        return batches
-
-    return run
-
-
-def outcome(run, *args, **options):
-    """What came, or the kind of failure."""
-    try:
-        return run(*args, **options)
-    except StreamingQueryException as error:
-        text = str(error)
-        loses = "may have been lost" in text or "KAFKA_DATA_LOSS" in text or "may have been missed" in text
-        return "data loss" if loses else "failure"
-
-
-def outcomes(run, topic, **options):
-    """Of both sources, which must be the same."""
-    theirs, ours = (outcome(run, source, topic, **options) for source in SOURCES)
-    assert ours == theirs
-    return ours
+def drain(streams):
+    return streams.drain
 
 
 def test_available_now_reads_the_same_batches_within_the_limits(drain, topic):

@@ -1,0 +1,118 @@
+"""``kafka.isolation.level=read_committed`` before a transaction that is open: the rows of Spark's own source,
+as a batch and as a stream that goes on when the transaction ends.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from integration.mixed_transactions import PARTITIONS, MixedTransactions
+from integration.streams import SOURCES, Topic
+from model.dose import dose, new_seed
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+STEPS = dose(80, 1_000)
+COMMITTED = {"kafka__isolation__level": "read_committed"}
+
+
+@pytest.fixture
+def topic(apache_kafka):
+    made = Topic(apache_kafka.bootstrap_servers)
+    made.create(partitions=PARTITIONS)
+    return made
+
+
+@pytest.fixture
+def transactions(topic):
+    """Committed and aborted ones across each other, and one that is open before the last of them."""
+    mixed = MixedTransactions(topic.bootstrap_servers, topic.name, random.Random(new_seed()))
+    mixed.write(STEPS)
+    mixed.leave_open()
+    return mixed
+
+
+@pytest.fixture
+def rows_of(spark, topic):
+    """(partition, offset, value) of each row of a batch read, in order."""
+
+    def of(source, **options):
+        frame = (
+            spark.read.format(source)
+            .option("kafka.bootstrap.servers", topic.bootstrap_servers)
+            .option("subscribe", topic.name)
+            .options(**{name.replace("__", "."): value for name, value in {**COMMITTED, **options}.items()})
+            .load()
+        )
+        rows = frame.select("partition", "offset", "value").collect()
+        return sorted((row.partition, row.offset, bytes(row.value)) for row in rows)
+
+    return of
+
+
+def seen(rows):
+    return {(partition, value) for partition, _, value in rows}
+
+
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "aborted"])
+def test_batch_ends_before_what_is_open_and_goes_on_when_that_has_ended(rows_of, transactions, commits):
+    before = rows_of("kafka")
+    for pieces in ("1", "50"):
+        assert rows_of("kafkacore", minPartitions=pieces) == before
+    assert seen(before) == transactions.to_be_seen()
+    transactions.end_open(commits)
+    after = rows_of("kafka")
+    for pieces in ("1", "50"):
+        assert rows_of("kafkacore", minPartitions=pieces) == after
+    assert seen(after) == transactions.to_be_seen()
+    assert len(after) == len(before) + (2 if commits else 1) * PARTITIONS
+
+
+def test_stream_waits_for_what_is_open_and_goes_on_when_that_is_committed(streams, topic, transactions):
+    def row(found):
+        return found.offset, bytes(found.value)
+
+    def rows(running):
+        return [
+            (partition, *of_row) for (_, partition), found in running.settle().items() for of_row in found
+        ]
+
+    found = {}
+    for source in SOURCES:
+        found[source] = streams.running(source, topic, of=row, maxOffsetsPerTrigger="200", **COMMITTED)
+    with found["kafka"] as theirs, found["kafkacore"] as ours:
+        before = sorted(rows(theirs))
+        assert sorted(rows(ours)) == before
+        assert seen(before) == transactions.to_be_seen()
+        transactions.end_open(True)
+        after = sorted(rows(theirs))
+        assert sorted(rows(ours)) == after
+        assert seen(after) == transactions.to_be_seen()
+        # The next one, from where these have come to.
+        transactions.write(5)
+        last = sorted(rows(theirs))
+        assert sorted(rows(ours)) == last
+        assert seen(last) == transactions.to_be_seen()
+
+
+def test_micro_batches_are_the_same_up_to_what_is_open_and_when_that_is_aborted(streams, topic, transactions):
+    options = {"maxOffsetsPerTrigger": "100", **COMMITTED}
+    first = [streams.drain(source, topic, **options) for source in SOURCES]
+    assert first[0] == first[1]
+    assert len(first[0]) > 1
+    transactions.end_open(False)
+    second = [streams.drain(source, topic, **options) for source in SOURCES]
+    assert second[0] == second[1]
+    assert sum(len(offsets) for batch in second[0] for offsets in batch.values()) == PARTITIONS
+
+
+def test_an_end_behind_what_is_open_fails_both(rows_of, topic, transactions):
+    # Records up to there are in the log, and may not be read yet.
+    written = rows_of("kafka", kafka__isolation__level="read_uncommitted")
+    ends = {str(number): offset + 1 for number, offset, _ in written}
+    end = {"endingOffsets": json.dumps({topic.name: ends})}
+    for source in SOURCES:
+        with pytest.raises((PySparkException, Py4JJavaError)):
+            rows_of(source, kafkaConsumer__pollTimeoutMs="1500", **end)

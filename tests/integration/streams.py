@@ -1,0 +1,203 @@
+"""A topic that changes while streams of Spark read it, and what became of a stream.
+
+A broker's address and what is to happen to the topic in; outcomes that can be compared out. Does not know:
+which source reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import confluent_kafka
+from confluent_kafka.admin import AdminClient, NewPartitions
+from pyspark.errors import StreamingQueryException
+
+from kafkacore import KafkaProducer
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.clock import SYSTEM_CLOCK
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+    from pyspark.sql.streaming.query import StreamingQuery
+
+#: Spark's own, and ours.
+SOURCES = ("kafka", "kafkacore")
+#: Of a condition that is waited for.
+LIMIT_S = 30
+
+#: What a stream has given, by the end of a topic's name and the partition.
+Found = dict[tuple[str, int], list[Any]]
+
+
+class Topic:
+    """A topic of one's own, its name's end left to say what else."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.name = f"stream-{uuid.uuid4().hex[:8]}"
+
+    def create(self, suffix: str = "", partitions: int = 2) -> None:
+        with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(self.name + suffix, num_partitions=partitions)])
+
+    def grow(self, partitions: int) -> None:
+        """To so many partitions, by librdkafka; returns when the broker says that they are there."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        for answer in admin.create_partitions([NewPartitions(self.name, partitions)]).values():
+            answer.result(LIMIT_S)
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+        while not _are_led(admin.list_topics(self.name, LIMIT_S).topics[self.name], partitions):
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "the partitions do not come"
+
+    def delete(self, suffix: str = "") -> None:
+        with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
+            admin.delete_topics([self.name + suffix])
+            # A broker may still name it for a moment.
+            for _ in range(1000):
+                if self.name + suffix not in admin.list_topics():
+                    return
+        raise AssertionError("the topic does not go")
+
+    def send(self, count: int, suffix: str = "", partitions: int = 2) -> None:
+        with KafkaProducer(bootstrap_servers=self.bootstrap_servers, linger_ms=5) as producer:
+            for number in range(count):
+                producer.send(
+                    self.name + suffix, b"x", partition=number % partitions, timestamp_ms=1000 + number
+                )
+
+
+def _are_led(topic: confluent_kafka.admin.TopicMetadata, partitions: int) -> bool:
+    return len(topic.partitions) == partitions and all(one.leader >= 0 for one in topic.partitions.values())
+
+
+class Running:
+    """A query that runs, and what has come of it."""
+
+    def __init__(self, query: StreamingQuery, batches: list[Found]) -> None:
+        self.query = query
+        self.batches = batches
+
+    def settle(self) -> Found:
+        """When nothing is left to read: all that has come."""
+        self.query.processAllAvailable()
+        found: Found = {}
+        for batch in list(self.batches):
+            for place, rows in batch.items():
+                found.setdefault(place, []).extend(rows)
+        return found
+
+
+class Streams:
+    """Starts queries.
+
+    Parameters
+    ----------
+    frames:
+        Of a source and its options, the DataFrame.
+    folder:
+        Of the checkpoints.
+    """
+
+    def __init__(self, frames: Callable[[str, dict[str, str]], DataFrame], folder: str) -> None:
+        self._frames = frames
+        self._folder = folder
+
+    def drain(
+        self,
+        source: str,
+        topic: Topic,
+        folder: str = "",
+        of: Callable[[Row], Any] = lambda row: row.offset,
+        **options: str,
+    ) -> list[Found]:
+        """Run a query until nothing is left; its batches, each as ``{(suffix, partition): offsets}``.
+
+        Parameters
+        ----------
+        of:
+            What to keep of a row, instead of the offset.
+        options:
+            Of the source, dots as ``__``. ``TOPIC`` in them is the topic's name.
+        """
+        batches: list[Found] = []
+        writer = self._writer(source, topic, folder, of, options, batches).trigger(availableNow=True)
+        query = writer.start()
+        try:
+            assert query.awaitTermination(LIMIT_S)
+        finally:
+            query.stop()
+        return batches
+
+    @contextlib.contextmanager
+    def running(
+        self,
+        source: str,
+        topic: Topic,
+        folder: str = "",
+        of: Callable[[Row], Any] = lambda row: row.offset,
+        **options: str,
+    ) -> Iterator[Running]:
+        """As :meth:`drain`, of a query that goes on until the block is left."""
+        batches: list[Found] = []
+        query = self._writer(source, topic, folder, of, options, batches).start()
+        try:
+            yield Running(query, batches)
+        finally:
+            query.stop()
+
+    def _writer(
+        self,
+        source: str,
+        topic: Topic,
+        folder: str,
+        of: Callable[[Row], Any],
+        options: dict[str, str],
+        batches: list[Found],
+    ) -> Any:
+        def keep(frame: DataFrame, number: int) -> None:
+            found: Found = {}
+            for row in sorted(frame.select("topic", "partition", "offset", "value").collect()):
+                suffix = row.topic.removeprefix(topic.name)
+                found.setdefault((suffix, row.partition), []).append(of(row))
+            if found:
+                batches.append(found)
+
+        given = {
+            "kafka.bootstrap.servers": topic.bootstrap_servers,
+            "startingOffsets": "earliest",
+            "fetchOffset.retryIntervalMs": "100",
+            **({} if {"subscribePattern", "assign"} & options.keys() else {"subscribe": topic.name}),
+            **{
+                name.replace("__", "."): value.replace("TOPIC", topic.name) for name, value in options.items()
+            },
+        }
+        checkpoint = f"{self._folder}/{folder or source}"
+        writer = self._frames(source, given).writeStream.foreachBatch(keep)
+        return writer.option("checkpointLocation", checkpoint)
+
+
+def outcome(run: Callable[..., Any], *args: Any, **options: str) -> Any:
+    """What came, or the kind of failure."""
+    try:
+        return run(*args, **options)
+    except StreamingQueryException as error:
+        return kind_of(error)
+
+
+def kind_of(error: StreamingQueryException | None) -> str:
+    """Of a query's failure, what both sources agree about."""
+    if error is None:
+        return "none"
+    text = str(error)
+    loses = "may have been lost" in text or "KAFKA_DATA_LOSS" in text or "may have been missed" in text
+    return "data loss" if loses else "failure"
+
+
+def outcomes(run: Callable[..., Any], topic: Topic, **options: str) -> Any:
+    """Of both sources, which must be the same."""
+    theirs, ours = (outcome(run, source, topic, **options) for source in SOURCES)
+    assert ours == theirs
+    return ours
