@@ -97,12 +97,7 @@ class Program:
 
     def python_workers(self) -> list[int]:
         """Of executors: those that run tasks, without the daemon that forks them."""
-        found = []
-        below = descendants(self._process.pid)
-        for pid, parent in below.items():
-            if _is_worker(pid) and _is_worker(parent):
-                found.append(pid)
-        return found
+        return python_processes(self._process.pid, b"pyspark.worker")
 
     def __enter__(self) -> Program:
         return self
@@ -115,12 +110,28 @@ class Program:
         self._process.wait(LIMIT_MS / 1000)
 
 
-def _is_worker(pid: int) -> bool:
+def python_processes(top: int, module: bytes | None = None) -> list[int]:
+    """Those below the process ``top`` that work for its JVM, without the daemons that fork them.
+
+    Parameters
+    ----------
+    module:
+        Only of daemons for this module: ``pyspark.worker`` runs tasks, the others help the driver.
+    """
+    # A forked process looks like its daemon.
+    return [
+        pid
+        for pid, parent in descendants(top).items()
+        if _is_of_daemon(pid, module) and _is_of_daemon(parent, module)
+    ]
+
+
+def _is_of_daemon(pid: int, module: bytes | None) -> bool:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return words[1:4] == [b"-m", b"pyspark.daemon", b"pyspark.worker"]
+    return words[1:3] == [b"-m", b"pyspark.daemon"] and module in (None, words[3])
 
 
 class Job(Program):

@@ -5,10 +5,9 @@ is cut once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from integration.apache_kafka import ApacheKafka
+from integration.proxied_kafka import kafka_behind_proxy
 from model.cut_producer import (
     RECORDS,
     Sender,
@@ -25,13 +24,7 @@ from kafkacore.testing import Ending, FaultProxy
 
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
-    """In front of an Apache Kafka of its own, which tells clients the proxy's address."""
-    folder: Path = tmp_path_factory.mktemp("apache-kafka")
-    with (
-        FaultProxy() as proxy,
-        ApacheKafka(folder, {"advertised.listeners": f"PLAINTEXT://{proxy.bootstrap_servers}"}) as kafka,
-    ):
-        proxy.target = kafka.bootstrap_servers
+    with kafka_behind_proxy(tmp_path_factory.mktemp("apache-kafka")) as proxy:
         yield proxy
 
 

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from integration.apache_kafka import ApacheKafka
 from integration.java_peer import JavaPeer
+from integration.proxied_kafka import kafka_behind_proxy
 from model.dose import dose, note
 from model.sending_process import send_in_a_process, value_of
 
@@ -35,13 +34,7 @@ RUNS = {
 
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
-    """In front of an Apache Kafka that tells clients the proxy's address."""
-    folder: Path = tmp_path_factory.mktemp("apache-kafka")
-    with (
-        FaultProxy() as proxy,
-        ApacheKafka(folder, {"advertised.listeners": f"PLAINTEXT://{proxy.bootstrap_servers}"}) as kafka,
-    ):
-        proxy.target = kafka.bootstrap_servers
+    with kafka_behind_proxy(tmp_path_factory.mktemp("apache-kafka")) as proxy:
         yield proxy
 
 

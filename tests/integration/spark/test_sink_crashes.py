@@ -13,22 +13,22 @@ import uuid
 
 import pyarrow as pa
 import pytest
-from integration.apache_kafka import ApacheKafka
+from integration.proxied_kafka import kafka_behind_proxy
 from model.dose import dose, note
+from model.topic_reader import await_markers, records_of
 
 from kafkacore import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol import ApiKey
 from kafkacore.spark.sink.columns import SinkColumns
 from kafkacore.spark.sink.exactly_once import ExactlyOnceError, abort_batch, commit_batch, write_task
 from kafkacore.spark.sink.options import parse_sink_options
 from kafkacore.spark.sink.producers import PRODUCERS
-from kafkacore.testing import FaultProxy
 
 LIMIT_MS = 30_000.0
 ROWS = 20
 TASKS = 2
+PARTITIONS = 2
 COLUMNS = SinkColumns((("value", 0),), None, False)
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["kafkacore.spark.sink.exactly_once", "pyarrow", "pyarrow.compute"])
@@ -78,7 +78,7 @@ class Proxied:
         self.batches = 0
         self.disturbed = 0
         with KafkaAdminClient(bootstrap_servers=servers) as admin:
-            admin.create_topics([NewTopic(self.topic, num_partitions=2)])
+            admin.create_topics([NewTopic(self.topic, num_partitions=PARTITIONS)])
 
     def start_attempt(self, batch_id):
         process = PROCESSES.Process(
@@ -106,20 +106,9 @@ class Proxied:
         return repeated
 
     def values(self):
-        places = [TopicPartition(self.topic, number) for number in range(2)]
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        with KafkaConsumer(bootstrap_servers=self.servers) as consumer:
-            ends = consumer.end_offsets(places)
-        with KafkaConsumer(bootstrap_servers=self.servers, isolation_level="read_committed") as consumer:
-            consumer.assign(places)
-            consumer.seek_to_beginning()
-            found = []
-            # The end of a transaction is promised before it is in the log.
-            while any(consumer.position(place) < end for place, end in ends.items()):
-                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "a transaction was left open"
-                for records in consumer.poll(timeout_ms=500).values():
-                    found += [record.value.decode() for record in records]
-        return sorted(found)
+        await_markers(self.servers, self.topic, PARTITIONS, LIMIT_MS / 1000)
+        found = records_of(self.servers, [self.topic], PARTITIONS, LIMIT_MS / 1000, "read_committed")
+        return sorted(record.value.decode() for record in found)
 
     def check(self):
         """Each row of each batch is there once."""
@@ -134,18 +123,15 @@ VERSIONS = dose([2], [1, 2])
 @pytest.fixture(scope="module", params=VERSIONS, ids=lambda version: f"transactions-{version}")
 def kafka(request, tmp_path_factory):
     features = {"transaction.version": request.param}
-    with FaultProxy() as proxy:
-        advertised = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"}
-        with ApacheKafka(tmp_path_factory.mktemp("kafka"), advertised, features=features) as broker:
-            proxy.target = broker.bootstrap_servers
-            query = Proxied(proxy, proxy.bootstrap_servers)
-            yield query
-            note(
-                f"exactly once, attempts killed or put to sleep, transactions {request.param}",
-                attempts=query.disturbed,
-                batches=query.batches,
-                records=query.batches * TASKS * ROWS,
-            )
+    with kafka_behind_proxy(tmp_path_factory.mktemp("kafka"), features) as proxy:
+        query = Proxied(proxy, proxy.bootstrap_servers)
+        yield query
+        note(
+            f"exactly once, attempts killed or put to sleep, transactions {request.param}",
+            attempts=query.disturbed,
+            batches=query.batches,
+            records=query.batches * TASKS * ROWS,
+        )
 
 
 #: Each step, its request lost or its answer; of a quick run each step once.

@@ -4,18 +4,17 @@ import contextlib
 import os
 import signal
 import uuid
-from pathlib import Path
 
 import pytest
-from integration.apache_kafka import ApacheKafka
+from integration.proxied_kafka import kafka_behind_proxy
+from integration.submitted import python_processes
 from model.dose import dose, note
+from model.topic_reader import await_markers, records_of
 from pyspark.errors import PySparkException
 
-from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol import ApiKey
-from kafkacore.testing import FaultProxy
 
 #: Whatever else the machine does.
 LIMIT_MS = 150_000.0
@@ -30,11 +29,8 @@ KILLS = dose(4, 40)
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory):
     """Apache Kafka behind a proxy, which tells where a query is."""
-    with FaultProxy() as proxy:
-        advertised = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"}
-        with ApacheKafka(tmp_path_factory.mktemp("kafka"), advertised) as broker:
-            proxy.target = broker.bootstrap_servers
-            yield proxy
+    with kafka_behind_proxy(tmp_path_factory.mktemp("kafka")) as proxy:
+        yield proxy
 
 
 class Copy:
@@ -89,20 +85,17 @@ class Copy:
     def done_batches(self):
         return max((int(p.name) for p in (self.checkpoint / "commits").glob("[0-9]*")), default=-1) + 1
 
+    def forget_commit(self, batch_id):
+        """As if the driver had died between the batch's commit and the entry in Spark's log of it."""
+        for name in (f"{batch_id}", f".{batch_id}.crc"):
+            (self.checkpoint / "commits" / name).unlink(missing_ok=True)
+
     def values(self):
         """Of each partition what a consumer sees that reads committed records."""
-        places = [TopicPartition(self.target, number) for number in range(PARTITIONS)]
-        with KafkaConsumer(bootstrap_servers=self.servers) as consumer:
-            ends = consumer.end_offsets(places)
-        found = {place.partition: [] for place in places}
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        with KafkaConsumer(bootstrap_servers=self.servers, isolation_level="read_committed") as consumer:
-            consumer.assign(places)
-            consumer.seek_to_beginning()
-            while any(consumer.position(place) < end for place, end in ends.items()):
-                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "a transaction was left open"
-                for place, records in consumer.poll(timeout_ms=500).items():
-                    found[place.partition] += [int(record.value) for record in records]
+        await_markers(self.servers, self.target, PARTITIONS, LIMIT_MS / 1000)
+        found = {number: [] for number in range(PARTITIONS)}
+        for record in records_of(self.servers, [self.target], PARTITIONS, LIMIT_MS / 1000, "read_committed"):
+            found[record.partition].append(int(record.value))
         return found
 
     def check(self):
@@ -110,34 +103,6 @@ class Copy:
         assert self.values() == {
             partition: list(range(partition, self.rows, PARTITIONS)) for partition in range(PARTITIONS)
         }
-
-
-def python_workers():
-    """Process ids of the Python workers of this session's JVM."""
-    found, parents = [], {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-    for pid in parents:
-        with contextlib.suppress(OSError):
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-            parent_command = Path(f"/proc/{parents[pid]}/cmdline").read_bytes()
-            # Workers are forked by the daemon, and look like it.
-            if (
-                b"pyspark.daemon" in command
-                and b"pyspark.daemon" in parent_command
-                and _is_ours(pid, parents)
-            ):
-                found.append(pid)
-    return found
-
-
-def _is_ours(pid, parents):
-    while pid > 1:
-        if pid == os.getpid():
-            return True
-        pid = parents.get(pid, 0)
-    return False
 
 
 @pytest.mark.timeout(dose(400, 3_600))
@@ -150,7 +115,7 @@ def test_nothing_is_lost_or_doubled_while_workers_are_killed_at_each_step(spark,
         query = copy.start()
         reached = kafka.wait_for(lambda counters, before=before: counters.cuts > before, LIMIT_MS)
         assert reached, f"kill {kill}: {query.exception()} {query.lastProgress}"
-        for pid in python_workers():
+        for pid in python_processes(os.getpid()):
             os.kill(pid, signal.SIGKILL)
             kills += 1
         kafka.lift()
@@ -168,9 +133,7 @@ def test_nothing_is_lost_or_doubled_while_workers_are_killed_at_each_step(spark,
 def test_committed_batch_that_spark_repeats_is_recognised(spark, kafka, tmp_path):
     copy = Copy(spark, kafka, tmp_path, batches=3)
     copy.run()
-    # As if the driver had died between the batch's commit and the entry in its log.
-    for name in ("2", ".2.crc"):
-        (tmp_path / "commits" / name).unlink(missing_ok=True)
+    copy.forget_commit(2)
     copy.run()
     assert copy.done_batches() == 3
     copy.check()
@@ -180,8 +143,7 @@ def test_committed_batch_that_spark_repeats_is_recognised(spark, kafka, tmp_path
 def test_committed_batch_repeated_by_other_tasks_is_refused_and_nothing_doubled(spark, kafka, tmp_path):
     copy = Copy(spark, kafka, tmp_path, batches=2)
     copy.run()
-    for name in ("1", ".1.crc"):
-        (tmp_path / "commits" / name).unlink(missing_ok=True)
+    copy.forget_commit(1)
     with pytest.raises(PySparkException, match=r"was committed by 2 tasks, and is repeated by [3-9]"):
         copy.run(min_partitions=5)
     copy.check()
