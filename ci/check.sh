@@ -11,7 +11,7 @@ python3 --version
 java -version 2>&1 | head -n 1
 
 step "make lint and make sanitize, side by side"
-make --jobs=2 --output-sync=recurse lint sanitize ONLY=wire,record SANITIZE_ARGS="tests/wire tests/record"
+make --jobs=2 --output-sync=recurse lint sanitize ONLY=wire,record,decode SANITIZE_ARGS="tests/wire tests/record tests/decode"
 
 step "make test"
 make test

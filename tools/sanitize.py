@@ -18,7 +18,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 BUILD = PROJECT / "build" / "sanitize"
 #: What reads bytes from outside in C, and the property tests of it.
-DEFAULT_TESTS = ["tests/wire", "tests/record", "tests/network", "tests/property"]
+DEFAULT_TESTS = ["tests/wire", "tests/record", "tests/decode", "tests/network", "tests/property"]
 #: Tests of what these modules are built without: blocks that are kept for reuse.
 OF_REUSE = [
     f"tests/wire/test_blocks.py::{name}"
