@@ -336,12 +336,29 @@ def test_damage_that_may_hide_how_a_transaction_ended_is_told_when_planning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / NAME).write_bytes(log_of(file_of([1]), transactional(1, 1), b"\xff" * 80, file_of([2], 3)))
-    with pytest.raises(CorruptRecordError, match=r"log, position \d+: .* at offset 1 may have ended there"):
+    with pytest.raises(CorruptRecordError, match=r"log, position \d+: .* all from offset 1 on"):
         offsets(tmp_path, isolation="read_committed")
     assert offsets(tmp_path, isolation="read_committed", mode="PERMISSIVE") == [0]
-    assert "at offset 1 may have ended there" in caplog.text
+    assert "from offset 1 on, where a transaction began" in caplog.text
     with pytest.raises(CorruptRecordError, match="length -1 < 14"):
         offsets(tmp_path)
+
+
+@pytest.mark.parametrize("with_right_crc", [True, False])
+def test_a_transaction_whose_marker_cannot_be_read_is_not_committed(
+    tmp_path: Path, with_right_crc: bool
+) -> None:
+    marker = bytearray(transactional(3, 1, "commit"))
+    marker[61] = 0xFF
+    marker[62] = 0xFF
+    marker = with_crc(marker) if with_right_crc else marker
+    (tmp_path / NAME).write_bytes(log_of(file_of([1]), transactional(1, 1, count=2), marker, file_of([1], 4)))
+    committed = {"isolation": "read_committed"}
+    with pytest.raises(CorruptRecordError, match=r"from offset 1, which ended there, it cannot be told"):
+        offsets(tmp_path, **committed)
+    assert offsets(tmp_path, **committed, mode="DROPMALFORMED") == [0, 4]
+    before = {"topic": "t", "partition": 0, "endingOffsets": '{"t":{"0":1}}'}
+    assert offsets(tmp_path, **committed, **before) == [0]
 
 
 def test_damage_elsewhere_leaves_no_doubt_of_a_transaction(tmp_path: Path) -> None:

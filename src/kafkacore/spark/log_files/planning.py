@@ -111,20 +111,21 @@ def _selection(options: LogOptions, storage: Storage, log: Sequence[LogFile]) ->
             scan.scan(read, file.size, file.shown, file.is_last)
     stable = scan.last_stable_offset
     if stable is not None and stable < end and scan.doubt is not None:
-        _tell_of_doubt(options, stable, scan.doubt)
+        what = f"all from offset {stable} on, where a transaction began that may have ended there,"
+        _tell_of_doubt(options, scan.doubt, what)
+    for first, last, place in scan.unread_ends:
+        if first < end and last >= (begin or 0):
+            _tell_of_doubt(options, place, f"the transaction from offset {first}, which ended there,")
     return Selection(begin or 0, end if stable is None else min(end, stable), scan.aborted)
 
 
-def _tell_of_doubt(options: LogOptions, stable: int, doubt: str) -> None:
-    """Records behind ``stable`` will be missing, and no task comes to the damage that is why."""
-    sentence = (
-        f"{doubt}. The transaction at offset {stable} may have ended there, so that nothing from that offset "
-        "on can be told to be committed"
-    )
+def _tell_of_doubt(options: LogOptions, place: str, what: str) -> None:
+    """Records will be missing, and no task may come to the damage that is why."""
+    sentence = f"{place}. Of {what} it cannot be told whether it was committed"
     if options.mode == "FAILFAST":
         raise CorruptRecordError(
-            f"{sentence}. Set the option mode to PERMISSIVE or DROPMALFORMED to read what is before it, or "
-            "isolation to read_uncommitted"
+            f"{sentence}. Set the option mode to PERMISSIVE or DROPMALFORMED to leave it out, or isolation "
+            "to read_uncommitted"
         )
     logger.warning("%s; it is left out", sentence)
 

@@ -6,6 +6,9 @@ ends with a control batch of its producer. Does not know: files, columns.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader, RecordBatch
 from kafkacore.record.segment_file import Damage, ReadAt, SegmentFile, read_headers
 
@@ -14,17 +17,28 @@ _CONTROL_TYPE_AT, _CONTROL_KEY_SIZE = 2, 4
 _ABORT = 0
 
 
+class UnreadEnd(NamedTuple):
+    """A transaction from offset ``first`` to ``last`` whose end cannot be read; where that lies, and why."""
+
+    first: int
+    last: int
+    place: str
+
+
 class TransactionScan:
     """Goes through the files of one partition, in order of their offsets.
 
     Attributes
     ----------
     aborted:
-        By producer id, first and last offset of each aborted transaction.
+        By producer id, first and last offset of each aborted transaction, and of those of ``unread_ends``.
+    unread_ends:
+        Transactions of which the log does not say any more how they ended.
     """
 
     def __init__(self) -> None:
         self.aborted: dict[int, list[tuple[int, int]]] = {}
+        self.unread_ends: list[UnreadEnd] = []
         self._open: dict[int, int] = {}
         #: By producer id, the damage in which the end of its transaction may have been.
         self._doubts: dict[int, str] = {}
@@ -48,7 +62,7 @@ class TransactionScan:
         Parameters
         ----------
         name:
-            Of the file, for :attr:`doubt`.
+            Of the file, for messages.
         may_be_cut:
             Whether a file that ends within a batch is only incomplete, and not damaged.
         """
@@ -73,7 +87,15 @@ class TransactionScan:
                 continue
             first = self._open.pop(header.producer_id, None)
             self._doubts.pop(header.producer_id, None)
-            if first is not None and _is_abort(read, size, header):
+            if first is None:
+                continue
+            try:
+                is_aborted = _is_abort(read, size, header)
+            except CorruptRecordError as error:
+                is_aborted = True
+                place = f"{name}, position {header.position}: {error.reason}"
+                self.unread_ends.append(UnreadEnd(first, header.last_offset, place))
+            if is_aborted:
                 self.aborted.setdefault(header.producer_id, []).append((first, header.last_offset))
 
 
@@ -83,12 +105,13 @@ def _is_compacted(header: BatchHeader, expected_offset: int) -> bool:
 
 
 def _is_abort(read: ReadAt, size: int, header: BatchHeader) -> bool:
+    """Raises :class:`CorruptRecordError` where it does not say."""
     end = header.position + header.size_in_bytes
     batch = SegmentFile(read, size, header.position, end).next_batch()
-    marker = next(iter(batch), None) if isinstance(batch, RecordBatch) else None
+    if not isinstance(batch, RecordBatch):
+        raise CorruptRecordError("no batch" if batch is None else batch.reason)
+    marker = next(iter(batch), None)
     key = None if marker is None else marker.key
-    return (
-        key is not None
-        and len(key) >= _CONTROL_KEY_SIZE
-        and int.from_bytes(key[_CONTROL_TYPE_AT:_CONTROL_KEY_SIZE], "big") == _ABORT
-    )
+    if key is None or len(key) < _CONTROL_KEY_SIZE:
+        raise CorruptRecordError("a transaction's marker has no type")
+    return int.from_bytes(key[_CONTROL_TYPE_AT:_CONTROL_KEY_SIZE], "big") == _ABORT
