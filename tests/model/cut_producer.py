@@ -95,7 +95,7 @@ def sweep(proxy: FaultProxy, sender: Sender, ending: Ending) -> tuple[set[SendId
     """Cut after each byte of a request, then of a response; the sends that the broker had, and the cuts."""
     sender.send_batch()
     request_bytes, response_bytes = sizes_of_produce(proxy)
-    before = proxy.counters.cuts
+    before = proxy.counters.cut_frames
     reached_broker: set[SendId] = set()
     for after in range(request_bytes + 1):
         proxy.cut_request(PRODUCE, after, ending=ending)
@@ -106,7 +106,7 @@ def sweep(proxy: FaultProxy, sender: Sender, ending: Ending) -> tuple[set[SendId
         proxy.cut_response(PRODUCE, after, ending=ending)
         reached_broker.update(sender.send_batch())
     expected = request_bytes + response_bytes + 2
-    assert proxy.wait_for(lambda counters: counters.cuts - before >= expected, LIMIT_S * 1000)
+    assert proxy.wait_for(lambda counters: counters.cut_frames - before == expected, LIMIT_S * 1000)
     return reached_broker, expected
 
 

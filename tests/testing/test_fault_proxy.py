@@ -447,6 +447,41 @@ def test_request_cut_happens_once_and_on_whatever_connection(wire: Wire) -> None
     assert read(first[1], 12) == request(0, 1)
 
 
+@pytest.mark.parametrize("direction", list(Direction))
+def test_cut_of_a_frame_is_told_from_a_client_that_went_with_an_answer_on_its_way(
+    wire: Wire, direction: Direction
+) -> None:
+    cut = wire.proxy.cut_request if direction is Direction.TO_BROKER else wire.proxy.cut_response
+    cut(0, 0)
+    gone, broker = wire.pair()
+    gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    gone.close()
+    assert read_to_end(broker) == (b"", Ending.RST)
+    assert wire.proxy.wait_for(lambda counters: counters.cuts == 1, LIMIT_MS)
+    assert wire.proxy.counters.cut_frames == 0
+    client, broker = wire.pair()
+    client.sendall(request(0, 1))
+    if direction is Direction.TO_CLIENT:
+        read(broker, 12)
+        broker.sendall(response(1))
+    assert read_to_end(client) == (b"", Ending.FIN)
+    assert wire.proxy.wait_for(lambda counters: counters.cuts == 2, LIMIT_MS)
+    assert wire.proxy.counters.cut_frames == 1
+
+
+def test_cut_of_a_frame_that_was_lifted_is_none(wire: Wire) -> None:
+    wire.proxy.cut_response(0, 0)
+    client, broker = wire.pair()
+    client.sendall(request(0, 1))
+    read(broker, 12)
+    wire.proxy.lift()
+    broker.sendall(response(1))
+    assert read(client, 8) == response(1)
+    wire.proxy.reset_connections()
+    assert wire.proxy.wait_for(lambda counters: counters.cuts == 1, LIMIT_MS)
+    assert wire.proxy.counters.cut_frames == 0
+
+
 def test_requests_that_passed_are_known_by_kind_and_size(wire: Wire) -> None:
     client, broker = wire.pair()
     client.sendall(request(3, 7) + request(0, 8, b"12345"))

@@ -40,6 +40,9 @@ class ProxyCounters:
         Handed to the system for that side.
     cuts:
         Connections that were ended by a fault, or by a reset of one side.
+    cut_frames:
+        Among them those that ended where :meth:`FaultProxy.cut_request` or :meth:`FaultProxy.cut_response`
+        had said.
     """
 
     connections: int
@@ -47,6 +50,7 @@ class ProxyCounters:
     bytes_to_broker: int
     bytes_to_client: int
     cuts: int
+    cut_frames: int
 
 
 @dataclass(eq=False)
@@ -111,7 +115,7 @@ class FaultProxy:
         self._address: tuple[socket.AddressFamily, Any] | None = None
         self.target = target
         self._connections: list[ProxyConnection] = []
-        self._accepted = self._cut_count = 0
+        self._accepted = self._cut_count = self._cut_frame_count = 0
         self._connection_cuts: list[_ConnectionCut] = []
         self._request_cuts: list[RequestCut] = []
         self._requests: deque[RequestSeen] = deque(maxlen=REQUESTS_REMEMBERED)
@@ -288,6 +292,7 @@ class FaultProxy:
                 bytes_to_broker=self._links[Direction.TO_BROKER].forwarded_bytes,
                 bytes_to_client=self._links[Direction.TO_CLIENT].forwarded_bytes,
                 cuts=self._cut_count,
+                cut_frames=self._cut_frame_count,
             )
 
     @property
@@ -405,6 +410,7 @@ class FaultProxy:
             if connection.cut_by is not None and not connection.is_counted:
                 connection.is_counted = True
                 self._cut_count += 1
+                self._cut_frame_count += connection.is_cut_in_frame
             if not connection.is_closed:
                 left.append(connection)
         self._connections = left

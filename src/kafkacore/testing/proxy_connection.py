@@ -188,6 +188,8 @@ class ProxyConnection:
         #: How it was cut, by a fault or from outside; ``None`` while it is whole.
         self.cut_by: Ending | None = None
         self.is_closed = False
+        #: Whether it ends, or has ended, at a request or response that was to be cut.
+        self.is_cut_in_frame = False
         #: Whether its cut is in the proxy's counters.
         self.is_counted = False
         self._requests = requests
@@ -226,12 +228,14 @@ class ProxyConnection:
 
     def _cut_in(self, stream: Stream, frame: FrameHead, cut: RequestCut) -> None:
         stream.cut_at, stream.cut_ending = frame.start + min(cut.after, frame.size), cut.ending
+        self.is_cut_in_frame = True
 
     def lift_cuts(self) -> None:
         """Forget the cuts that have not happened."""
         self._response_cuts.clear()
         for stream in self.streams:
             stream.cut_at = None
+        self.is_cut_in_frame = self.is_cut_in_frame and self.cut_by is not None
 
     # ---- What happens on the sockets -----------------------------------------------------------------------
 

@@ -111,9 +111,9 @@ def test_nothing_is_lost_or_doubled_while_workers_are_killed_at_each_step(spark,
     kills = 0
     for kill in range(KILLS):
         kafka.cut_response(int(STEPS[kill % len(STEPS)]), after=0, number=2 + kill % 3)
-        before = kafka.counters.cuts
+        before = kafka.counters.cut_frames
         query = copy.start()
-        reached = kafka.wait_for(lambda counters, before=before: counters.cuts > before, LIMIT_MS)
+        reached = kafka.wait_for(lambda counters, before=before: counters.cut_frames > before, LIMIT_MS)
         assert reached, f"kill {kill}: {query.exception()} {query.lastProgress}"
         for pid in python_processes(os.getpid()):
             os.kill(pid, signal.SIGKILL)
