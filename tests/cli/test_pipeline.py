@@ -1,6 +1,9 @@
 """``kafkacore pipeline`` in this process: what it prints, and what it says about a job that cannot run."""
 
 import json
+import re
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -80,12 +83,23 @@ def test_job_from_a_file_writes_to_a_topic(spark, our_broker, make_topic, tmp_pa
         assert json.loads(next(consumer).value) == {"id": 1, "name": "tea", "twice": 2}
 
 
+@pytest.mark.parametrize(("derived", "is_kept"), [("v=upper(value)", False), ("v=nosuch(value)", True)])
+def test_log_of_spark_stays_where_a_job_failed(spark, our_broker, make_topic, capsys, derived, is_kept):
+    topic = make_topic([b"tea"], name="said")
+    arguments = ["--topic", topic, "--format", "string", "--derive", derived, "--sink", "console"]
+    main(["pipeline", "--bootstrap", our_broker.bootstrap_servers, *arguments])
+    log = Path(re.search("Spark's own log is (.*)", capsys.readouterr().err)[1])
+    # This session is not the job's: it has a log elsewhere.
+    assert log.parent.exists() == is_kept
+    shutil.rmtree(log.parent, ignore_errors=True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["--schema", "id INTT"], 2, "INTT"),
-        (["--schema", "id INT", "--derive", "x=nosuch(id)"], 2, "nosuch"),
-        (["--schema", "id INT", "--derive", "x=id +"], 2, "Syntax error"),
+        (["--schema", "id INTT"], 2, 'schema: [UNSUPPORTED_DATATYPE] Unsupported data type "INTT"'),
+        (["--schema", "id INT", "--derive", "x=nosuch(id)"], 2, "derived column x: [UNRESOLVED_ROUTINE]"),
+        (["--schema", "id INT", "--derive", "x=id +"], 2, "derived column x: [PARSE_SYNTAX_ERROR] Syntax"),
         (["--schema", "id INT", "--partition-by", "colour"], 2, "the columns are id"),
     ],
 )
@@ -94,11 +108,11 @@ def test_job_that_cannot_run_is_one_sentence(pipeline, make_topic, arguments, st
     sentences = [line for line in said.splitlines() if line.startswith("kafkacore: ")]
     assert (found, len(sentences)) == (status, 1), said
     assert words in sentences[0]
-    assert "Traceback" not in said
+    assert not any(sign in said for sign in ("Traceback", '"stacktrace"'))
 
 
 @pytest.mark.parametrize(
-    ("bootstrap", "words"), [(None, "topic 'nowhere' does not exist"), ("127.0.0.1:1", "within 1000 ms")]
+    ("bootstrap", "words"), [(None, "create it, or correct --topic"), ("127.0.0.1:1", "within 1000 ms")]
 )
 def test_topic_that_is_not_there_is_told_before_spark_starts(our_broker, tmp_path, capsys, bootstrap, words):
     where = ["--bootstrap", bootstrap or our_broker.bootstrap_servers, "--topic", "nowhere", "--timeout", "1"]

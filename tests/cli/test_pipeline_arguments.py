@@ -34,6 +34,7 @@ def config(*arguments):
         ([*CHECKPOINT, "--path", "p", "--topic", "t"], "--bootstrap is missing"),
         ([*CHECKPOINT, "--path", "p", "--bootstrap", "h:1"], "--topic is missing"),
         (PARQUET, "format json needs a schema"),
+        ([*PARQUET, "--format", "avro"], "in the option value.schema, or the option schema.registry"),
         ([*PARQUET, "--trigger", "sometimes"], "neither available-now nor an interval such as '10 seconds'"),
         ([*PARQUET, "--schema", "a INT", "--derive", "x y=1"], "--derive 'x y' is no name of a column"),
         ([*PARQUET, "--format", "yaml"], "--format yaml is none of raw, string, long"),

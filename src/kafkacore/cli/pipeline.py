@@ -8,9 +8,10 @@ import argparse
 import importlib.util
 import json
 import re
+import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 from kafkacore.cli.common import Commands, add_command, seconds, time_limits
 from kafkacore.cli.interrupts import asked_to_stop
 from kafkacore.cli.report import Advance, Reporter
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.spark.options import parse_options
 from kafkacore.spark.pipeline import (
     AVAILABLE_NOW,
@@ -383,14 +384,26 @@ def run(arguments: argparse.Namespace) -> int:
     reporter = Reporter(quiet=as_json)
     with ExitStack() as running:
         if settings.optional("checkpoint") is None:
-            folder = running.enter_context(tempfile.TemporaryDirectory(prefix="kafkacore-pipeline-"))
-            config = replace(config, checkpoint=Path(folder) / "checkpoint")
+            config = replace(config, checkpoint=running.enter_context(_passing_folder()) / "checkpoint")
         result = _run(config, reporter, as_json, running)
     _print_result(config, result, as_json)
     if result.stopped:
         # Everything has ended in order; what remains is to say that it was not the job that ended it.
         raise KeyboardInterrupt
     return 0
+
+
+@contextmanager
+def _passing_folder() -> Iterator[Path]:
+    """For a job without a checkpoint: it goes with the job, but for Spark's log of one that fails."""
+    left = folder = Path(tempfile.mkdtemp(prefix="kafkacore-pipeline-"))
+    try:
+        yield folder
+    except KafkaError:
+        left = folder / "checkpoint"
+        raise
+    finally:
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _timeout(text: str) -> argparse.Namespace:
@@ -402,7 +415,7 @@ def _timeout(text: str) -> argparse.Namespace:
 
 def _require_topics(config: PipelineConfig, timeout: argparse.Namespace) -> None:
     """Ask for the topics once before Spark is started, which takes longer and asks for minutes."""
-    from kafkacore.spark.planner import OffsetPlanner
+    from kafkacore.spark.planner import MissingTopicError, OffsetPlanner
 
     options = parse_options(config.source_options(), streaming=True)
     limits = {name: str(limit) for name, limit in time_limits(timeout, "request_timeout_ms").items()}
@@ -411,6 +424,8 @@ def _require_topics(config: PipelineConfig, timeout: argparse.Namespace) -> None
     )
     try:
         planner.partitions()
+    except MissingTopicError as error:
+        raise MissingTopicError(str(error).replace("the subscribe option", "--topic")) from None
     finally:
         planner.close()
 
@@ -465,7 +480,8 @@ class _Shown:
 
 def _print_result(config: PipelineConfig, result: PipelineResult, as_json: bool) -> None:
     if as_json:
-        shown = {"records": result.rows, "batches": result.batches, "seconds": result.stream_seconds}
+        took = round(result.stream_seconds, 3)
+        shown = {"records": result.rows, "batches": result.batches, "seconds": took}
         print(json.dumps(shown | {"stopped": result.stopped}), flush=True)
         return
     rate = result.rows / result.stream_seconds if result.stream_seconds else 0.0

@@ -77,6 +77,7 @@ def spark_session(
     conf.setAll(list((configs or {}).items()))
     # PySpark looks at optional packages as it starts, and warns of some that we do not use with it.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
+    _quieten_pyspark()
     gateway = _launch_jvm(conf, log_file)
     try:
         spark = _start(gateway, conf)
@@ -119,6 +120,14 @@ def _conf(app_name: str, work_dir: Path) -> SparkConf:
             ("spark.driver.bindAddress", "127.0.0.1"),
         ]
     )
+
+
+def _quieten_pyspark() -> None:
+    """Of an expression that Spark does not understand PySpark prints the JVM's stack, beside raising it."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _launch_jvm(conf: SparkConf, log_file: Path) -> JavaGateway:

@@ -23,6 +23,8 @@ KAFKA_COLUMNS: tuple[str, ...] = all_columns(include_headers=True)
 #: "raw" keeps the bytes as they are; the others are the source's own.
 VALUE_FORMATS = ("raw", *(name for name in FORMATS if name != BINARY))
 KEY_FORMATS = ("raw", *SCALAR_TYPES)
+#: Options that tell how values in Avro were written.
+AVRO_SCHEMAS = {"value.schema", "schema.registry.url", "value.schema.registry.url"}
 #: A batch of a Delta table passes through the driver's memory: so many records each, unless told otherwise.
 DELTA_BATCH_OFFSETS = 250_000
 CONSOLE_ROWS = 20
@@ -222,9 +224,15 @@ class PipelineConfig:
         ):
             if chosen not in known:
                 raise KafkaConfigurationError(f"{side} {chosen} is none of {', '.join(known)}")
-        if self.value_format == "json" and not self.schema and "value.schema" not in self.options:
+        given = {name.lower() for name in self.options}
+        if self.value_format == "json" and not self.schema and "value.schema" not in given:
             raise KafkaConfigurationError(
                 'format json needs a schema in Spark\'s DDL, such as "id BIGINT, name STRING"'
+            )
+        if self.value_format == "avro" and not given & AVRO_SCHEMAS:
+            raise KafkaConfigurationError(
+                "format avro needs the schema that the values were written with: its JSON in the option "
+                "value.schema, or the option schema.registry.url where each value names its own"
             )
         if self.schema and not self.structured:
             as_they_are = "keeps the bytes as they are" if self.value_format == "raw" else "has no fields"

@@ -18,8 +18,10 @@ class SinkError(PipelineError):
 
 
 @contextmanager
-def spark_errors(kind: type[KafkaError]) -> Iterator[None]:
-    """Turn what PySpark and its bridge to the JVM raise into ``kind``, with one sentence."""
+def spark_errors(kind: type[KafkaError], of: str = "") -> Iterator[None]:
+    """Turn what PySpark and its bridge to the JVM raise into ``kind``, with one sentence, which begins with
+    ``of``: what was not understood.
+    """
     from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # py4j has no types
     from pyspark.errors import PySparkException
 
@@ -28,4 +30,4 @@ def spark_errors(kind: type[KafkaError]) -> Iterator[None]:
     except (Py4JNetworkError, ConnectionError) as error:
         raise PipelineError("Spark's JVM has ended; what it said last is in Spark's log") from error
     except (PySparkException, Py4JError) as error:
-        raise kind(last_cause(str(error))) from error
+        raise kind(f"{of}: {last_cause(str(error))}" if of else last_cause(str(error))) from error

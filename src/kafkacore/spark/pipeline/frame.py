@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.pipeline.config import KAFKA_COLUMNS, PipelineConfig
+from kafkacore.spark.pipeline.errors import spark_errors
 from kafkacore.spark.schema import SPARK_TYPES
 from kafkacore.spark.typed.options import SCALAR_TYPES
 
@@ -20,7 +21,8 @@ def stream_frame(spark: SparkSession, config: PipelineConfig) -> DataFrame:
 
     frame = _fields(spark, config) if config.structured else _kafka_columns(spark, config)
     for name, expression in config.derive:
-        frame = frame.withColumn(name, sql.expr(expression))
+        with spark_errors(KafkaConfigurationError, f"derived column {name}"):
+            frame = frame.withColumn(name, sql.expr(expression))
     return frame
 
 
@@ -44,7 +46,8 @@ def _fields(spark: SparkSession, config: PipelineConfig) -> DataFrame:
 def _parsed(schema: str) -> StructType:
     from pyspark.sql.types import StructType
 
-    parsed = StructType.fromDDL(schema)
+    with spark_errors(KafkaConfigurationError, "schema"):
+        parsed = StructType.fromDDL(schema)
     if not isinstance(parsed, StructType):
         raise KafkaConfigurationError(f"{schema!r} is no list of fields such as 'id BIGINT, name STRING'")
     return parsed
