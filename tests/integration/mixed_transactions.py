@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 
 import confluent_kafka
 
+from kafkacore import KafkaConsumer, TopicPartition
+from kafkacore.clock import SYSTEM_CLOCK
+
 PRODUCERS = 4
 PARTITIONS = 3
 LIMIT_S = 30.0
@@ -30,6 +33,7 @@ class MixedTransactions:
 
     def __init__(self, servers: str, topic: str, chance: random.Random) -> None:
         self.topic = topic
+        self._servers = servers
         self._chance = chance
         self._number = 0
         self.plain: dict[int, list[bytes]] = defaultdict(list)
@@ -59,6 +63,7 @@ class MixedTransactions:
             self._step(self._chance.randrange(PRODUCERS))
         for number in list(self._open):
             self._end(number, self._chance.random() < 0.5)
+        self._await_markers()
 
     def leave_open(self) -> None:
         """Begin a transaction in each partition that does not end, and commit another one behind it."""
@@ -78,6 +83,20 @@ class MixedTransactions:
         for partition, values in self._behind.items():
             self.committed[partition] += values
         self._behind.clear()
+        self._await_markers()
+
+    def _await_markers(self) -> None:
+        """Until no transaction keeps anything back: a coordinator writes to the partitions after it has said
+        that a transaction has ended.
+        """
+        partitions = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+        with (
+            KafkaConsumer(bootstrap_servers=self._servers, isolation_level="read_committed") as committed,
+            KafkaConsumer(bootstrap_servers=self._servers) as everything,
+        ):
+            while committed.end_offsets(partitions) != everything.end_offsets(partitions):
+                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "a transaction does not end"
 
     def _step(self, number: int) -> None:
         producer, draw = self._producers[number], self._chance.random()

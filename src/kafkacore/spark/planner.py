@@ -236,10 +236,12 @@ class OffsetPlanner:
                            f"{min(offset, end[tp]) - 1} have been deleted")  # fmt: skip
                 start[tp] = min(offset, end[tp])
         given = self._options.ending.offsets or {}
+        committed = self._options.client_configs.get("isolation_level") == "read_committed"
+        why = " for readers of committed records" if committed else ""
         for tp, offset in sorted(self._latest_of([tp for tp, n in given.items() if n >= 0]).items()):
             if end[tp] > max(offset, start[tp]):
-                self._lost("COULD_NOT_READ_OFFSET_RANGE", f"{names_of([tp])} ends at offset {offset}, before "
-                           f"the ending offset {end[tp]}")  # fmt: skip
+                self._lost("COULD_NOT_READ_OFFSET_RANGE", f"{names_of([tp])} ends at offset {offset}{why}, "
+                           f"before the ending offset {end[tp]}")  # fmt: skip
                 end[tp] = max(offset, start[tp])
 
     def ranges(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import random
+import uuid
 
 import pytest
 from integration.mixed_transactions import PARTITIONS, MixedTransactions
@@ -36,7 +37,7 @@ def transactions(topic):
 
 @pytest.fixture
 def rows_of(spark, topic):
-    """(partition, offset, value) of each row of a batch read, in order."""
+    """(partition, offset, value, time) of each row of a batch read, in order."""
 
     def of(source, **options):
         frame = (
@@ -46,14 +47,14 @@ def rows_of(spark, topic):
             .options(**{name.replace("__", "."): value for name, value in {**COMMITTED, **options}.items()})
             .load()
         )
-        rows = frame.select("partition", "offset", "value").collect()
-        return sorted((row.partition, row.offset, bytes(row.value)) for row in rows)
+        rows = frame.select("partition", "offset", "value", "timestamp").collect()
+        return sorted((row.partition, row.offset, bytes(row.value), row.timestamp) for row in rows)
 
     return of
 
 
 def seen(rows):
-    return {(partition, value) for partition, _, value in rows}
+    return {(partition, value) for partition, _, value, *_ in rows}
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["committed", "aborted"])
@@ -79,17 +80,26 @@ def test_stream_waits_for_what_is_open_and_goes_on_when_that_is_committed(stream
             (partition, *of_row) for (_, partition), found in running.settle().items() for of_row in found
         ]
 
-    found = {}
-    for source in SOURCES:
-        found[source] = streams.running(source, topic, of=row, maxOffsetsPerTrigger="200", **COMMITTED)
-    with found["kafka"] as theirs, found["kafkacore"] as ours:
+    def start(source, **options):
+        return streams.running(source, topic, folder=uuid.uuid4().hex, of=row, **options, **COMMITTED)
+
+    latest = {"startingOffsets": "latest"}
+    with (
+        start("kafka", maxOffsetsPerTrigger="200") as theirs,
+        start("kafkacore", maxOffsetsPerTrigger="200") as ours,
+        start("kafka", **latest) as their_new,
+        start("kafkacore", **latest) as our_new,
+    ):
         before = sorted(rows(theirs))
         assert sorted(rows(ours)) == before
         assert seen(before) == transactions.to_be_seen()
+        # The latest offset is that of the transaction that is open.
+        assert rows(our_new) == rows(their_new) == []
         transactions.end_open(True)
         after = sorted(rows(theirs))
         assert sorted(rows(ours)) == after
         assert seen(after) == transactions.to_be_seen()
+        assert sorted(rows(our_new)) == sorted(rows(their_new)) == sorted({*after} - {*before})
         # The next one, from where these have come to.
         transactions.write(5)
         last = sorted(rows(theirs))
@@ -108,11 +118,25 @@ def test_micro_batches_are_the_same_up_to_what_is_open_and_when_that_is_aborted(
     assert sum(len(offsets) for batch in second[0] for offsets in batch.values()) == PARTITIONS
 
 
-def test_an_end_behind_what_is_open_fails_both(rows_of, topic, transactions):
-    # Records up to there are in the log, and may not be read yet.
-    written = rows_of("kafka", kafka__isolation__level="read_uncommitted")
-    ends = {str(number): offset + 1 for number, offset, _ in written}
-    end = {"endingOffsets": json.dumps({topic.name: ends})}
-    for source in SOURCES:
+def test_offsets_and_times_behind_what_is_open_are_not_there_yet_for_both(rows_of, topic, transactions):
+    everything = rows_of("kafka", kafka__isolation__level="read_uncommitted")
+    ends = json.dumps({topic.name: {str(number): offset + 1 for number, offset, *_ in everything}})
+    visible = rows_of("kafka")
+    time = max(row[-1] for row in everything)
+    assert time > max(row[-1] for row in visible)
+    time_ms = str(int(time.timestamp() * 1000))
+    short = {"kafkaConsumer__pollTimeoutMs": "1500", "fetchOffset__numRetries": "1"}
+    for sentence, options in (
+        ("ends at offset [0-9]+ for readers of committed records", {"endingOffsets": ends}),
+        ("the read would start at offset", {"startingOffsets": ends}),
+        ("no record at or after the starting timestamp", {"startingTimestamp": time_ms}),
+    ):
+        with pytest.raises(PySparkException, match=sentence):
+            rows_of("kafkacore", **short, **options)
         with pytest.raises((PySparkException, Py4JJavaError)):
-            rows_of(source, kafkaConsumer__pollTimeoutMs="1500", **end)
+            rows_of("kafka", **short, **options)
+    for options in (
+        {"endingOffsets": ends, "failOnDataLoss": "false"},
+        {"endingTimestamp": time_ms},
+    ):
+        assert rows_of("kafkacore", **options) == rows_of("kafka", **short, **options) == visible
