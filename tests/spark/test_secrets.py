@@ -14,7 +14,7 @@ import pytest
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.configs import consumer_configs
 from kafkacore.spark.secrets import MAX_FILE_BYTES, REDACTION_REGEX, resolved
-from kafkacore.spark.sink.options import producer_configs
+from kafkacore.spark.sink.options import SinkOptions
 from kafkacore.spark.source import KafkaCoreDataSource
 
 #: Nothing else is spelled so.
@@ -63,6 +63,10 @@ def test_file_that_can_be_no_secret_is_refused(tmp_path, held):
     (tmp_path / "file").write_bytes(held)
     with pytest.raises(KafkaConfigurationError, match="holds no secret"):
         resolved(f"${{file:{tmp_path}/file}}", "kafka.o")
+
+
+def producer_configs(given):
+    return SinkOptions(given).producer_configs
 
 
 def test_references_reach_the_client_resolved(monkeypatch):

@@ -1,6 +1,6 @@
 """Kafka's own names of client settings, as ``kafka.*`` options have them: which mean something here.
 
-Names in, ours out. Does not know: what a setting does, its type.
+Options in, arguments of a client out. Does not know: what a setting does, its type.
 """
 
 from __future__ import annotations
@@ -45,21 +45,45 @@ SECURE = ("ssl_", "sasl_")
 NEAR = 0.87
 
 
-def kept_configs(configs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Those of ``configs`` that mean something here; of the others one warning tells, as Java's clients do.
+def client_configs(
+    given: Mapping[str, str], owned: Mapping[str, str], owner: str, names: Iterable[str]
+) -> dict[str, str]:
+    """``kafka.fetch.max.bytes`` → ``fetch_max_bytes``: a client's own names of arguments, values still text.
+
+    Settings of Java's clients that mean nothing here are left out with one warning, as Java's clients do.
 
     Parameters
     ----------
-    configs:
-        Our names (``fetch_max_bytes``) and texts, of all ``kafka.*`` options.
+    given:
+        All options, names in lower case.
+    owned:
+        Those that the source or sink sets itself, and what to use instead.
+    owner:
+        "source" or "sink", for the message.
     names:
         The arguments that the client has.
 
     Raises
     ------
     KafkaConfigurationError
-        A name is nearly one that there is; or the connection is to be an encrypted one.
+        ``kafka.bootstrap.servers`` is missing; an option is the owner's, or nearly one that there is; or the
+        connection is to be an encrypted one.
     """
+    configs = {}
+    for name, value in given.items():
+        if not name.startswith("kafka."):
+            continue
+        if name in owned:
+            raise KafkaConfigurationError(f"{name} is set by the {owner}: {owned[name]}")
+        configs[name.removeprefix("kafka.").replace(".", "_")] = value
+    if not configs.get("bootstrap_servers"):
+        raise KafkaConfigurationError(
+            "kafka.bootstrap.servers is missing: .option('kafka.bootstrap.servers', 'host:9092')"
+        )
+    return _kept(configs, names)
+
+
+def _kept(configs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
     protocol = configs.get("security_protocol", "PLAINTEXT")
     if protocol.strip().upper() != "PLAINTEXT" and "${" not in protocol:
         raise KafkaConfigurationError(

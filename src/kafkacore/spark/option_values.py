@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.java_configs import kept_configs
 
 log = logging.getLogger(__name__)
 
@@ -29,40 +28,6 @@ _MAX_INT64 = 2**63 - 1
 MAX_SHOWN = 200
 #: A name this near to an option's is taken for a mistake.
 NEAR = 0.8
-
-
-def client_configs(
-    given: Mapping[str, str],
-    owned: Mapping[str, str],
-    owner: str,
-    names: Iterable[str] | None = None,
-) -> dict[str, str]:
-    """``kafka.fetch.max.bytes`` → ``fetch_max_bytes``: the client's own argument names, values still text.
-
-    Parameters
-    ----------
-    given:
-        All options, names in lower case.
-    owned:
-        Those that the source or sink sets itself, and what to use instead.
-    owner:
-        "source" or "sink", for the message.
-    names:
-        The client's arguments. With them, settings of Java's clients that mean nothing here are left out,
-        with one warning; a name that is nearly one of them is refused.
-    """
-    configs = {}
-    for name, value in given.items():
-        if not name.startswith("kafka."):
-            continue
-        if name in owned:
-            raise KafkaConfigurationError(f"{name} is set by the {owner}: {owned[name]}")
-        configs[name.removeprefix("kafka.").replace(".", "_")] = value
-    if not configs.get("bootstrap_servers"):
-        raise KafkaConfigurationError(
-            "kafka.bootstrap.servers is missing: .option('kafka.bootstrap.servers', 'host:9092')"
-        )
-    return configs if names is None else kept_configs(configs, names)
 
 
 def refuse_unknown(given: Mapping[str, str], names: Iterable[str]) -> None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from kafkacore.consumer.config import DEFAULTS as CONSUMER_ARGUMENTS
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.formats import FORMAT_OPTION_NAMES
+from kafkacore.spark.java_configs import client_configs
 from kafkacore.spark.java_regex import compile_java_pattern
 from kafkacore.spark.option_values import (
     boolean,
-    client_configs,
     duration_ms,
     integer,
     json_of,

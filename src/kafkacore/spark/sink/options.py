@@ -14,7 +14,8 @@ from kafkacore.producer import KafkaProducer
 from kafkacore.producer.config import resolve_producer
 from kafkacore.spark.configs import typed_arguments
 from kafkacore.spark.formats import FORMAT_OPTION_NAMES
-from kafkacore.spark.option_values import boolean, client_configs, known_options, refuse_unknown
+from kafkacore.spark.java_configs import client_configs
+from kafkacore.spark.option_values import boolean, known_options, refuse_unknown
 from kafkacore.spark.options import OPTION_NAMES as SOURCE_OPTION_NAMES
 
 #: Kafka settings that the sink must own to keep its promises, and what to use instead.
@@ -83,8 +84,15 @@ class SinkOptions:
 
     @property
     def producer_configs(self) -> dict[str, Any]:
-        """Arguments for :class:`~kafkacore.KafkaProducer`."""
-        configs = producer_configs(self.client_configs)
+        """Arguments for :class:`~kafkacore.KafkaProducer`; looks secrets up.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            As of :func:`~kafkacore.spark.configs.typed_arguments`. (Unknown names are the producer's to
+            refuse.)
+        """
+        configs = LOADING | typed_arguments(self.client_configs, KafkaProducer.DEFAULT_CONFIG)
         if self.exactly_once:
             configs.setdefault("transaction_timeout_ms", TRANSACTION_TIMEOUT_MS)
         return configs
@@ -167,14 +175,3 @@ def _check_exactly_once(known: Mapping[str, str], configs: Mapping[str, str], st
         raise KafkaConfigurationError(
             "exactly.once.prefix is empty: leave it out, or give the transactions a name"
         )
-
-
-def producer_configs(client_configs: Mapping[str, str]) -> dict[str, Any]:
-    """Texts of ``kafka.*`` options as arguments of :class:`~kafkacore.KafkaProducer`; looks secrets up.
-
-    Raises
-    ------
-    KafkaConfigurationError
-        As of :func:`~kafkacore.spark.configs.typed_arguments`. (Unknown names are the producer's to refuse.)
-    """
-    return LOADING | typed_arguments(client_configs, KafkaProducer.DEFAULT_CONFIG)
