@@ -6,14 +6,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.errors import IllegalStateError, KafkaConfigurationError
 from kafkacore.spark.sink.columns import (
     NullTopicError,
     TimestampOfNoTimeError,
     rows_by_topic,
     sink_columns,
 )
+from kafkacore.spark.sink.exactly_once import TaskTransaction, commit_batch
 from kafkacore.spark.sink.options import SinkOptions, parse_sink_options
+from kafkacore.spark.sink.task import Written
 from kafkacore.spark.source import KafkaCoreDataSource
 
 SERVERS = {"kafka.bootstrap.servers": "nowhere:9092"}
@@ -126,6 +128,13 @@ def test_value_that_names_a_secret_is_looked_up_where_the_producer_is_made(monke
 def test_exactly_once_that_cannot_be_is_refused_before_anything_is_written(streaming, options, sentence):
     with pytest.raises(KafkaConfigurationError, match=sentence):
         parsed(streaming, exactly__once="true", **options)
+
+
+def test_batch_of_which_a_task_is_missing_is_not_committed():
+    options = parsed(True, exactly__once="true", topic="t")
+    tasks = [TaskTransaction("query", number, Written(1, 1), None) for number in (2, 0)]
+    with pytest.raises(IllegalStateError, match=r"tasks \[0, 2\] are not all of batch 7"):
+        commit_batch(options, tasks, 7)
 
 
 def test_mode_overwrite_is_refused():

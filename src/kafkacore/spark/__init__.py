@@ -11,8 +11,10 @@ Options, columns and checkpoints are those of Spark's built-in ``kafka`` source.
 enough: Spark 4 finds the format by itself (``pyspark_kafkacore``).
 
 ``options`` → ``planner`` (driver: partitions and offsets) → ``offsets`` (ranges) → ``fetch`` (worker: a range
-to Arrow). ``source`` is what Spark calls first, ``batch_reader`` and ``stream_reader`` what it calls then;
-``pipeline`` is a whole job on it. ``progress`` and ``monitor`` say how it goes.
+to columns) → ``output``, ``typed`` (columns to what the user's schema asks for). ``source`` is what Spark
+calls first, ``batch_reader`` and ``stream_reader`` what it calls then. ``sink`` writes, ``log_files`` and
+``raw_batches`` read without a broker, ``pipeline`` is a whole job; ``progress`` and ``monitor`` say how it
+goes.
 """
 
 from __future__ import annotations

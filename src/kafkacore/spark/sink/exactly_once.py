@@ -152,7 +152,7 @@ def _initialize(producer: KafkaProducer) -> None:
 
 
 def commit_batch(options: SinkOptions, tasks: Sequence[TaskTransaction], batch_id: int) -> int:
-    """End all tasks' transactions of a micro-batch; one that repeats what is committed is aborted.
+    """End the transactions of all tasks of a micro-batch; one that repeats what is committed is aborted.
 
     Transactions are committed in the order of the tasks, so whatever stops it, those committed are the first
     ones, and the first one says into how many tasks the batch was divided.
@@ -164,6 +164,8 @@ def commit_batch(options: SinkOptions, tasks: Sequence[TaskTransaction], batch_i
 
     Raises
     ------
+    IllegalStateError
+        A task is missing.
     ExactlyOnceError
         The batch was begun with other tasks or other rows, or is older than what has been committed.
     ProducerFencedError
@@ -172,6 +174,8 @@ def commit_batch(options: SinkOptions, tasks: Sequence[TaskTransaction], batch_i
     if not tasks:
         return 0
     tasks = sorted(tasks, key=lambda one: one.task)
+    if (numbers := [one.task for one in tasks]) != list(range(len(tasks))):
+        raise IllegalStateError(f"tasks {numbers} are not all of batch {batch_id}")
     group = group_of(options, tasks[0].query_id)
     place = TopicPartition(options.marker_topic, MARKER_PARTITION)
     digest = digest_of(tasks)
@@ -249,17 +253,3 @@ def _repeated(marker: Marker | None, batch: Marker) -> int:
             "current time, no repartition without columns), or leave exactly.once out"
         )
     return marker.committed
-
-
-def check_messages(messages: Iterable[TaskTransaction | None]) -> list[TaskTransaction]:
-    """The tasks of a batch that Spark says is whole.
-
-    Raises
-    ------
-    IllegalStateError
-        One is missing.
-    """
-    tasks = [one for one in messages if one is not None]
-    if sorted(one.task for one in tasks) != list(range(len(tasks))):
-        raise IllegalStateError(f"tasks {sorted(one.task for one in tasks)} are not all of a batch")
-    return tasks

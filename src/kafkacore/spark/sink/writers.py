@@ -94,9 +94,9 @@ class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):  # type: ignore[m
         """At least once, nothing to do: each task has waited until its records were acknowledged."""
         if not self._options.exactly_once:
             return
-        from kafkacore.spark.sink.exactly_once import check_messages, commit_batch
+        from kafkacore.spark.sink.exactly_once import commit_batch
 
-        commit_batch(self._options, check_messages(_transactions(messages)), batchId)
+        commit_batch(self._options, _transactions(messages), batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         """At least once, nothing can be done: what tasks have written stays. A failed task's message is
