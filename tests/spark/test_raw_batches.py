@@ -122,11 +122,19 @@ def test_values_are_decoded_by_their_format(spark):
     assert df.collect()[1] == (1, "value 1 " + "v" * 40)
 
 
+def test_columns_are_found_whatever_their_names_are(spark):
+    df = spark.sql(f"SELECT unhex('{file_of([1]).hex()}') AS `raw.bytes`, 't' AS `a.b`, 'x' AS `c d`")
+    found = decode_batches(df, "raw.bytes", schema="topic string", topic_column="a.b", keep=["c d"])
+    assert found.collect() == [("t", "x")]
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         ({"column": "nothing"}, "no column 'nothing'"),
         ({"column": "n"}, "column n must be binary, not int"),
+        ({"topic_column": "n"}, "column n must be string, not int"),
+        ({"partition_column": "offset"}, "column offset must be int or smallint or tinyint, not bigint"),
         ({"keep": ["offset"]}, "offset would be there twice"),
         ({"topic": "t", "topic_column": "n"}, "topic or topic_column"),
         ({"options": {"modes": "x"}}, "did you mean mode"),

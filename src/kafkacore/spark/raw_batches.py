@@ -19,6 +19,7 @@ from kafkacore.spark.log_files.options import corrupt_mode
 from kafkacore.spark.log_files.reading import BATCH_ROWS, CorruptBatches, Selection, read_rows
 from kafkacore.spark.option_values import refuse_unknown
 from kafkacore.spark.output import Output, OutputPlan
+from kafkacore.spark.typed.default_schema import quoted_name
 from kafkacore.spark.typed.options import CORRUPT_RECORD
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _OPTION_NAMES = ("mode", "columnNameOfCorruptRecord")
+_PARTITION_TYPES = ("int", "smallint", "tinyint")
 #: Rows of several cells are handed over together up to this many bytes.
 _BATCH_BYTES = 8 << 20
 
@@ -79,8 +81,9 @@ def decode_batches(
             raise KafkaConfigurationError(f"give {what} or {what}_column, not both")
     wanted = default_schema(given) if schema is None else schema
     struct = cast("StructType", StructType.fromDDL(wanted)) if isinstance(wanted, str) else wanted
+    types = {column: ("binary",), topic_column: ("string",), partition_column: _PARTITION_TYPES}
     beside = [name for name in (topic_column, partition_column) if name is not None]
-    _check(df, column, struct, keep, beside)
+    _check(df, {name: kinds for name, kinds in types.items() if name is not None}, struct, keep)
     corrupt_column = given.get("columnnameofcorruptrecord", CORRUPT_RECORD)
     decode = _Decode(
         plan=plan_columns(struct, given, corrupt_column),
@@ -94,7 +97,9 @@ def decode_batches(
     )
     there = {field.name: field for field in df.schema.fields}
     whole = StructType([*struct.fields, *(there[name] for name in keep)])
-    return df.select(*dict.fromkeys((column, *keep, *beside))).mapInArrow(decode, whole)
+    # In quotes: a name may have a dot.
+    read = [quoted_name(name) for name in dict.fromkeys((column, *keep, *beside))]
+    return df.select(*read).mapInArrow(decode, whole)
 
 
 def _text(value: Any) -> str:
@@ -102,14 +107,16 @@ def _text(value: Any) -> str:
 
 
 def _check(
-    df: DataFrame, column: str, struct: StructType, keep: Sequence[str], beside: Sequence[str]
+    df: DataFrame, types: Mapping[str, tuple[str, ...]], struct: StructType, keep: Sequence[str]
 ) -> None:
     kinds = {field.name: field.dataType.simpleString() for field in df.schema.fields}
-    for name in (column, *keep, *beside):
+    for name in (*types, *keep):
         if name not in kinds:
             raise KafkaConfigurationError(f"the DataFrame has no column {name!r}: it has {', '.join(kinds)}")
-    if kinds[column] != "binary":
-        raise KafkaConfigurationError(f"column {column} must be binary, not {kinds[column]}")
+        if kinds[name] not in types.get(name, (kinds[name],)):
+            raise KafkaConfigurationError(
+                f"column {name} must be {' or '.join(types[name])}, not {kinds[name]}"
+            )
     names = [*struct.names, *keep]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
