@@ -23,6 +23,12 @@ STREAM = (
             "[TABLE_NOT_FOUND] no such table",
         ),
         ("a\n  [MALFORMED_RECORD_IN_PARSING] bad row\nb", "[MALFORMED_RECORD_IN_PARSING] bad row"),
+        (
+            "An error occurred while calling o55.start.\n: org.apache.hadoop.fs.ParentNotDirectoryException: "
+            "Parent path is not a directory: file:/a\n\tat org.apache.hadoop.fs.FileSystem.mkdirs(F.java:1)",
+            "Parent path is not a directory: file:/a",
+        ),
+        ("An error occurred while calling o1.stop", "An error occurred while calling o1.stop"),
         ("", "the query failed without a message"),
     ],
 )
