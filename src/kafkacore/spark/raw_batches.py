@@ -19,7 +19,6 @@ from kafkacore.spark.log_files.options import corrupt_mode
 from kafkacore.spark.log_files.reading import BATCH_ROWS, CorruptBatches, Selection, read_rows
 from kafkacore.spark.option_values import refuse_unknown
 from kafkacore.spark.output import Output, OutputPlan
-from kafkacore.spark.typed.default_schema import quoted_name
 from kafkacore.spark.typed.options import CORRUPT_RECORD
 
 if TYPE_CHECKING:
@@ -97,9 +96,7 @@ def decode_batches(
     )
     there = {field.name: field for field in df.schema.fields}
     whole = StructType([*struct.fields, *(there[name] for name in keep)])
-    # In quotes: a name may have a dot.
-    read = [quoted_name(name) for name in dict.fromkeys((column, *keep, *beside))]
-    return df.select(*read).mapInArrow(decode, whole)
+    return df.select(*dict.fromkeys((column, *keep, *beside))).mapInArrow(decode, whole)
 
 
 def _text(value: Any) -> str:
@@ -113,6 +110,10 @@ def _check(
     for name in (*types, *keep):
         if name not in kinds:
             raise KafkaConfigurationError(f"the DataFrame has no column {name!r}: it has {', '.join(kinds)}")
+        if "." in name or "`" in name:
+            raise KafkaConfigurationError(
+                f"column {name} is not found by Spark's mapInArrow: rename it, without dots and backticks"
+            )
         if kinds[name] not in types.get(name, (kinds[name],)):
             raise KafkaConfigurationError(
                 f"column {name} must be {' or '.join(types[name])}, not {kinds[name]}"
