@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.producer import KafkaProducer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrameReader, SparkSession
+
+    from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 Record = tuple[int, bytes | None, bytes | None]
 
@@ -33,3 +39,14 @@ def make_topic(our_broker) -> Callable[..., str]:
         return topic
 
     return make
+
+
+@pytest.fixture
+def reader_of(spark: SparkSession, our_broker: EmbeddedBroker) -> Callable[..., DataFrameReader]:
+    """``spark.read`` of a topic on our broker, to be loaded."""
+
+    def of(topic: str, **options: str) -> DataFrameReader:
+        given = {"kafka.bootstrap.servers": our_broker.bootstrap_servers, "subscribe": topic}
+        return spark.read.format("kafkacore").options(**given, **options)
+
+    return of

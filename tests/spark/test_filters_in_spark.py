@@ -16,13 +16,8 @@ def topic(make_topic):
 
 
 @pytest.fixture
-def frame(spark, our_broker, topic):
-    return (
-        spark.read.format("kafkacore")
-        .option("kafka.bootstrap.servers", our_broker.bootstrap_servers)
-        .option("subscribe", topic)
-        .load()
-    )
+def frame(reader_of, topic):
+    return reader_of(topic).load()
 
 
 @pytest.fixture

@@ -61,18 +61,12 @@ def test_a_corrupt_batch_fails_the_query_with_its_place(spark, tmp_path):
     assert "position 0: CRC is" in rows[0]._corrupt_record
 
 
-def test_rows_are_those_of_the_topic(spark, our_broker, make_topic):
+def test_rows_are_those_of_the_topic(spark, our_broker, make_topic, reader_of):
     topic = make_topic([(number % 2, b"k%d" % number, b"v%d" % number) for number in range(20)])
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, compression_type="zstd") as producer:
         for number in range(20):
             producer.send(topic, b"w%d" % number, partition=number % 2, headers=[("h", b"1")])
-    through = (
-        spark.read.format("kafkacore")
-        .option("kafka.bootstrap.servers", our_broker.bootstrap_servers)
-        .option("subscribe", topic)
-        .option("includeHeaders", "true")
-        .load()
-    )
+    through = reader_of(topic, includeHeaders="true").load()
     files = spark.read.format("kafkacore-log").option("includeHeaders", "true").option("subscribe", topic)
     read = files.load(str(our_broker.data_dir))
     assert read.schema == through.schema

@@ -14,12 +14,8 @@ def topic(make_topic):
 
 
 @pytest.fixture
-def reader(spark, our_broker, topic):
-    return (
-        spark.read.format("kafkacore")
-        .option("kafka.bootstrap.servers", our_broker.bootstrap_servers)
-        .option("subscribe", topic)
-    )
+def reader(reader_of, topic):
+    return reader_of(topic)
 
 
 @pytest.fixture
@@ -93,33 +89,21 @@ def test_min_partitions_splits_the_read_without_losing_a_record(reader):
     assert frame.count() == 100
 
 
-def test_headers_are_a_column_when_asked_for(spark, our_broker, make_topic):
+def test_headers_are_a_column_when_asked_for(reader_of, our_broker, make_topic):
     from kafkacore.producer import KafkaProducer
 
     topic = make_topic(partitions=1)
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
         producer.send(topic, b"with", headers=[("a", b"1"), ("b", None)])
         producer.send(topic, b"without")
-    frame = (
-        spark.read.format("kafkacore")
-        .option("kafka.bootstrap.servers", our_broker.bootstrap_servers)
-        .option("subscribe", topic)
-        .option("includeHeaders", "true")
-        .load()
-    )
+    frame = reader_of(topic, includeHeaders="true").load()
     rows = {bytes(row.value): row.headers for row in frame.collect()}
     assert [(header.key, header.value) for header in rows[b"with"]] == [("a", b"1"), ("b", None)]
     assert rows[b"without"] is None
 
 
-def test_empty_topic_gives_no_rows(spark, our_broker, make_topic):
-    frame = (
-        spark.read.format("kafkacore")
-        .option("kafka.bootstrap.servers", our_broker.bootstrap_servers)
-        .option("subscribe", make_topic())
-        .load()
-    )
-    assert frame.count() == 0
+def test_empty_topic_gives_no_rows(reader_of, make_topic):
+    assert reader_of(make_topic()).load().count() == 0
 
 
 def test_limit_ends_a_read_early_and_the_next_read_is_whole(reader):
