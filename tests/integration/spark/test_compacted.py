@@ -103,6 +103,8 @@ def rows_of(spark, topic):
             spark.read.format(source)
             .option("kafka.bootstrap.servers", topic.bootstrap_servers)
             .option("subscribe", topic.name)
+            # Whoever waits for what is not there fails.
+            .option("kafkaConsumer.pollTimeoutMs", "20000")
             .options(**{name.replace("__", "."): value for name, value in options.items()})
             .load()
         )
@@ -115,8 +117,6 @@ def between(topic, first, end):
     return {
         "startingOffsets": json.dumps({topic.name: {"0": first}}),
         "endingOffsets": json.dumps({topic.name: {"0": end}}),
-        # Whoever waits for what is not there fails.
-        "kafkaConsumer__pollTimeoutMs": "5000",
     }
 
 
