@@ -1,5 +1,7 @@
 """What ``kafkacore pipeline`` is told, on the command line and in a file; no Spark is started."""
 
+import re
+import shlex
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given, strategies
 
 from kafkacore.cli.main import build_parser, main
-from kafkacore.cli.pipeline import Settings, config_of
+from kafkacore.cli.pipeline import EXAMPLES, Settings, config_of
 from kafkacore.spark.pipeline import Aggregate, ConsoleSink, DeltaSink, KafkaSink, ParquetSink
 from kafkacore.spark.pipeline.config import DELTA_BATCH_OFFSETS
 from kafkacore.spark.pipeline.file import MAX_FILE_BYTES, read_settings, settings_as_toml
@@ -317,3 +319,33 @@ def test_any_text_comes_back_out_of_the_file(tmp_path_factory, table, text, name
     file.write_text(settings_as_toml({"text": text, "names": names, "flag": True, "table": table}))
     found = read_settings(file, ["text", "names"], ["table"], ["flag"])
     assert found == {"text": text, "names": ",".join(names), "flag": True, "table": list(table.items())}
+
+
+# ---- What is shown -----------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parents[2]
+SHOWN = {"--help": EXAMPLES} | {name: (ROOT / name).read_text() for name in ("README.md", "docs/SPARK.md")}
+
+
+def commands(text):
+    """Lines of a page that run the pipeline, without those that leave something out."""
+    whole = text.replace("\\\n", " ")
+    lines = [line.strip() for line in whole.splitlines() if re.match(r" +kafkacore pipeline ", line)]
+    return [shlex.split(line)[2:] for line in lines if "..." not in line]
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_every_command_that_is_shown_is_understood(page, job, monkeypatch):
+    monkeypatch.setenv("KAFKA_PASSWORD", "x")
+    found = commands(SHOWN[page])
+    assert found, "the page shows none"
+    for arguments in found:
+        config(*(job(JOB) if argument == "job.toml" else argument for argument in arguments))
+
+
+def test_files_that_are_shown_are_jobs(job):
+    blocks = re.findall(r"```toml\n(.*?)```", SHOWN["docs/SPARK.md"], re.DOTALL)
+    blocks.append(EXAMPLES.split("job.toml, by the names of the arguments:")[1])
+    for block in blocks:
+        assert config(job(block)).derive == (("day", "to_date(at)"),)
+    assert len(blocks) == 2

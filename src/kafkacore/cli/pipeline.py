@@ -139,7 +139,7 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     add("key-format", "FORMAT", "what the keys are: raw, string, long … (default: raw)")
     add("schema", "DDL", "fields of json or avro in Spark's DDL, or @FILE that holds them")
     add("mode", "MODE", "malformed values: FAILFAST (default), DROPMALFORMED or PERMISSIVE")
-    add("keep", "COLUMNS", f"of Kafka: {', '.join(KAFKA_COLUMNS)}")
+    add("keep", "COLUMNS", f"of Kafka's own columns: {', '.join(KAFKA_COLUMNS)}")
     _add_table(parser, "derive", "NAME=SQL", "a further column")
     add("sink", "SINK", f"where to: {', '.join(SINKS)} (default: parquet)")
     add("path", "PATH", "folder of Parquet, folder or URL of a Delta table")
