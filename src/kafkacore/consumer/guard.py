@@ -78,7 +78,9 @@ class SingleOwnerGuard:
                 return
 
     def __exit__(self, *exception: object) -> None:
-        self._inner.release()
+        # A Ctrl-C while it was given up, or taken again, has left it open.
+        if self._inner._is_owned():  # type: ignore[attr-defined]
+            self._inner.release()
         self._leave()
 
     def _leave(self) -> None:

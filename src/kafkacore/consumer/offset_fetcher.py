@@ -106,9 +106,14 @@ class OffsetFetcher:
             unreachable = [tp for tp in homeless if cluster.leader_for(tp) is not None]
             self._subscriptions.set_next_retry(unreachable, now_ms + self._client.retry_backoff_ms)
         for node, timestamps in by_node.items():
-            # Neither asked twice while on the way, nor forgotten for good if the answer never comes.
-            self._subscriptions.set_next_retry(timestamps, now_ms + self._client.request_timeout_ms)
-            self._ask_to_reset(node, timestamps, {tp: needed[tp] for tp in timestamps}, {})
+            try:
+                # Neither asked twice while on the way, nor forgotten for good if the answer never comes.
+                self._subscriptions.set_next_retry(timestamps, now_ms + self._client.request_timeout_ms)
+                self._ask_to_reset(node, timestamps, {tp: needed[tp] for tp in timestamps}, {})
+            except BaseException:
+                # A Ctrl-C: perhaps nothing is on its way.
+                self._subscriptions.set_next_retry(timestamps, now_ms)
+                raise
 
     def _ask_to_reset(
         self,

@@ -76,11 +76,16 @@ class OffsetValidator:
         if homeless:
             self._retry_later(homeless)
         for node, positions in by_node.items():
-            self._subscriptions.set_next_retry(positions, now_ms + self._client.request_timeout_ms)
-            epochs = {tp: self._subscriptions.state(tp).validated_epoch for tp in positions}
-            self._client.send(node, self._request(positions, epochs)).add_callbacks(
-                partial(self._on_answer, positions, epochs), partial(self._on_error, positions)
-            )
+            try:
+                self._subscriptions.set_next_retry(positions, now_ms + self._client.request_timeout_ms)
+                epochs = {tp: self._subscriptions.state(tp).validated_epoch for tp in positions}
+                self._client.send(node, self._request(positions, epochs)).add_callbacks(
+                    partial(self._on_answer, positions, epochs), partial(self._on_error, positions)
+                )
+            except BaseException:
+                # A Ctrl-C: perhaps nothing is on its way.
+                self._subscriptions.set_next_retry(positions, now_ms)
+                raise
 
     def notice_new_leaders(self) -> None:
         """Where the metadata name a leader epoch that a position has not been checked against, nothing is
