@@ -371,16 +371,16 @@ def test_options_come_from_their_names_in_lower_case():
 
 
 @pytest.mark.parametrize(
-    ("options", "name"),
+    ("options", "sentence"),
     [
-        ({"allownonnumericnumbers": "maybe"}, "allowNonNumericNumbers"),
-        ({"allowcomments": "true"}, "allowComments"),
-        ({"encoding": "UTF-16"}, "encoding"),
-        ({"locale": "de-DE"}, "locale"),
+        ({"allownonnumericnumbers": "maybe"}, "allowNonNumericNumbers must be true or false, not 'maybe'"),
+        ({"allowcomments": "true"}, "allowComments can only be"),
+        ({"encoding": "UTF-16"}, "encoding can only be"),
+        ({"locale": "de-DE"}, "locale can only be"),
     ],
 )
-def test_option_that_cannot_be_followed_is_named(options, name):
-    with pytest.raises(KafkaConfigurationError, match=name):
+def test_option_that_cannot_be_followed_is_named(options, sentence):
+    with pytest.raises(KafkaConfigurationError, match=sentence):
         json_options(options)
 
 

@@ -77,7 +77,7 @@ def json_options(given: Mapping[str, str]) -> JsonOptions:
     """
     for name, (only, meaning) in ONLY.items():
         if given.get(name.lower(), only).strip().lower() != only:
-            raise KafkaConfigurationError(f"option {name} can only be {only}: {meaning}")
+            raise KafkaConfigurationError(f"{name} can only be {only}: {meaning}")
     found = {name: given[name.lower()] for name in JSON_OPTION_NAMES if name.lower() in given}
     return JsonOptions(
         time_zone=found.get("timeZone", "UTC"),
@@ -95,10 +95,10 @@ def json_options(given: Mapping[str, str]) -> JsonOptions:
 
 
 def _boolean(found: Mapping[str, str], name: str, default: bool = True) -> bool:
-    text = found.get(name, str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise KafkaConfigurationError(f"option {name} is true or false")
-    return text == "true"
+    text = found.get(name, str(default))
+    if text.strip().lower() not in ("true", "false"):
+        raise KafkaConfigurationError(f"{name} must be true or false, not {text!r}")
+    return text.strip().lower() == "true"
 
 
 def json_decoder(schema: pa.Schema, options: JsonOptions, batch_bytes: int = BATCH_BYTES) -> Decoder:
