@@ -16,6 +16,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 STEPS = dose(80, 1_000)
+#: Offsets of a micro-batch, which leave several of them.
+OF_A_BATCH = str(dose(100, 2_000))
 COMMITTED = {"kafka__isolation__level": "read_committed"}
 
 
@@ -85,8 +87,8 @@ def test_stream_waits_for_what_is_open_and_goes_on_when_that_is_committed(stream
 
     latest = {"startingOffsets": "latest"}
     with (
-        start("kafka", maxOffsetsPerTrigger="200") as theirs,
-        start("kafkacore", maxOffsetsPerTrigger="200") as ours,
+        start("kafka", maxOffsetsPerTrigger=OF_A_BATCH) as theirs,
+        start("kafkacore", maxOffsetsPerTrigger=OF_A_BATCH) as ours,
         start("kafka", **latest) as their_new,
         start("kafkacore", **latest) as our_new,
     ):
@@ -108,7 +110,7 @@ def test_stream_waits_for_what_is_open_and_goes_on_when_that_is_committed(stream
 
 
 def test_micro_batches_are_the_same_up_to_what_is_open_and_when_that_is_aborted(streams, topic, transactions):
-    options = {"maxOffsetsPerTrigger": "100", **COMMITTED}
+    options = {"maxOffsetsPerTrigger": OF_A_BATCH, **COMMITTED}
     first = [streams.drain(source, topic, **options) for source in SOURCES]
     assert first[0] == first[1]
     assert len(first[0]) > 1
