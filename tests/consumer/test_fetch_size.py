@@ -56,6 +56,14 @@ def test_never_more_than_the_most(sizes):
     assert sizes.wanted("a", 0, 10**12) == MOST
 
 
+def test_never_less_than_a_broker_waits_for():
+    sizes = FetchSizes(MOST, 50_000)
+    sizes.wanted("a", 0, 10)
+    sizes.learn(answer(*batches_of(10, 10)))
+    assert sizes.wanted("a", 0, 1) == 50_000
+    assert sizes.wanted("a", 0, 10**12) == MOST
+
+
 def test_a_batch_that_has_been_cut_off_does_not_count(sizes):
     whole, cut = batches_of(2, 10)
     sizes.learn(answer(whole))

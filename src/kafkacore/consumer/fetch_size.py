@@ -32,10 +32,13 @@ class FetchSizes:
     ----------
     most:
         ``max_partition_fetch_bytes``: asked for where nothing is known, and never exceeded.
+    least:
+        ``fetch_min_bytes``: a broker that may not send as many waits as if it did not have them.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, least: int = 1) -> None:
         self._most = most
+        self._least = least
         self._known: dict[str, _Density | None] = {}
 
     def wanted(self, topic: str, offset: int, end_offset: int | None) -> int:
@@ -46,7 +49,7 @@ class FetchSizes:
         if density is None:
             return self._most
         needed = (end_offset - offset) * density.of_offset * MARGIN + CUT_BATCHES * density.of_batch
-        return min(math.ceil(needed), self._most)
+        return min(max(math.ceil(needed), self._least), self._most)
 
     def learn(self, completed: CompletedFetch) -> None:
         """An answer has come; it has not been read yet."""

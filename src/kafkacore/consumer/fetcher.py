@@ -101,7 +101,7 @@ class Fetcher:
         self._pending_nodes: set[int] = set()
         self._buffer = FetchBuffer(subscriptions, self._initialize)
         self._pins = PinLedger()
-        self._sizes = FetchSizes(config.max_partition_fetch_bytes)
+        self._sizes = FetchSizes(config.max_partition_fetch_bytes, config.fetch_min_bytes)
         self._closed = False
         self._metrics = metrics
         self._notice_new_leaders = notice_new_leaders
