@@ -212,6 +212,14 @@ def test_default_schema_of_json_needs_its_fields():
         default_schema({"value.format": "json", "value.schema": '{"a":1}'})
 
 
+def test_names_within_types_of_a_schema_in_json_stand_in_quotes():
+    inner = StructType([StructField("a b", StringType()), StructField("c`d.e", MapType(StringType(), FLAT))])
+    schema = StructType([StructField("x-y", ArrayType(inner))])
+    assert default_schema({"value.format": "json", "value.schema": schema.json()}) == (
+        "`x-y` array<struct<`a b`: string, `c``d.e`: map<string, struct<`id`: bigint, `name`: string>>>>"
+    )
+
+
 def test_options_of_json_are_known_here():
     assert set(JSON_OPTION_NAMES) <= set(FORMAT_OPTION_NAMES)
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.schema import SPARK_TYPES, all_columns
 from kafkacore.spark.typed.options import BINARY, SCALAR_TYPES, FormatOptions, SideOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
 
 
 def default_ddl(parsed: FormatOptions, options: Mapping[str, str]) -> str:
@@ -67,7 +71,21 @@ def _ddl_of_spark_json(text: str, option: str) -> str:
         raise KafkaConfigurationError(
             f"{option} is neither DDL such as 'id BIGINT, name STRING' nor a schema in Spark's JSON"
         ) from error
-    return ", ".join(f"{quoted_name(f.name)} {f.dataType.simpleString()}" for f in fields)
+    return ", ".join(f"{quoted_name(f.name)} {_ddl_of_type(f.dataType)}" for f in fields)
+
+
+def _ddl_of_type(kind: DataType) -> str:
+    """As ``simpleString()``, which has names within types without quotes."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, StructType):
+        fields = (f"{quoted_name(f.name)}: {_ddl_of_type(f.dataType)}" for f in kind.fields)
+        return f"struct<{', '.join(fields)}>"
+    if isinstance(kind, ArrayType):
+        return f"array<{_ddl_of_type(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"map<{_ddl_of_type(kind.keyType)}, {_ddl_of_type(kind.valueType)}>"
+    return kind.simpleString()
 
 
 def quoted_name(name: str) -> str:
