@@ -25,7 +25,7 @@ test: $(VENV)/.dev  ## Set everything up, then pass the tests; TEST_ARGS=tests/r
 # one that needs Spark starts the session that all have, and those of tests/integration want the built-in source in it.
 RELIABILITY = $(sort $(shell grep -rlE "^from model.dose import .*\bdose\b" tests --include="test_*.py"))
 
-reliability: $(VENV)/.dev  ## Kills, bad links and exactly-once copies in full doses, over 30 minutes: docs/RELIABILITY.md
+reliability: $(VENV)/.dev  ## Kills, bad links and exactly-once copies in full doses, over an hour: docs/RELIABILITY.md
 	@$(BIN)/python tests/integration/jars.py
 	@rm -f .cache/reliability.txt
 	KAFKACORE_DOSE=release KAFKACORE_RELIABILITY_RESULTS=$(CURDIR)/.cache/reliability.txt \
