@@ -144,6 +144,21 @@ def test_value_is_as_fastavro_wrote_it(kind, value, column, want):
     assert one(kind, value, column) == want
 
 
+def test_one_of_several_records_is_a_member_or_has_the_fields_of_all():
+    first, second = record(("x", "int"), name="A"), record(("x", "int"), ("y", "string"), name="B")
+    schema = record(("u", ["null", first, second]))
+    values = [written(schema, {"u": value}) for value in (("A", {"x": 1}), ("B", {"x": 2, "y": "s"}), None)]
+    alike = pa.struct([("x", pa.int32())])
+    members = pa.struct([("member1", pa.struct([("y", pa.string())])), ("member0", alike)])
+    assert ddl_of(parse_schema(json.dumps(schema))).startswith("`u` struct<member0 struct<`x` int>, member1")
+    assert decode(schema, values, u=members)[0] == [
+        ({"member1": None, "member0": {"x": 1}},),
+        ({"member1": {"y": "s"}, "member0": None},),
+        (None,),
+    ]
+    assert decode(schema, values, u=alike)[0] == [({"x": 1},), ({"x": 2},), (None,)]
+
+
 def test_uuid_of_sixteen_bytes_becomes_text():
     schema = record(("a", {"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"}))
     assert decode(schema, [bytes(range(16))], a=pa.string())[0] == [("00010203-0405-0607-0809-0a0b0c0d0e0f",)]

@@ -7,6 +7,7 @@ are widened as the specification has it. Does not know: encoded values, where sc
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -241,7 +242,7 @@ class _Compiler:
 
     def _union(self, writer: AvroType, wanted: Any, path: Path, reader: AvroType | None, where: str) -> int:
         several = [branch for branch in writer.branches if branch.kind != "null"]
-        if pa.types.is_struct(wanted) and any(branch.kind != "record" for branch in several):
+        if pa.types.is_struct(wanted) and _has_members(several, wanted):
             return self._members(writer, wanted, path, where)
         at = self._add(NodeSpec(Op.UNION))
         children = []
@@ -312,6 +313,13 @@ class _Compiler:
             below = [field.type for field in writer.fields] or writer.branches
             spec.children = tuple([self._past(each) for each in below])
         return at
+
+
+def _has_members(several: list[AvroType], wanted: Any) -> bool:
+    """Whether a struct has a field for each type, and not the fields of records that are alike."""
+    if any(branch.kind != "record" for branch in several):
+        return True
+    return len(several) > 1 and all(re.fullmatch(r"member\d+", field.name) for field in wanted)
 
 
 _OPS = {
