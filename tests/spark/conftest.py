@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
+from model import spark_reads
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.producer import KafkaProducer
@@ -46,7 +47,6 @@ def reader_of(spark: SparkSession, our_broker: EmbeddedBroker) -> Callable[..., 
     """``spark.read`` of a topic on our broker, to be loaded."""
 
     def of(topic: str, **options: str) -> DataFrameReader:
-        given = {"kafka.bootstrap.servers": our_broker.bootstrap_servers, "subscribe": topic}
-        return spark.read.format("kafkacore").options(**given, **options)
+        return spark_reads.reader_of(spark, "kafkacore", our_broker.bootstrap_servers, topic, **options)
 
     return of

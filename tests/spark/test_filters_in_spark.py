@@ -1,12 +1,10 @@
 """Conditions of a query on our broker, with the push-down on and off: the same rows, by fewer tasks."""
 
-import contextlib
-
 import pytest
+from model.spark_reads import push_down
 
 from kafkacore.spark.batch_reader import KafkaBatchReader
 
-PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 RECORDS = [(n % 3, None, b"v%d" % n) for n in range(90)]
 
 
@@ -18,20 +16,6 @@ def topic(make_topic):
 @pytest.fixture
 def frame(reader_of, topic):
     return reader_of(topic).load()
-
-
-@pytest.fixture
-def push_down(spark):
-    @contextlib.contextmanager
-    def of(enabled):
-        before = spark.conf.get(PUSH_DOWN)
-        spark.conf.set(PUSH_DOWN, str(enabled).lower())
-        try:
-            yield
-        finally:
-            spark.conf.set(PUSH_DOWN, before)
-
-    return of
 
 
 @pytest.mark.parametrize(
@@ -47,12 +31,12 @@ def push_down(spark):
         ("offset < 5 AND offset > 6", 1, []),
     ],
 )
-def test_the_rows_are_the_same_and_the_tasks_fewer(frame, push_down, condition, tasks, numbers):
-    with push_down(False):
+def test_the_rows_are_the_same_and_the_tasks_fewer(spark, frame, condition, tasks, numbers):
+    with push_down(spark, False):
         wanted = sorted(int(row.value[1:]) for row in frame.where(condition).collect())
         # Inactive: no error, and every partition is read.
         assert frame.where(condition).rdd.getNumPartitions() in (3, 0)
-    with push_down(True):
+    with push_down(spark, True):
         pushed = frame.where(condition)
         assert sorted(int(row.value[1:]) for row in pushed.collect()) == wanted == numbers
         assert pushed.rdd.getNumPartitions() in (tasks, 0)

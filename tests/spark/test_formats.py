@@ -5,6 +5,7 @@ import struct
 
 import pyarrow as pa
 import pytest
+from model.spark_reads import dotted
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -53,8 +54,7 @@ def fetch(columns):
 
 def read(schema, **options):
     """The rows, after the plan has travelled as Spark sends it."""
-    named = {name.replace("__", "."): text for name, text in options.items()}
-    output = pickle.loads(pickle.dumps(plan_output(schema, named))).output()
+    output = pickle.loads(pickle.dumps(plan_output(schema, dotted(options)))).output()
     (batch,) = batches(output, fetch(output.fetched), "t", 3)
     assert to_arrow_schema(schema, timezone="UTC").equals(batch.schema)
     batch.validate(full=True)

@@ -4,6 +4,7 @@ import pickle
 
 import pyarrow as pa
 import pytest
+from model.spark_reads import dotted
 from pyspark.sql.types import StructType
 
 from kafkacore.errors import IllegalStateError, KafkaConfigurationError
@@ -22,9 +23,7 @@ SERVERS = {"kafka.bootstrap.servers": "nowhere:9092"}
 
 
 def parsed(streaming=False, **options):
-    return parse_sink_options(
-        SERVERS | {name.replace("__", "."): text for name, text in options.items()}, streaming
-    )
+    return parse_sink_options(SERVERS | dotted(options), streaming)
 
 
 def test_names_are_taken_in_any_case_and_texts_become_what_the_producer_takes():

@@ -12,6 +12,7 @@ import pytest
 from integration.apache_kafka import ApacheKafka
 from integration.streams import SOURCES, Topic
 from model.dose import new_seed
+from model.spark_reads import reader_of
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -99,15 +100,9 @@ def rows_of(spark, topic):
     """Offset, key and value of each row, in order."""
 
     def of(source, **options):
-        frame = (
-            spark.read.format(source)
-            .option("kafka.bootstrap.servers", topic.bootstrap_servers)
-            .option("subscribe", topic.name)
-            # Whoever waits for what is not there fails.
-            .option("kafkaConsumer.pollTimeoutMs", "20000")
-            .options(**{name.replace("__", "."): value for name, value in options.items()})
-            .load()
-        )
+        # Whoever waits for what is not there fails.
+        given = {"kafkaConsumer__pollTimeoutMs": "20000", **options}
+        frame = reader_of(spark, source, topic.bootstrap_servers, topic.name, **given).load()
         return sorted(tuple(row) for row in frame.select("offset", "key", "value").collect())
 
     return of

@@ -9,6 +9,7 @@ import uuid
 
 import pyarrow as pa
 import pytest
+from model.spark_reads import reader_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as sql
@@ -84,9 +85,7 @@ def topic(make_topic):
 @pytest.fixture
 def read(spark, apache_kafka):
     def of(source, topic, schema=None, **options):
-        reader = spark.read.format(source).option("kafka.bootstrap.servers", apache_kafka.bootstrap_servers)
-        reader = reader.option("subscribe", topic)
-        reader = reader.options(**{name.replace("__", "."): text for name, text in options.items()})
+        reader = reader_of(spark, source, apache_kafka.bootstrap_servers, topic, **options)
         return (reader if schema is None else reader.schema(schema)).load()
 
     return of

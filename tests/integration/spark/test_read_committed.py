@@ -12,6 +12,7 @@ import pytest
 from integration.mixed_transactions import PARTITIONS, MixedTransactions
 from integration.streams import SOURCES, Topic
 from model.dose import dose, new_seed
+from model.spark_reads import reader_of, rows_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -38,19 +39,12 @@ def transactions(topic):
 
 
 @pytest.fixture
-def rows_of(spark, topic):
-    """(partition, offset, value, time) of each row of a batch read, in order."""
+def read(spark, topic):
+    """The rows of a batch read, of committed records unless told otherwise."""
 
     def of(source, **options):
-        frame = (
-            spark.read.format(source)
-            .option("kafka.bootstrap.servers", topic.bootstrap_servers)
-            .option("subscribe", topic.name)
-            .options(**{name.replace("__", "."): value for name, value in {**COMMITTED, **options}.items()})
-            .load()
-        )
-        rows = frame.select("partition", "offset", "value", "timestamp").collect()
-        return sorted((row.partition, row.offset, bytes(row.value), row.timestamp) for row in rows)
+        given = {**COMMITTED, **options}
+        return rows_of(reader_of(spark, source, topic.bootstrap_servers, topic.name, **given).load())
 
     return of
 
@@ -60,15 +54,15 @@ def seen(rows):
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["committed", "aborted"])
-def test_batch_ends_before_what_is_open_and_goes_on_when_that_has_ended(rows_of, transactions, commits):
-    before = rows_of("kafka")
+def test_batch_ends_before_what_is_open_and_goes_on_when_that_has_ended(read, transactions, commits):
+    before = read("kafka")
     for pieces in ("1", "50"):
-        assert rows_of("kafkacore", minPartitions=pieces) == before
+        assert read("kafkacore", minPartitions=pieces) == before
     assert seen(before) == transactions.to_be_seen()
     transactions.end_open(commits)
-    after = rows_of("kafka")
+    after = read("kafka")
     for pieces in ("1", "50"):
-        assert rows_of("kafkacore", minPartitions=pieces) == after
+        assert read("kafkacore", minPartitions=pieces) == after
     assert seen(after) == transactions.to_be_seen()
     assert len(after) == len(before) + (2 if commits else 1) * PARTITIONS
 
@@ -120,10 +114,10 @@ def test_micro_batches_are_the_same_up_to_what_is_open_and_when_that_is_aborted(
     assert sum(len(offsets) for batch in second[0] for offsets in batch.values()) == PARTITIONS
 
 
-def test_offsets_and_times_behind_what_is_open_are_not_there_yet_for_both(rows_of, topic, transactions):
-    everything = rows_of("kafka", kafka__isolation__level="read_uncommitted")
+def test_offsets_and_times_behind_what_is_open_are_not_there_yet_for_both(read, topic, transactions):
+    everything = read("kafka", kafka__isolation__level="read_uncommitted")
     ends = json.dumps({topic.name: {str(number): offset + 1 for number, offset, *_ in everything}})
-    visible = rows_of("kafka")
+    visible = read("kafka")
     time = max(row[-1] for row in everything)
     assert time > max(row[-1] for row in visible)
     time_ms = str(int(time.timestamp() * 1000))
@@ -134,11 +128,11 @@ def test_offsets_and_times_behind_what_is_open_are_not_there_yet_for_both(rows_o
         ("no record at or after the starting timestamp", {"startingTimestamp": time_ms}),
     ):
         with pytest.raises(PySparkException, match=sentence):
-            rows_of("kafkacore", **short, **options)
+            read("kafkacore", **short, **options)
         with pytest.raises((PySparkException, Py4JJavaError)):
-            rows_of("kafka", **short, **options)
+            read("kafka", **short, **options)
     for options in (
         {"endingOffsets": ends, "failOnDataLoss": "false"},
         {"endingTimestamp": time_ms},
     ):
-        assert rows_of("kafkacore", **options) == rows_of("kafka", **short, **options) == visible
+        assert read("kafkacore", **options) == read("kafka", **short, **options) == visible

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import uuid
@@ -11,6 +10,7 @@ import pytest
 from integration.mixed_transactions import PARTITIONS, MixedTransactions
 from log_start import move_log_start
 from model.dose import dose, new_seed
+from model.spark_reads import push_down, reader_of, rows_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -22,19 +22,11 @@ ROWS = 40
 
 
 @pytest.fixture
-def rows_of(spark, apache_kafka):
-    """Offset and value of all rows that a source gives, by partition, in order."""
+def read(spark, apache_kafka):
+    """The rows that a source gives of a topic."""
 
     def of(source, topic, **options):
-        frame = (
-            spark.read.format(source)
-            .option("kafka.bootstrap.servers", apache_kafka.bootstrap_servers)
-            .option("subscribe", topic)
-            .options(**{name.replace("__", "."): value for name, value in options.items()})
-            .load()
-        )
-        rows = frame.select("partition", "offset", "value", "timestamp").collect()
-        return sorted((row.partition, row.offset, bytes(row.value), row.timestamp) for row in rows)
+        return rows_of(reader_of(spark, source, apache_kafka.bootstrap_servers, topic, **options).load())
 
     return of
 
@@ -57,10 +49,10 @@ def transactions(apache_kafka):
 
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 @pytest.mark.parametrize("pieces", ["1", "40"])
-def test_transactions_give_the_same_rows_however_the_read_is_split(rows_of, transactions, level, pieces):
+def test_transactions_give_the_same_rows_however_the_read_is_split(read, transactions, level, pieces):
     # Split so finely, some ranges hold nothing but markers, or what was aborted.
-    ours = rows_of("kafkacore", transactions.topic, kafka__isolation__level=level, minPartitions=pieces)
-    theirs = rows_of("kafka", transactions.topic, kafka__isolation__level=level)
+    ours = read("kafkacore", transactions.topic, kafka__isolation__level=level, minPartitions=pieces)
+    theirs = read("kafka", transactions.topic, kafka__isolation__level=level)
     assert ours == theirs
     assert len(ours) > 0
     if level == "read_committed":
@@ -83,49 +75,29 @@ def shortened(apache_kafka):
     ("first", "end", "numbers"),
     [(0, ROWS, range(30, ROWS)), (5, 20, []), (25, 31, [30]), (35, 38, range(35, 38))],
 )
-def test_what_has_been_deleted_is_passed_over_by_both(rows_of, shortened, first, end, numbers):
+def test_what_has_been_deleted_is_passed_over_by_both(read, shortened, first, end, numbers):
     bounds = {
         "startingOffsets": json.dumps({shortened: {"0": first}}),
         "endingOffsets": json.dumps({shortened: {"0": end}}),
         "failOnDataLoss": "false",
     }
-    ours, theirs = (rows_of(source, shortened, **bounds) for source in ("kafkacore", "kafka"))
+    ours, theirs = (read(source, shortened, **bounds) for source in ("kafkacore", "kafka"))
     assert ours == theirs
     assert [offset for _, offset, _, _ in ours] == list(numbers)
 
 
-def test_or_it_fails_both(rows_of, shortened):
+def test_or_it_fails_both(read, shortened):
     bounds = {"startingOffsets": json.dumps({shortened: {"0": 0}})}
     for source in ("kafkacore", "kafka"):
         # What fails in a Python worker comes as Spark's own error, what fails in a task of the JVM does not.
         with pytest.raises((PySparkException, Py4JJavaError), match=r"(?i)data.?loss"):
-            rows_of(source, shortened, **bounds)
+            read(source, shortened, **bounds)
 
 
-@pytest.fixture
-def push_down(spark):
-    @contextlib.contextmanager
-    def on():
-        name = "spark.sql.python.filterPushdown.enabled"
-        before = spark.conf.get(name)
-        spark.conf.set(name, "true")
-        try:
-            yield
-        finally:
-            spark.conf.set(name, before)
-
-    return on
-
-
-def test_conditions_that_are_pushed_down_give_the_same_rows(spark, apache_kafka, transactions, push_down):
+def test_conditions_that_are_pushed_down_give_the_same_rows(spark, apache_kafka, transactions):
     def frame(source):
-        return (
-            spark.read.format(source)
-            .option("kafka.bootstrap.servers", apache_kafka.bootstrap_servers)
-            .option("subscribe", transactions.topic)
-            .load()
-            .select("partition", "offset", "timestamp")
-        )
+        reader = reader_of(spark, source, apache_kafka.bootstrap_servers, transactions.topic)
+        return reader.load().select("partition", "offset", "timestamp")
 
     rows = frame("kafka").orderBy("timestamp").collect()
     moment = rows[len(rows) // 2].timestamp
@@ -134,7 +106,7 @@ def test_conditions_that_are_pushed_down_give_the_same_rows(spark, apache_kafka,
         f"timestamp >= timestamp_micros({int(moment.timestamp() * 1_000_000)}) AND partition <> 1",
         f"topic = '{transactions.topic}' AND offset = 12",
     ):
-        with push_down():
+        with push_down(spark):
             ours = sorted(frame("kafkacore").where(conditions).collect())
         assert ours == sorted(frame("kafka").where(conditions).collect())
         assert ours

@@ -3,6 +3,7 @@
 import uuid
 
 import pytest
+from model.spark_reads import reader_of
 
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -23,13 +24,7 @@ def topic(apache_kafka):
 
 def test_batch_read_gives_the_same_rows_and_schema(spark, apache_kafka, topic):
     def read(source):
-        return (
-            spark.read.format(source)
-            .option("kafka.bootstrap.servers", apache_kafka.bootstrap_servers)
-            .option("subscribe", topic)
-            .option("includeHeaders", "true")
-            .load()
-        )
+        return reader_of(spark, source, apache_kafka.bootstrap_servers, topic, includeHeaders="true").load()
 
     ours, theirs = read("kafkacore"), read("kafka")
     assert ours.schema == theirs.schema

@@ -3,6 +3,7 @@
 import uuid
 
 import pytest
+from model.spark_reads import dotted
 from model.topic_reader import records_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -31,7 +32,7 @@ def write(apache_kafka):
             frame.write.format(sink)
             .option("kafka.bootstrap.servers", apache_kafka.bootstrap_servers)
             .option("kafka.max.block.ms", "3000")
-            .options(**{name.replace("__", "."): text for name, text in options.items()})
+            .options(**dotted(options))
             .mode("append")
             .save()
         )

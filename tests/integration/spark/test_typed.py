@@ -9,6 +9,7 @@ import uuid
 
 import fastavro
 import pytest
+from model.spark_reads import reader_of
 from pyspark.sql import functions as sql
 from pyspark.sql.avro.functions import from_avro
 
@@ -106,9 +107,7 @@ def topic(apache_kafka):
 @pytest.fixture
 def read(spark, apache_kafka, topic):
     def of(source, **options):
-        reader = spark.read.format(source).option("subscribe", topic)
-        reader = reader.option("kafka.bootstrap.servers", apache_kafka.bootstrap_servers)
-        return reader.options(**{name.replace("__", "."): text for name, text in options.items()}).load()
+        return reader_of(spark, source, apache_kafka.bootstrap_servers, topic, **options).load()
 
     return of
 
