@@ -85,6 +85,16 @@ def test_globs_and_several_paths_are_read(data: Path) -> None:
     assert found("", paths=paths) == [("a", 1, 0), ("a", 1, 1), ("b", 0, 0), ("b", 0, 1)]
 
 
+def test_links_are_followed_and_no_folder_is_read_twice(tmp_path: Path) -> None:
+    elsewhere, data = tmp_path / "elsewhere" / "t-0", tmp_path / "data"
+    elsewhere.mkdir(parents=True)
+    data.mkdir()
+    (elsewhere / NAME).write_bytes(file_of([2]))
+    (data / "t-0").symlink_to(elsewhere)
+    (data / "t-1").symlink_to(data)
+    assert offsets(data) == [0, 1]
+
+
 def test_a_file_url_is_a_local_path(data: Path) -> None:
     assert offsets(f"file://{data}/b-0") == offsets(f"file:{data}/b-0") == [0, 1]
 

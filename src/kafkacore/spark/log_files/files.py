@@ -233,7 +233,14 @@ def _local_files(path: str) -> Iterator[tuple[str, int]]:
         if os.path.isfile(one):
             yield os.path.abspath(one), os.path.getsize(one)
             continue
-        for folder, folders, names in os.walk(one):
+        entered = set()
+        for folder, folders, names in os.walk(one, followlinks=True):
+            # A link may lead to where we are.
+            real = os.path.realpath(folder)
+            if real in entered:
+                folders.clear()
+                continue
+            entered.add(real)
             folders.sort()
             for name in sorted(names):
                 whole = os.path.join(folder, name)
