@@ -336,6 +336,15 @@ def test_what_is_no_text_is_written_anew_where_text_is_wanted(token, text):
     assert value_of(pa.string(), token) == (text, False)
 
 
+def test_control_characters_between_groups_of_base64_are_passed_over():
+    # No JSON, and read by Jackson all the same: lines of base64 with their ends as they are.
+    for token in (b'"AAEC\r\nAwQF\n"', b'"\x00AAEC\x00\x1f\\nAwQF"'):
+        assert value_of(pa.binary(), token) == (bytes(range(6)), False)
+    for token in (b'"AAE\nC"', b'"AAEC\n', b'"AAEC\x00', b'"AAEC\x00\\', b"'AAEC\n'", b'"AAEC\n\\q"'):
+        assert value_of(pa.binary(), token) == (None, True)
+    assert value_of(pa.string(), b'"AAEC\n"') == (None, True)
+
+
 def test_binary_is_base64_with_its_padding():
     for token, value in (
         (b'"aGk="', b"hi"),

@@ -282,9 +282,35 @@ static int append_from_text(kj_decoder *decoder, kj_node *node, kj_text *text) {
     }
 }
 
+/* As scan_text, with control characters in the text, zeros among them. */
+static const uint8_t *scan_lines(const kj_decoder *decoder, const uint8_t *p, kj_text *text) {
+    const uint8_t *end = decoder->record + decoder->record_size;
+    text->start = p;
+    while (p != NULL && p < end) {
+        if (*p == '"') {
+            text->end = p;
+            return p + 1;
+        }
+        p = *p == '\\' ? skip_escape(decoder, p) : p + 1;
+    }
+    return NULL;
+}
+
+/* Base64 with control characters. It is no JSON, and Jackson, which decodes it where it stands, passes over them
+ * between groups of four. */
+static int parse_lines_of_base64(kj_decoder *decoder, const uint8_t **at, kj_node *node) {
+    kj_text text;
+    const uint8_t *p = scan_lines(decoder, *at + 1, &text);
+    if (p == NULL) return KJ_BROKEN;
+    *at = p;
+    int result = append_base64(node, &text);
+    return result == KJ_WRONG ? KJ_BROKEN : result;
+}
+
 static int parse_text(kj_decoder *decoder, const uint8_t **at, kj_node *node) {
     kj_text text;
     const uint8_t *p = scan_text(decoder, *at + 1, **at, &text);
+    if (UNLIKELY(p == NULL && node->kind == KJ_BINARY && **at == '"')) return parse_lines_of_base64(decoder, at, node);
     if (UNLIKELY(p == NULL || text.end - text.start > KJ_MAX_TEXT)) return KJ_BROKEN;
     *at = p;
     return LIKELY(node->kind == KJ_STRING) ? append_text(node, &text) : append_from_text(decoder, node, &text);

@@ -163,6 +163,12 @@ EXACT = {
         b'{"b":{"x":1},"b":{"y":2,"y":3}}',
         b'{"b":{"\\ud83d":1,"\xff":2}}',
     ],
+    "a binary, b int": [
+        b'{"a":"\x00","b":1}',
+        b'{"a":"AAEC\nAwQF\r\n","b":1}',
+        b'{"a":"\tAAEC\\n\x1fAw==\x00","b":1}',
+        b'{"a":"AAEC","z":"\n","b":1}',
+    ],
     "a struct<x:int,l:array<string>>, `\ufffd` int": [
         b'{"a":{"x":1,"l":["p","q"]},"a":{"l":["r"]}}',
         b'{"a":{"x":1},"a":5}',
