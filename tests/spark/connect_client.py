@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from kafkacore.errors import KafkaError
 from kafkacore.spark import QueryMonitor, decode_batches, lag
 from kafkacore.spark.causes import last_cause
 from kafkacore.spark.monitor import GROUP
+from kafkacore.spark.pipeline import ConsoleSink, ParquetSink, PipelineConfig, run_pipeline
 
 #: Of one wait.
 LIMIT_S = 100
@@ -81,6 +83,22 @@ class Client:
     def _rows(frame: Any) -> Any:
         return [list(row) for row in frame.select("topic", "partition", "offset").orderBy("offset").collect()]
 
+    def pipeline(self) -> Any:
+        """A whole job, into files; and one whose sink would write from here."""
+        job = PipelineConfig(
+            self._broker["kafka.bootstrap.servers"],
+            self._source,
+            ParquetSink(self._folder / "parquet"),
+            self._folder / "job.checkpoint",
+            value_format="string",
+        )
+        batches: list[int] = []
+        result = run_pipeline(self._spark, job, on_batch=lambda batch: batches.append(batch.rows))
+        held = self._spark.read.parquet(str(self._folder / "parquet")).count()
+        console = replace(job, sink=ConsoleSink())
+        refused = self._refusal(lambda: run_pipeline(self._spark, console))
+        return {"rows": [result.rows, sum(batches), held], "refused": refused}
+
     def refusals(self) -> Any:
         """How a person is told of a topic that is not there, and of a column that is not."""
         missing = self._spark.read.format("kafkacore").options(**self._broker, subscribe="nowhere")
@@ -101,7 +119,7 @@ class Client:
 def main() -> None:
     logging.captureWarnings(True)
     client = Client(*sys.argv[1:6])
-    steps = (client.batch, client.stream, client.files, client.refusals)
+    steps = (client.batch, client.stream, client.files, client.pipeline, client.refusals)
     sys.stdout.write(json.dumps({step.__name__: step() for step in steps}))
 
 

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.pipeline.aggregate import write_aggregate
-from kafkacore.spark.pipeline.config import AVAILABLE_NOW, ParquetSink, PipelineConfig
+from kafkacore.spark.pipeline.config import (
+    AVAILABLE_NOW,
+    ConsoleSink,
+    DeltaSink,
+    ParquetSink,
+    PipelineConfig,
+)
 from kafkacore.spark.pipeline.errors import PipelineError, spark_errors
 from kafkacore.spark.pipeline.frame import stream_frame
 from kafkacore.spark.pipeline.sinks import stream_writer
@@ -21,6 +27,7 @@ from kafkacore.spark.session import in_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
 #: How long to wait for a query between looks at its progress, in seconds ...
@@ -107,6 +114,7 @@ def run_pipeline(
         The stream has ended, but what it has written cannot be read for the aggregate.
     """
     started_ms = clock.monotonic_ms()
+    _check_session(spark, config)
     with spark_errors(KafkaConfigurationError):
         query = _start(spark, config)
     seen = _Batches(query, on_progress, on_batch)
@@ -133,6 +141,18 @@ def run_pipeline(
         aggregate_seconds=(clock.monotonic_ms() - streamed_ms) / 1000,
         stopped=stopped,
     )
+
+
+def _check_session(spark: SparkSession, config: PipelineConfig) -> None:
+    """The sinks that write from this process need the batches to come here."""
+    from pyspark.sql.utils import is_remote
+
+    if is_remote() and isinstance(config.sink, ConsoleSink | DeltaSink):
+        sink = "console" if isinstance(config.sink, ConsoleSink) else "delta"
+        raise KafkaConfigurationError(
+            f"the sink {sink} writes from the process that Spark runs in, which a client of Spark Connect is "
+            "not: use a session of this process, or another sink"
+        )
 
 
 def _start(spark: SparkSession, config: PipelineConfig) -> StreamingQuery:
@@ -166,22 +186,23 @@ class _Batches:
     def look(self) -> None:
         """Tell what has come to its end since the last look."""
         for progress in self._query.recentProgress:
-            number = progress["batchId"]
+            # In Spark Connect a progress has no such item, and the property adds up those of the sources.
+            number, rows = progress.batchId, progress.numInputRows
             self.last = max(self.last, number)
-            if progress["numInputRows"] and number not in self.rows:
-                self.rows[number] = progress["numInputRows"]
-                self.total_rows += progress["numInputRows"]
+            if rows and number not in self.rows:
+                self.rows[number] = rows
+                self.total_rows += rows
                 self._on_batch(self._batch(progress))
         self._on_progress(self.total_rows)
 
-    def _batch(self, progress: Mapping[str, Any]) -> PipelineBatch:
+    def _batch(self, progress: StreamingQueryProgress) -> PipelineBatch:
         behind = lag(progress)
         return PipelineBatch(
-            number=progress["batchId"],
-            rows=progress["numInputRows"],
-            duration_ms=progress["batchDuration"],
+            number=progress.batchId,
+            rows=progress.numInputRows,
+            duration_ms=progress.batchDuration,
             behind=None if behind is None else behind.total,
-            phases_ms=dict(progress["durationMs"]),
+            phases_ms=dict(progress.durationMs),
             total_rows=self.total_rows,
         )
 
