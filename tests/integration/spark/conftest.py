@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from integration.jars import spark_kafka_jars
-from integration.streams import Streams
+from integration.streams import Streams, Topic
 
 from kafkacore.spark.session import spark_session
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from integration.apache_kafka import ApacheKafka
     from pyspark.sql import SparkSession
 
 
@@ -25,6 +26,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     configs = {"spark.jars": jars}
     with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
         yield session
+
+
+@pytest.fixture
+def topic(apache_kafka: ApacheKafka) -> Topic:
+    """Of two partitions, the test's own."""
+    made = Topic(apache_kafka.bootstrap_servers)
+    made.create()
+    return made
 
 
 @pytest.fixture

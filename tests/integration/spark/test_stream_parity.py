@@ -4,14 +4,7 @@ And the checkpoint of one is the checkpoint of the other.
 """
 
 import pytest
-from integration.streams import Topic, outcomes
-
-
-@pytest.fixture
-def topic(apache_kafka):
-    made = Topic(apache_kafka.bootstrap_servers)
-    made.create()
-    return made
+from integration.streams import outcomes
 
 
 @pytest.fixture

@@ -6,19 +6,12 @@ import contextlib
 import uuid
 
 import pytest
-from integration.streams import LIMIT_S, SOURCES, Topic, kind_of, outcomes
+from integration.streams import LIMIT_S, SOURCES, kind_of, outcomes
 
 from kafkacore.clock import SYSTEM_CLOCK
 
 #: A query that is to find out by itself, soon.
 SOON = {"fetchOffset__numRetries": "2"}
-
-
-@pytest.fixture
-def topic(apache_kafka):
-    made = Topic(apache_kafka.bootstrap_servers)
-    made.create()
-    return made
 
 
 @pytest.fixture

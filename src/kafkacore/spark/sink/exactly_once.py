@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from kafkacore.producer import KafkaProducer
 
-log = logging.getLogger("kafkacore.spark")
+log = logging.getLogger(__name__)
 
 #: How long a task or a batch that has failed waits for its transactions to be aborted; then they time out.
 ABORT_TIMEOUT_S = 5.0
