@@ -183,7 +183,7 @@ def _from_before(spark: dict[str, Any]) -> list[str]:
         return []
     rows = ", ".join(spark["before"])
     return [
-        f"Of a run of its own, on a machine with much other work; take its ratios with care: {rows}.",
+        f"Of a run of its own, on the same machine: {rows}.",
         "",
     ]
 
