@@ -9,6 +9,7 @@ looked up and *awaiting validation* while its leader is asked whether the log st
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import NamedTuple
@@ -127,7 +128,8 @@ class SubscriptionState:
         self.pattern: re.Pattern[str] | None = None
         self.listener: RebalanceListener | None = None
         # Ordered: the front is fetched first, and a partition that gave records moves to the back.
-        self._assignment: dict[TopicPartition, TopicPartitionState] = {}
+        #: Ordered for ``move_to_end``, which a Ctrl-C does not cut in two.
+        self._assignment: OrderedDict[TopicPartition, TopicPartitionState] = OrderedDict()
         # Those without a position to fetch from: every poll asks for them, and mostly there are none.
         self._unsettled: dict[TopicPartition, TopicPartitionState] = {}
         #: There are positions that have to be compared with the leaders' epochs, even if these are not new.
@@ -213,7 +215,7 @@ class SubscriptionState:
 
     def _assign(self, partitions: Iterable[TopicPartition]) -> bool:
         before = self._assignment
-        self._assignment = {tp: before.get(tp) or TopicPartitionState() for tp in partitions}
+        self._assignment = OrderedDict((tp, before.get(tp) or TopicPartitionState()) for tp in partitions)
         self._unsettled = {
             tp: state for tp, state in self._assignment.items() if state.state is not FetchState.FETCHING
         }
@@ -225,7 +227,7 @@ class SubscriptionState:
         self.group_subscription = frozenset()
         self.pattern = None
         self.listener = None
-        self._assignment = {}
+        self._assignment = OrderedDict()
         self._unsettled = {}
 
     def has_auto_assigned_partitions(self) -> bool:
@@ -313,9 +315,8 @@ class SubscriptionState:
 
     def move_to_end(self, partition: TopicPartition) -> None:
         """Let the others come first next time; it has just given records."""
-        state = self._assignment.pop(partition, None)
-        if state is not None:
-            self._assignment[partition] = state
+        if partition in self._assignment:
+            self._assignment.move_to_end(partition)
 
     def has_all_fetch_positions(self) -> bool:
         return not self._unsettled

@@ -18,7 +18,7 @@ from kafkacore.consumer.group.generation import Generation, MemberState
 from kafkacore.consumer.group.lookup import MOVED
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import join_request, sync_request
-from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.consumer.request_future import CallbackInterruptedError, RequestFuture
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE
 from kafkacore.protocol.generated.join_group import JoinGroupResponse
@@ -301,6 +301,10 @@ class GroupJoin:
         except Exception as error:
             log.exception("group %r: the leader cannot assign", self._member.settings.group_id)
             future.fail(error)
+        except BaseException:
+            # A Ctrl-C: whether SyncGroup is on its way, and who would hear of its answer, is not known.
+            future.fail_unless_done(CallbackInterruptedError("interrupted while the assignment was made"))
+            raise
 
     def _sync(
         self, generation: Generation, assignments: list[tuple[str, bytes]], future: RequestFuture[bytes]
@@ -315,6 +319,9 @@ class GroupJoin:
             future.fail(self._sync_error(sent, answer))
         elif answer.protocol_type not in (None, PROTOCOL_TYPE):
             future.fail(_inconsistent(f"its members are of type {answer.protocol_type!r}"))
+        elif self._future is None or self._future.is_done():
+            # A Ctrl-C has ended this attempt to join: nobody would take the assignment.
+            future.fail(errors.IllegalGenerationError("joining was interrupted"))
         elif sent != member.generation() or member.state is not MemberState.COMPLETING_REBALANCE:
             future.fail(errors.IllegalGenerationError("it ended while it was synchronized"))
         elif answer.protocol_name not in (None, sent.protocol_name):
