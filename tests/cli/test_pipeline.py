@@ -121,3 +121,16 @@ def test_topic_that_is_not_there_is_told_before_spark_starts(our_broker, tmp_pat
     said = capsys.readouterr().err
     assert words in said
     assert said.count("\n") == 1
+
+
+def test_brokers_of_the_sink_that_do_not_answer_are_told_before_spark_starts(
+    our_broker, make_topic, tmp_path, capsys
+):
+    where = ["--bootstrap", our_broker.bootstrap_servers, "--topic", make_topic([b"1"]), "--timeout", "1"]
+    sink = ["--sink", "kafkacore", "--to", "copies", "--to-bootstrap", "127.0.0.1:1"]
+    sink += ["--checkpoint", str(tmp_path / "checkpoint")]
+    assert main(["pipeline", *where, *sink, "--format", "raw"]) != 0
+    said = capsys.readouterr().err
+    assert "127.0.0.1:1" in said
+    assert "within 1000 ms" in said
+    assert said.count("\n") == 1

@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -184,6 +184,10 @@ def _pair(form: str) -> Callable[[str], tuple[str, str]]:
 
 
 # ---- Settings ----------------------------------------------------------------------------------------------
+
+
+#: Options of a sink that say how to reach its brokers.
+SECURITY = ("kafka.security.", "kafka.sasl.", "kafka.ssl.")
 
 
 class Settings:
@@ -415,17 +419,31 @@ def _timeout(text: str) -> argparse.Namespace:
 
 def _require_topics(config: PipelineConfig, timeout: argparse.Namespace) -> None:
     """Ask for the topics once before Spark is started, which takes longer and asks for minutes."""
-    from kafkacore.spark.planner import MissingTopicError, OffsetPlanner
+    from kafkacore.spark.planner import MissingTopicError
 
-    options = parse_options(config.source_options(), streaming=True)
     limits = {name: str(limit) for name, limit in time_limits(timeout, "request_timeout_ms").items()}
-    planner = OffsetPlanner(
-        replace(options, fetch_retries=0, client_configs=limits | dict(options.client_configs))
-    )
     try:
-        planner.partitions()
+        _ask(config.source_options(), limits)
     except MissingTopicError as error:
         raise MissingTopicError(str(error).replace("the subscribe option", "--topic")) from None
+    sink = config.sink
+    if isinstance(sink, KafkaSink) and sink.bootstrap_servers != config.bootstrap_servers:
+        # Its brokers may create the topic when it is written to.
+        with suppress(MissingTopicError):
+            secured = {name: text for name, text in sink.options.items() if name.lower().startswith(SECURITY)}
+            where = {"kafka.bootstrap.servers": sink.bootstrap_servers, "subscribe": sink.topic}
+            _ask(where | secured, limits)
+
+
+def _ask(source_options: Mapping[str, str], limits: Mapping[str, str]) -> None:
+    """Ask brokers once for the topics that the options name."""
+    from kafkacore.spark.planner import OffsetPlanner
+
+    options = parse_options(source_options, streaming=True)
+    configs = {**limits, **options.client_configs}
+    planner = OffsetPlanner(replace(options, fetch_retries=0, client_configs=configs))
+    try:
+        planner.partitions()
     finally:
         planner.close()
 
