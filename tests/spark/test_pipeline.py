@@ -139,15 +139,16 @@ def test_batch_that_a_delta_table_has_is_not_written_again(spark, make_topic, co
 
 def test_stop_that_is_wanted_finishes_the_batch_and_no_more(spark, make_topic, config_of):
     seen = []
-    config = config_of(make_topic(orders(8)), options={"maxOffsetsPerTrigger": "2"})
+    config = config_of(make_topic(orders(80)), options={"maxOffsetsPerTrigger": "2"})
     result = run_pipeline(spark, config, on_batch=seen.append, stop_wanted=lambda: bool(seen))
     assert result.stopped
-    assert 1 <= result.batches < 4
+    # Batches of 50 ms, and a look each half second.
+    assert 1 <= result.batches < 40
     assert [batch.total_rows for batch in seen] == [2 * (n + 1) for n in range(result.batches)]
-    assert seen[0].behind == 6
+    assert seen[0].behind == 78
     assert spark.read.parquet(str(config.sink.path)).count() == result.rows
     again = run_pipeline(spark, config)
-    assert (again.stopped, again.rows + result.rows) == (False, 8)
+    assert (again.stopped, again.rows + result.rows) == (False, 80)
 
 
 def test_malformed_record_ends_the_job_with_a_sentence(spark, make_topic, config_of):

@@ -13,9 +13,6 @@ from kafkacore.spark.log_files.columns import plan_columns
 from kafkacore.spark.log_files.reading import CorruptBatches
 from kafkacore.spark.raw_batches import _Decode
 
-# PySpark looks at pandas for mapInArrow, and says so of one that it does not know yet.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
-
 
 def decoder(
     columns: str = "offset", keep: tuple[str, ...] = (), mode: str = "FAILFAST", **given: object

@@ -91,7 +91,6 @@ def test_a_closed_socket_is_let_alone(new_process, tcp):
     new_process[0]("stop", {"generation": 2})
 
 
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support")
 def test_sparks_own_workers_are_known(spark):
     def look(batches):
         import pyarrow
