@@ -16,6 +16,7 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.pipeline.config import DeltaSink
 from kafkacore.spark.pipeline.errors import PipelineError
 from kafkacore.spark.secrets import resolved
+from kafkacore.spark.sink.writers import QUERY_ID
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +57,7 @@ class DeltaWriter:
         self._schema_mode: Any = "merge" if merge else None
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        query = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
         assert query, "a micro-batch belongs to a query"
         if self.is_written(query, batch_id):
             log.info("batch %s of query %s is in the table already: skipped", batch_id, query)
