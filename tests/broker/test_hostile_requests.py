@@ -91,7 +91,7 @@ def encoded(message: Any) -> bytes:
 def handle(broker: BrokerHarness, payload: bytes) -> None:
     """Whatever is not an answer and not one of the two ways to hang up fails the test."""
     try:
-        broker.apis.handle("c", memoryview(payload), lambda *_: None)
+        broker.apis.handle(broker.context, memoryview(payload), lambda *_: None)
     except (KafkaProtocolError, CloseConnectionError):
         return
 
@@ -99,7 +99,9 @@ def handle(broker: BrokerHarness, payload: bytes) -> None:
 def test_every_sample_is_a_request_that_is_answered(hostile: BrokerHarness) -> None:
     for message in samples(hostile):
         answers: list[Any] = []
-        hostile.apis.handle("c", memoryview(encoded(message)), lambda _, pieces, a=answers: a.append(pieces))
+        hostile.apis.handle(
+            hostile.context, memoryview(encoded(message)), lambda _, pieces, a=answers: a.append(pieces)
+        )
         hostile.clock.advance(1000)
         hostile.settle()
         assert len(answers) == 1, type(message)

@@ -45,7 +45,9 @@ def test_api_versions_of_the_future_is_answered_as_version_0_with_our_range(
     payload = struct.pack(">hhi", 18, version, 4711) + b"\xff\xfe anything the future may bring"
     answers: list[bytes] = []
     broker.apis.handle(
-        "c", memoryview(payload), lambda _, pieces: answers.append(b"".join(bytes(p) for p in pieces or []))
+        broker.context,
+        memoryview(payload),
+        lambda _, pieces: answers.append(b"".join(bytes(p) for p in pieces or [])),
     )
     correlation_id, response = decode_response(answers[0], ApiVersionsRequest, 0)
     assert correlation_id == 4711

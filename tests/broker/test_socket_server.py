@@ -13,7 +13,7 @@ import pytest
 
 from kafkacore.broker.delayed_operation import DelayedFetch
 from kafkacore.broker.replica_manager import ReplicaManager
-from kafkacore.broker.request import CloseConnectionError, OnResponse, Request
+from kafkacore.broker.request import CloseConnectionError, OnResponse, Request, RequestContext
 from kafkacore.broker.socket_server import SocketServer
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import MalformedMessageError
@@ -30,10 +30,10 @@ class ScriptedApis:
         self.handled: list[bytes] = []
         self.released: set[bytes] = set()
 
-    def handle(self, connection_id: str, payload: memoryview, on_response: OnResponse) -> Request:
+    def handle(self, context: RequestContext, payload: memoryview, on_response: OnResponse) -> Request:
         body = bytes(payload)
         self.handled.append(body)
-        request = Request(connection_id, 0, 0, 0, None, None, lambda r, pieces: on_response(r, pieces))
+        request = Request(context, 0, 0, 0, None, None, lambda r, pieces: on_response(r, pieces))
         if body.startswith(b"wait"):
             request.operation = DelayedFetch(
                 SYSTEM_CLOCK.monotonic_ms() + 60_000,
@@ -64,7 +64,7 @@ class Harness:
         self.replica_manager = ReplicaManager(None, SYSTEM_CLOCK, selector.wakeup)  # type: ignore[arg-type]
         self.apis = ScriptedApis(self.replica_manager)
         self.server = SocketServer(
-            listener,
+            {1: listener},
             selector,
             self.apis,  # type: ignore[arg-type]
             self.replica_manager,

@@ -7,12 +7,13 @@ from typing import Any
 
 from model.memory_log import MemoryLog, MemoryLogManager
 
+from kafkacore.broker.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.broker.replica_manager import ReplicaManager
-from kafkacore.broker.request import BrokerServices, Request
+from kafkacore.broker.request import BrokerServices, Request, RequestContext
 from kafkacore.broker.topic_catalog import TopicCatalog
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.record import Compression, RecordBatchBuilder
@@ -39,20 +40,21 @@ class BrokerHarness:
         self.config = BrokerConfig.from_properties({"data_dir": tmp_path, "port": 0, **config})
         self.wakeups = 0
         self.topics = TopicCatalog(self.log_manager, self.config, self.clock)  # type: ignore[arg-type]
-        self.replica_manager = ReplicaManager(self.topics, self.clock, self._wakeup)
+        self.cluster = ClusterState(self.topics, [BrokerNode(self.config.node_id, "127.0.0.1", 9092)])
+        self.replica_manager = ReplicaManager(self.cluster, self.clock, self._wakeup)
         self.topics.on_removed = self.replica_manager.partition_changed
         self.services = BrokerServices(
             config=self.config,
             clock=self.clock,
             cluster_id="test-cluster-id-000001",
-            host="127.0.0.1",
-            port=9092,
             listener_port=19092,
             topics=self.topics,
+            cluster=self.cluster,
             replica_manager=self.replica_manager,
             producer_ids=ProducerIdManager(tmp_path, Disk()),
         )
         self.apis = KafkaApis(self.services)
+        self.context = RequestContext("test", self.config.node_id, "127.0.0.1")
         self._correlation_id = 0
 
     def _wakeup(self) -> None:
@@ -72,7 +74,7 @@ class BrokerHarness:
                 answer.correlation_id, answer.message = decode_response(body, type(message), version)
                 assert answer.correlation_id == correlation_id
 
-        answer.request = self.apis.handle("test", memoryview(payload), on_response)
+        answer.request = self.apis.handle(self.context, memoryview(payload), on_response)
         return answer
 
     def ask(self, message: Any, version: int | None = None) -> Any:

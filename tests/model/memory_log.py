@@ -47,6 +47,7 @@ class MemoryLog:
         self.log_end_offset = 0
         self.high_watermark = 0
         self.failure: str | None = None
+        self.leader_epoch = 0
         self.sync_at_once = True
 
     @property

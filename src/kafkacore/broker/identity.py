@@ -12,9 +12,6 @@ from kafkacore.broker.disk import Disk
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 
-#: A single node has led every partition since its birth, so its leader epoch never moves.
-LEADER_EPOCH = 0
-
 FILE_NAME = "meta.properties"
 
 

@@ -33,6 +33,7 @@ from kafkacore.broker.request import (
     CloseConnectionError,
     OnResponse,
     Request,
+    RequestContext,
 )
 from kafkacore.protocol import decode_request_header, encode_response
 from kafkacore.wire import Cursor
@@ -73,7 +74,7 @@ class KafkaApis:
         self._handlers: dict[int, ApiHandler] = {h.request_class.API_KEY: h for h in HANDLERS}
         api_versions.serve(HANDLERS)
 
-    def handle(self, connection_id: str, payload: memoryview, on_response: OnResponse) -> Request:
+    def handle(self, context: RequestContext, payload: memoryview, on_response: OnResponse) -> Request:
         """Handle one request; ``on_response`` is called before this returns, or later if it has to wait.
 
         Raises
@@ -90,13 +91,13 @@ class KafkaApis:
         if not handler.min_version <= version <= handler.max_version:
             if handler is not api_versions.HANDLER:
                 raise CloseConnectionError(f"{handler.request_class.NAME} version {version} is not served")
-            request = Request(connection_id, api_key, 0, correlation_id, None, None, _encoder(on_response))
+            request = Request(context, api_key, 0, correlation_id, None, None, _encoder(on_response))
             request.respond(api_versions.unsupported_version())
             return request
         header, cursor = decode_request_header(payload)
         message = handler.request_class.decode(cursor, version)
         request = Request(
-            connection_id, api_key, version, correlation_id, header.client_id, message, _encoder(on_response)
+            context, api_key, version, correlation_id, header.client_id, message, _encoder(on_response)
         )
         response = handler.handle(request, self._services)
         if response is not ANSWERED_LATER:

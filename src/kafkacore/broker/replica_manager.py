@@ -1,7 +1,8 @@
 """Appends to and reads from the partitions of this broker, and the requests that wait on them.
 
 Partition, offset and record bytes in; offsets, record bytes and completed requests out. Does not know:
-requests' formats, sockets, files. Source of the behaviour: Kafka's ``ReplicaManager``, for a single node.
+requests' formats, sockets, files. Source of the behaviour: Kafka's ``ReplicaManager``, for
+partitions with one replica.
 """
 
 from __future__ import annotations
@@ -12,18 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.broker.delayed_operation import DelayedOperationPurgatory
 from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.identity import LEADER_EPOCH
 from kafkacore.clock import Clock
-from kafkacore.errors import (
-    FencedLeaderEpochError,
-    OffsetOutOfRangeError,
-    UnknownLeaderEpochError,
-)
+from kafkacore.errors import OffsetOutOfRangeError
 from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
+    from kafkacore.broker.cluster_state import ClusterState
     from kafkacore.broker.log import LogAppendInfo, UnifiedLog
-    from kafkacore.broker.topic_catalog import TopicCatalog
 
 NO_RECORDS = memoryview(b"")
 
@@ -53,16 +49,16 @@ class ReplicaManager:
 
     Parameters
     ----------
-    topics:
-        Finds the log of a partition.
+    cluster:
+        Finds the log of a partition for the node that leads it.
     clock:
         Time of appends.
     wakeup:
         Ends the network thread's wait; called from the log's flusher thread.
     """
 
-    def __init__(self, topics: TopicCatalog, clock: Clock, wakeup: Callable[[], None]) -> None:
-        self._topics = topics
+    def __init__(self, cluster: ClusterState, clock: Clock, wakeup: Callable[[], None]) -> None:
+        self._cluster = cluster
         self._clock = clock
         self._wakeup = wakeup
         self.produce_purgatory = DelayedOperationPurgatory()
@@ -111,16 +107,16 @@ class ReplicaManager:
     # ---- Produce --------------------------------------------------------------------------------------
 
     def append(
-        self, topic_partition: TopicPartition, records: memoryview
+        self, topic_partition: TopicPartition, records: memoryview, node_id: int
     ) -> tuple[UnifiedLog, LogAppendInfo]:
-        """Append whole batches to a partition.
+        """Append whole batches to a partition that ``node_id`` leads.
 
         Raises
         ------
-        UnknownTopicOrPartitionError, CorruptRecordError, …
-            As the log refuses it; nothing has been appended then.
+        NotLeaderForPartitionError, CorruptRecordError, …
+            As the cluster or the log refuses it; nothing has been appended then.
         """
-        log = self._topics.log(topic_partition)
+        log = self._cluster.led_log(topic_partition, node_id)
         info = log.append(records, now_ms=self._clock.wall_ms())
         if log.high_watermark > info.last_offset:
             self._changed.append(topic_partition)
@@ -129,7 +125,7 @@ class ReplicaManager:
     # ---- Fetch ----------------------------------------------------------------------------------------
 
     def read(
-        self, partitions: Sequence[FetchPartition], max_bytes: int, read_committed: bool
+        self, partitions: Sequence[FetchPartition], node_id: int, max_bytes: int, read_committed: bool
     ) -> list[FetchPartitionResult]:
         """Read from each partition in turn until ``max_bytes`` are gathered.
 
@@ -139,18 +135,25 @@ class ReplicaManager:
         results = []
         gathered = 0
         for partition in partitions:
-            result = self._read_one(partition, max(max_bytes - gathered, 0), not gathered, read_committed)
+            result = self._read_one(
+                partition, node_id, max(max_bytes - gathered, 0), not gathered, read_committed
+            )
             gathered += len(result.records)
             results.append(result)
         return results
 
     def _read_one(
-        self, partition: FetchPartition, remaining: int, min_one_message: bool, read_committed: bool
+        self,
+        partition: FetchPartition,
+        node_id: int,
+        remaining: int,
+        min_one_message: bool,
+        read_committed: bool,
     ) -> FetchPartitionResult:
         if partition.error:
             return FetchPartitionResult(error=partition.error)
         try:
-            log, limit = self._readable(partition, read_committed)
+            log, limit = self._readable(partition, node_id, read_committed)
             records = NO_RECORDS
             limit_bytes = min(max(partition.max_bytes, 0), remaining)
             if partition.fetch_offset < limit and (limit_bytes or min_one_message):
@@ -166,10 +169,11 @@ class ReplicaManager:
             0, log.high_watermark, log.last_stable_offset, log.log_start_offset, records
         )
 
-    def _readable(self, partition: FetchPartition, read_committed: bool) -> tuple[UnifiedLog, int]:
+    def _readable(
+        self, partition: FetchPartition, node_id: int, read_committed: bool
+    ) -> tuple[UnifiedLog, int]:
         """The log, and the offset before which a consumer may read; raises what the client is to be told."""
-        check_leader_epoch(partition.current_leader_epoch)
-        log = self._topics.log(partition.topic_partition)
+        log = self._cluster.led_log(partition.topic_partition, node_id, partition.current_leader_epoch)
         if not log.log_start_offset <= partition.fetch_offset <= log.log_end_offset:
             raise OffsetOutOfRangeError(
                 f"offset {partition.fetch_offset} of {partition.topic_partition} is outside "
@@ -178,7 +182,12 @@ class ReplicaManager:
         return log, log.last_stable_offset if read_committed else log.high_watermark
 
     def has_bytes(
-        self, partitions: Sequence[FetchPartition], min_bytes: int, max_bytes: int, read_committed: bool
+        self,
+        partitions: Sequence[FetchPartition],
+        node_id: int,
+        min_bytes: int,
+        max_bytes: int,
+        read_committed: bool,
     ) -> bool:
         """Whether a Fetch can be answered: ``min_bytes`` are there, or an error. Reads if it must."""
         readable = 0
@@ -186,26 +195,11 @@ class ReplicaManager:
             if partition.error:
                 return True
             try:
-                _, limit = self._readable(partition, read_committed)
+                _, limit = self._readable(partition, node_id, read_committed)
             except Exception:  # noqa: BLE001 - told to the client, and logged, by the read that answers
                 return True
             readable += partition.fetch_offset < limit
         if not readable or min_bytes <= 1:
             return readable > 0
-        results = self.read(partitions, max_bytes, read_committed)
+        results = self.read(partitions, node_id, max_bytes, read_committed)
         return sum(len(result.records) for result in results) >= min_bytes
-
-
-def check_leader_epoch(current_leader_epoch: int) -> None:
-    """Refuse a client that knows another leader epoch than ours; -1 means that it does not say (KIP-320).
-
-    Raises
-    ------
-    FencedLeaderEpochError, UnknownLeaderEpochError
-        The client's epoch is older, newer.
-    """
-    if current_leader_epoch in (-1, LEADER_EPOCH):
-        return
-    if current_leader_epoch < LEADER_EPOCH:
-        raise FencedLeaderEpochError(f"{current_leader_epoch} < {LEADER_EPOCH}")
-    raise UnknownLeaderEpochError(f"{current_leader_epoch} > {LEADER_EPOCH}")

@@ -14,9 +14,34 @@ from kafkacore.broker.delayed_operation import DelayedOperation
 from kafkacore.clock import Clock
 
 if TYPE_CHECKING:
+    from kafkacore.broker.cluster_state import ClusterState
     from kafkacore.broker.producer_ids import ProducerIdManager
     from kafkacore.broker.replica_manager import ReplicaManager
     from kafkacore.broker.topic_catalog import TopicCatalog
+
+
+class RequestContext:
+    """Where requests come from: one connection, as the handlers see it.
+
+    Parameters
+    ----------
+    connection_id:
+        Unique as long as the broker runs.
+    node_id:
+        The node on whose listener it was accepted.
+    host:
+        The client's address.
+    """
+
+    __slots__ = ("connection_id", "host", "node_id", "software_name", "software_version")
+
+    def __init__(self, connection_id: str, node_id: int, host: str = "") -> None:
+        self.connection_id = connection_id
+        self.node_id = node_id
+        self.host = host
+        #: What the client calls itself in ApiVersions (KIP-511).
+        self.software_name = ""
+        self.software_version = ""
 
 
 class Request:
@@ -24,7 +49,7 @@ class Request:
 
     Parameters
     ----------
-    connection_id:
+    context:
         Where it came from.
     api_key, version, correlation_id, client_id:
         Its header.
@@ -37,7 +62,7 @@ class Request:
     __slots__ = (
         "api_key",
         "client_id",
-        "connection_id",
+        "context",
         "correlation_id",
         "message",
         "on_response",
@@ -47,7 +72,7 @@ class Request:
 
     def __init__(
         self,
-        connection_id: str,
+        context: RequestContext,
         api_key: int,
         version: int,
         correlation_id: int,
@@ -55,7 +80,7 @@ class Request:
         message: Any,
         on_response: Callable[[Request, Any], None],
     ) -> None:
-        self.connection_id = connection_id
+        self.context = context
         self.api_key = api_key
         self.version = version
         self.correlation_id = correlation_id
@@ -64,6 +89,11 @@ class Request:
         self.on_response = on_response
         #: What it waits for in a purgatory, so that a closed connection can call it off.
         self.operation: DelayedOperation | None = None
+
+    @property
+    def node_id(self) -> int:
+        """The node that was asked."""
+        return self.context.node_id
 
     def respond(self, response: Any) -> None:
         """Answer. ``None``: there is nothing to send, go on with the connection's next request."""
@@ -81,17 +111,14 @@ class CloseConnectionError(Exception):
 
 @dataclass(slots=True)
 class BrokerServices:
-    """What a handler works with. ``host`` and ``port`` are those that clients are told;
-    ``listener_port`` is the one listened on.
-    """
+    """What a handler works with. ``listener_port`` is the one listened on."""
 
     config: BrokerConfig
     clock: Clock
     cluster_id: str
-    host: str
-    port: int
     listener_port: int
     topics: TopicCatalog
+    cluster: ClusterState
     replica_manager: ReplicaManager
     producer_ids: ProducerIdManager
 

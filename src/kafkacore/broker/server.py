@@ -19,6 +19,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from kafkacore.broker.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.identity import load_or_create_cluster_id
@@ -136,22 +137,25 @@ class KafkaBroker:
             max_receive_size=config.socket_request_max_bytes,
             connections_max_idle_ms=None if idle_ms < 0 else idle_ms,
         )
-        replica_manager = ReplicaManager(topics, clock, selector.wakeup)
+        node = BrokerNode(
+            config.node_id, config.client_host, config.advertised_port or self.port, config.rack
+        )
+        cluster = ClusterState(topics, [node])
+        replica_manager = ReplicaManager(cluster, clock, selector.wakeup)
         topics.on_removed = replica_manager.partition_changed
         self._log_manager.on_high_watermark = replica_manager.on_high_watermark
         services = BrokerServices(
             config=config,
             clock=clock,
             cluster_id=self.cluster_id,
-            host=config.client_host,
-            port=config.advertised_port or self.port,
             listener_port=self.port,
             topics=topics,
+            cluster=cluster,
             replica_manager=replica_manager,
             producer_ids=producer_ids,
         )
         return SocketServer(
-            listener,
+            {config.node_id: listener},
             selector,
             KafkaApis(services),
             replica_manager,

@@ -13,10 +13,11 @@ from __future__ import annotations
 import logging
 import socket
 from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.broker.replica_manager import ReplicaManager
-from kafkacore.broker.request import CloseConnectionError, Request
+from kafkacore.broker.request import CloseConnectionError, Request, RequestContext
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaProtocolError
 from kafkacore.network import ChannelState, NetworkSend, Selector
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LISTENER_ID = "listener"
 #: Upper limit of one wait, so that a lost wake-up costs a second and not an answer.
 MAX_WAIT_MS = 1000.0
 
@@ -34,10 +34,11 @@ MAX_WAIT_MS = 1000.0
 class _Connection:
     """One client: the request in work, and those read ahead of their turn."""
 
-    __slots__ = ("id", "is_busy", "is_gone", "is_muted", "is_pumping", "pending", "request")
+    __slots__ = ("context", "id", "is_busy", "is_gone", "is_muted", "is_pumping", "pending", "request")
 
-    def __init__(self, connection_id: str) -> None:
-        self.id = connection_id
+    def __init__(self, context: RequestContext) -> None:
+        self.context = context
+        self.id = context.connection_id
         self.pending: deque[memoryview] = deque()
         self.request: Request | None = None
         #: A request is being handled, or waits, or its response is not yet written.
@@ -53,8 +54,8 @@ class SocketServer:
 
     Parameters
     ----------
-    listener:
-        A listening, non-blocking socket; closed by :meth:`close`.
+    listeners:
+        Node → its listening socket; closed by :meth:`close`.
     selector:
         Owned and closed by this server.
     apis:
@@ -67,7 +68,7 @@ class SocketServer:
 
     def __init__(
         self,
-        listener: socket.socket,
+        listeners: Mapping[int, socket.socket],
         selector: Selector,
         apis: KafkaApis,
         replica_manager: ReplicaManager,
@@ -75,7 +76,8 @@ class SocketServer:
         clock: Clock,
         max_connections: int,
     ) -> None:
-        self._listener = listener
+        #: Listener id → node and socket.
+        self._listeners = {f"listener-{node}": (node, sock) for node, sock in listeners.items()}
         self._selector = selector
         self._apis = apis
         self._replica_manager = replica_manager
@@ -84,7 +86,8 @@ class SocketServer:
         self._connections: dict[str, _Connection] = {}
         self._accepted_count = 0
         self._is_stopping = False
-        selector.register_listener(LISTENER_ID, listener)
+        for listener_id, (_, listener) in self._listeners.items():
+            selector.register_listener(listener_id, listener)
 
     @property
     def connection_count(self) -> int:
@@ -103,8 +106,8 @@ class SocketServer:
     def poll(self, timeout_ms: float) -> None:
         """One turn: wait for sockets at most ``timeout_ms``, then do all there is to do."""
         self._selector.poll(self._wait_ms(timeout_ms))
-        for _, accepted, address in self._selector.accepted:
-            self._on_accepted(accepted, address)
+        for listener_id, accepted, address in self._selector.accepted:
+            self._on_accepted(self._listeners[listener_id][0], accepted, address)
         disconnected = self._selector.disconnected
         for connection_id in disconnected:
             if connection_id in self._connections:
@@ -129,11 +132,12 @@ class SocketServer:
         for connection in list(self._connections.values()):
             self._forget(connection)
         self._selector.close_all()
-        self._listener.close()
+        for _, listener in self._listeners.values():
+            listener.close()
 
     # ---- Events ---------------------------------------------------------------------------------------
 
-    def _on_accepted(self, accepted: socket.socket, address: Any) -> None:
+    def _on_accepted(self, node_id: int, accepted: socket.socket, address: Any) -> None:
         if len(self._connections) >= self._max_connections:
             logger.warning("refused %s: %d connections is the limit", address, self._max_connections)
             accepted.close()
@@ -148,7 +152,7 @@ class SocketServer:
             accepted.close()
             return
         self._selector.register(connection_id, accepted)
-        self._connections[connection_id] = _Connection(connection_id)
+        self._connections[connection_id] = _Connection(RequestContext(connection_id, node_id, str(host)))
 
     def _on_receive(self, receive: Any) -> None:
         connection = self._connections.get(receive.source_id)
@@ -198,7 +202,7 @@ class SocketServer:
             self._on_response(connection, pieces)
 
         try:
-            request = self._apis.handle(connection.id, payload, on_response)
+            request = self._apis.handle(connection.context, payload, on_response)
             if request.operation is not None and not request.operation.is_completed:
                 connection.request = request
                 request.operation.on_failure = lambda error: self._on_failure(connection, error)

@@ -33,6 +33,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
         and _SOFTWARE.fullmatch(message.client_software_version)
     ):
         return response(InvalidRequestError.errno)
+    if request.version >= 3:
+        request.context.software_name = message.client_software_name
+        request.context.software_version = message.client_software_version
     return response(0)
 
 

@@ -22,20 +22,21 @@ _Partition = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
+    node_id = request.node_id
     return DeleteRecordsResponse(
         topics=[
             _Topic(
                 name=topic.name,
-                partitions=[_delete(topic.name, asked, services) for asked in topic.partitions],
+                partitions=[_delete(topic.name, asked, node_id, services) for asked in topic.partitions],
             )
             for topic in request.message.topics
         ]
     )
 
 
-def _delete(name: str, asked: Any, services: BrokerServices) -> Any:
+def _delete(name: str, asked: Any, node_id: int, services: BrokerServices) -> Any:
     try:
-        low_watermark = _deleted(TopicPartition(name, asked.partition_index), asked.offset, services)
+        low_watermark = _deleted(TopicPartition(name, asked.partition_index), asked.offset, node_id, services)
     except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
         return _Partition(
             partition_index=asked.partition_index, low_watermark=UNKNOWN, error_code=error_code(error)
@@ -43,11 +44,11 @@ def _delete(name: str, asked: Any, services: BrokerServices) -> Any:
     return _Partition(partition_index=asked.partition_index, low_watermark=low_watermark)
 
 
-def _deleted(topic_partition: TopicPartition, offset: int, services: BrokerServices) -> int:
+def _deleted(topic_partition: TopicPartition, offset: int, node_id: int, services: BrokerServices) -> int:
     topic = services.topics.get(topic_partition.topic)
     if topic is None:
         raise UnknownTopicOrPartitionError(f"Topic '{topic_partition.topic}' does not exist.")
-    log = services.topics.log(topic_partition)
+    log = services.cluster.led_log(topic_partition, node_id)
     if "delete" not in services.topics.effective_configs(topic)["cleanup.policy"].split(","):
         raise PolicyViolationError(
             f"{topic_partition.topic} is compacted, its records are not deleted by offset"

@@ -26,14 +26,12 @@ def handle(request: Request, services: BrokerServices) -> Any:
         )
     response = DescribeClusterResponse(
         cluster_id=services.cluster_id,
-        controller_id=services.config.node_id,
+        controller_id=services.cluster.controller_id,
         brokers=[
             DescribeClusterResponse.DescribeClusterBroker(
-                broker_id=services.config.node_id,
-                host=services.host,
-                port=services.port,
-                rack=services.config.rack,
+                broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack
             )
+            for node in services.cluster.nodes()
         ],
     )
     if message.include_cluster_authorized_operations:

@@ -51,7 +51,8 @@ def topic_entries(configs: Mapping[str, str], broker: BrokerConfig) -> Iterator[
 def broker_entries(services: BrokerServices) -> Iterator[ConfigEntry]:
     """Every property of this broker, those that set topics' defaults included."""
     config = services.config
-    listener = f"PLAINTEXT://{services.host}:{services.port}"
+    node = services.cluster.nodes()[0]
+    listener = f"PLAINTEXT://{node.host}:{node.port}"
     values: list[tuple[str, str, ConfigType]] = [
         ("advertised.listeners", listener, ConfigType.STRING),
         ("auto.create.topics.enable", _text(config.auto_create_topics_enable), ConfigType.BOOLEAN),

@@ -41,12 +41,14 @@ class _Fetch:
 
     def is_satisfied(self) -> bool:
         return self.services.replica_manager.has_bytes(
-            self.partitions, self.min_bytes, self.max_bytes, self.read_committed
+            self.partitions, self.request.node_id, self.min_bytes, self.max_bytes, self.read_committed
         )
 
     def response(self) -> Any:
         results = iter(
-            self.services.replica_manager.read(self.partitions, self.max_bytes, self.read_committed)
+            self.services.replica_manager.read(
+                self.partitions, self.request.node_id, self.max_bytes, self.read_committed
+            )
         )
         return FetchResponse(
             responses=[

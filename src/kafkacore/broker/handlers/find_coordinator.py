@@ -21,10 +21,11 @@ _Coordinator = FindCoordinatorResponse.Coordinator
 def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
     served = message.key_type == GROUP
+    node = services.cluster.nodes()[0]
     where: dict[str, Any] = {
-        "node_id": services.config.node_id if served else -1,
-        "host": services.host if served else "",
-        "port": services.port if served else -1,
+        "node_id": node.node_id if served else -1,
+        "host": node.host if served else "",
+        "port": node.port if served else -1,
         "error_code": 0 if served else InvalidRequestError.errno,
         "error_message": None if served else f"Coordinators of type {message.key_type} are not served here.",
     }

@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.identity import LEADER_EPOCH
-from kafkacore.broker.replica_manager import check_leader_epoch
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -47,7 +45,15 @@ def handle(request: Request, services: BrokerServices) -> Any:
             _Topic(
                 name=topic.name,
                 partitions=[
-                    _answer(topic.name, asked, request.version, read_committed, repeated, services)
+                    _answer(
+                        topic.name,
+                        asked,
+                        request.version,
+                        request.node_id,
+                        read_committed,
+                        repeated,
+                        services,
+                    )
                     for asked in topic.partitions
                 ],
             )
@@ -60,6 +66,7 @@ def _answer(
     name: str,
     asked: Any,
     version: int,
+    node_id: int,
     read_committed: bool,
     repeated: set[TopicPartition],
     services: BrokerServices,
@@ -70,8 +77,7 @@ def _answer(
             raise InvalidRequestError(f"{topic_partition} is asked for twice")
         if asked.timestamp < 0 and version < _FIRST_VERSION.get(asked.timestamp, version + 1):
             raise UnsupportedVersionError(f"ListOffsets v{version} has no timestamp {asked.timestamp}")
-        check_leader_epoch(asked.current_leader_epoch)
-        log = services.topics.log(topic_partition)
+        log = services.cluster.led_log(topic_partition, node_id, asked.current_leader_epoch)
         offset, timestamp = offset_of(log, asked.timestamp, read_committed)
     except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
         return _Partition(partition_index=asked.partition_index, error_code=error_code(error))
@@ -79,7 +85,7 @@ def _answer(
         partition_index=asked.partition_index,
         timestamp=timestamp,
         offset=offset,
-        leader_epoch=UNKNOWN if offset == UNKNOWN or version < FIRST_VERSION_WITH_EPOCH else LEADER_EPOCH,
+        leader_epoch=UNKNOWN if offset == UNKNOWN or version < FIRST_VERSION_WITH_EPOCH else log.leader_epoch,
     )
 
 

@@ -9,11 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from kafkacore.broker import topic_names
-from kafkacore.broker.identity import LEADER_EPOCH
+from kafkacore.broker.cluster_state import NO_LEADER
 from kafkacore.broker.request import ApiHandler, BrokerServices, CloseConnectionError, Request
 from kafkacore.broker.topic_catalog import ZERO_ID
-from kafkacore.errors import InvalidTopicError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from kafkacore.errors import (
+    InvalidTopicError,
+    LeaderNotAvailableError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
+from kafkacore.structs import TopicPartition
 
 #: Bits of Kafka's ``AclOperation`` codes that a topic, and the cluster, can have.
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -28,15 +34,11 @@ def handle(request: Request, services: BrokerServices) -> Any:
     message, version = request.message, request.version
     response = MetadataResponse(
         brokers=[
-            _Broker(
-                node_id=services.config.node_id,
-                host=services.host,
-                port=services.port,
-                rack=services.config.rack,
-            )
+            _Broker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in services.cluster.nodes()
         ],
         cluster_id=services.cluster_id,
-        controller_id=services.config.node_id,
+        controller_id=services.cluster.controller_id,
         topics=_topics(message, version, services),
     )
     if 8 <= version <= 10 and message.include_cluster_authorized_operations:
@@ -85,20 +87,28 @@ def _describe(name: str, services: BrokerServices) -> Any:
     topic = services.topics.get(name)
     if topic is None:
         return _Topic(error_code=_error_of_missing(name), name=name)
-    node = services.config.node_id
     return _Topic(
         name=name,
         topic_id=topic.topic_id,
         partitions=[
-            _Partition(
-                partition_index=partition,
-                leader_id=node,
-                leader_epoch=LEADER_EPOCH,
-                replica_nodes=[node],
-                isr_nodes=[node],
-            )
+            _partition(TopicPartition(name, partition), services)
             for partition in range(topic.partition_count)
         ],
+    )
+
+
+def _partition(topic_partition: TopicPartition, services: BrokerServices) -> Any:
+    cluster = services.cluster
+    leader = cluster.leader(topic_partition)
+    replicas = cluster.replicas(topic_partition)
+    return _Partition(
+        error_code=LeaderNotAvailableError.errno if leader == NO_LEADER else 0,
+        partition_index=topic_partition.partition,
+        leader_id=leader,
+        leader_epoch=cluster.leader_epoch(topic_partition),
+        replica_nodes=replicas,
+        isr_nodes=[leader] if leader != NO_LEADER else [],
+        offline_replicas=[node for node in replicas if cluster.node(node) is None],
     )
 
 

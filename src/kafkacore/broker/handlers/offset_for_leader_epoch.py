@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.identity import LEADER_EPOCH
-from kafkacore.broker.replica_manager import check_leader_epoch
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.protocol.generated.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -22,26 +20,27 @@ _Partition = OffsetForLeaderEpochResponse.EpochEndOffset
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
+    node_id = request.node_id
     return OffsetForLeaderEpochResponse(
         topics=[
             _Topic(
                 topic=topic.topic,
-                partitions=[_answer(topic.topic, asked, services) for asked in topic.partitions],
+                partitions=[_answer(topic.topic, asked, node_id, services) for asked in topic.partitions],
             )
             for topic in request.message.topics
         ]
     )
 
 
-def _answer(topic: str, asked: Any, services: BrokerServices) -> Any:
+def _answer(topic: str, asked: Any, node_id: int, services: BrokerServices) -> Any:
     try:
-        check_leader_epoch(asked.current_leader_epoch)
-        log = services.topics.log(TopicPartition(topic, asked.partition))
+        topic_partition = TopicPartition(topic, asked.partition)
+        log = services.cluster.led_log(topic_partition, node_id, asked.current_leader_epoch)
     except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
         return _Partition(partition=asked.partition, error_code=error_code(error))
-    if asked.leader_epoch != LEADER_EPOCH:
+    if asked.leader_epoch != log.leader_epoch:
         return _Partition(partition=asked.partition)
-    return _Partition(partition=asked.partition, leader_epoch=LEADER_EPOCH, end_offset=log.log_end_offset)
+    return _Partition(partition=asked.partition, leader_epoch=log.leader_epoch, end_offset=log.log_end_offset)
 
 
 HANDLER = ApiHandler(OffsetForLeaderEpochRequest, 2, 4, handle)

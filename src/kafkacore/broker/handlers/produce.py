@@ -18,6 +18,7 @@ from kafkacore.errors import (
     InvalidRequiredAcksError,
     KafkaStorageError,
     NotEnoughReplicasError,
+    NotLeaderForPartitionError,
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
@@ -39,20 +40,27 @@ class _Pending:
     """A partition that is written and waits to be safe; what its answer will be is in ``answer``."""
 
     def __init__(
-        self, answer: Any, topic_partition: TopicPartition, log: Any, required: int, services: BrokerServices
+        self,
+        answer: Any,
+        topic_partition: TopicPartition,
+        log: Any,
+        required: int,
+        node_id: int,
+        services: BrokerServices,
     ) -> None:
         self.answer = answer
         self.topic_partition = topic_partition
         self._log = log
         self._required = required
+        self._node_id = node_id
         self._services = services
 
     def outcome(self) -> int | None:
         if self._log.high_watermark >= self._required:
             return 0
         try:
-            log = self._services.topics.log(self.topic_partition)
-        except (UnknownTopicOrPartitionError, KafkaStorageError) as error:
+            log = self._services.cluster.led_log(self.topic_partition, self._node_id)
+        except (UnknownTopicOrPartitionError, NotLeaderForPartitionError, KafkaStorageError) as error:
             return error.errno
         # A topic made anew under the old name has another log.
         return None if log is self._log else UnknownTopicOrPartitionError.errno
@@ -97,7 +105,9 @@ class _Produce:
         check_records(partition.records, self.request.version)
         self._check_replicas(name, acks)
         topic_partition = TopicPartition(name, partition.index)
-        log, info = self.services.replica_manager.append(topic_partition, partition.records)
+        log, info = self.services.replica_manager.append(
+            topic_partition, partition.records, self.request.node_id
+        )
         answer = _PartitionResponse(
             index=partition.index,
             base_offset=info.first_offset,
@@ -105,7 +115,8 @@ class _Produce:
             log_start_offset=info.log_start_offset,
         )
         if acks == ACKS_ALL:
-            self.pending.append(_Pending(answer, topic_partition, log, info.last_offset + 1, self.services))
+            required, node_id = info.last_offset + 1, self.request.node_id
+            self.pending.append(_Pending(answer, topic_partition, log, required, node_id, self.services))
         return answer
 
     def _check_replicas(self, name: str, acks: int) -> None:

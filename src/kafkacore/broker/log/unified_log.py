@@ -124,6 +124,8 @@ class UnifiedLog:
         self._lock = Lock()
         #: Why every call is refused, once the disk has failed.
         self.failure: str | None = None
+        #: How often the leader has changed; stamped into what is appended.
+        self.leader_epoch = LEADER_EPOCH
         self._is_closed = False
         #: Bytes appended since the start, and how many of them are on disk.
         self.appended_bytes = 0
