@@ -475,6 +475,15 @@ def test_list_offsets_knows_each_named_moment_from_its_version_on(
         assert partition.error_code == (0 if known else UnsupportedVersionError.errno), version
 
 
+def test_list_offsets_says_in_which_epoch_each_offset_was_written(broker: BrokerHarness) -> None:
+    produce(broker, batch(b"a", b"b", timestamp=1000))
+    broker.log("t").begin_epoch(4)
+    produce(broker, batch(b"c", timestamp=5000))
+    broker.log("t").begin_epoch(6)
+    found = {ts: list_offsets(broker, ts)[0].leader_epoch for ts in (-2, -1, -3, 1001, 5000, 5001)}
+    assert found == {-2: 0, -1: 6, -3: 4, 1001: 0, 5000: 4, 5001: -1}
+
+
 def test_list_offsets_refuses_unknown_partitions_epochs_and_repetition(broker: BrokerHarness) -> None:
     assert list_offsets(broker, -1, topic="u")[0].error_code == UnknownTopicOrPartitionError.errno
     assert list_offsets(broker, -1, current_leader_epoch=3)[0].error_code == UnknownLeaderEpochError.errno
@@ -526,3 +535,16 @@ def test_the_one_epoch_ends_where_the_log_ends(broker: BrokerHarness, version: i
         (0, -1, -1),
         (UnknownTopicOrPartitionError.errno, -1, -1),
     ]
+
+
+def test_offset_for_leader_epoch_answers_where_each_epoch_ends(broker: BrokerHarness) -> None:
+    produce(broker, batch(b"a", b"b"))
+    broker.log("t").begin_epoch(4)
+    produce(broker, batch(b"c"))
+    asked = [
+        OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
+        for epoch in (0, 3, 4, 5)
+    ]
+    topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic="t", partitions=asked)
+    answers = broker.ask(OffsetForLeaderEpochRequest(replica_id=-1, topics=[topic])).topics[0].partitions
+    assert [(a.leader_epoch, a.end_offset) for a in answers] == [(0, 2), (0, 2), (4, 3), (-1, -1)]

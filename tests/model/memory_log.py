@@ -32,6 +32,11 @@ class Fetched(NamedTuple):
     records: memoryview
 
 
+class EpochEnd(NamedTuple):
+    leader_epoch: int
+    end_offset: int
+
+
 class Found(NamedTuple):
     timestamp: int
     offset: int
@@ -47,19 +52,39 @@ class MemoryLog:
         self.log_end_offset = 0
         self.high_watermark = 0
         self.failure: str | None = None
-        self.leader_epoch = 0
+        #: Epochs and the offsets that they begin at.
+        self.epochs = [(0, 0)]
         self.sync_at_once = True
 
     @property
     def last_stable_offset(self) -> int:
         return self.high_watermark
 
+    @property
+    def leader_epoch(self) -> int:
+        return self.epochs[-1][0]
+
+    def begin_epoch(self, epoch: int) -> None:
+        self.epochs.append((epoch, self.log_end_offset))
+
+    def epoch_at(self, offset: int) -> int:
+        return max((epoch for epoch, start in self.epochs if start <= offset), default=-1)
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
+        if epoch == self.leader_epoch:
+            return EpochEnd(epoch, self.log_end_offset)
+        later = [start for known, start in self.epochs if known > epoch]
+        before = [known for known, _ in self.epochs if known <= epoch]
+        if epoch < 0 or not later:
+            return EpochEnd(-1, -1)
+        return EpochEnd(before[-1] if before else epoch, later[0])
+
     def sync(self) -> None:
         self.high_watermark = self.log_end_offset
 
     def append(self, records: memoryview, *, now_ms: int) -> Appended:
         batch = bytearray(records)
-        assign_offset(batch, self.log_end_offset, 0)
+        assign_offset(batch, self.log_end_offset, self.leader_epoch)
         first, last = self.log_end_offset, next(iter(read_batches(batch))).last_offset
         self.batches.append((first, last, bytes(batch)))
         self.log_end_offset = last + 1

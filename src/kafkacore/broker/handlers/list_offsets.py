@@ -79,14 +79,22 @@ def _answer(
             raise UnsupportedVersionError(f"ListOffsets v{version} has no timestamp {asked.timestamp}")
         log = services.cluster.led_log(topic_partition, node_id, asked.current_leader_epoch)
         offset, timestamp = offset_of(log, asked.timestamp, read_committed)
+        epoch = _epoch_of(log, offset, asked.timestamp) if version >= FIRST_VERSION_WITH_EPOCH else UNKNOWN
     except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
         return _Partition(partition_index=asked.partition_index, error_code=error_code(error))
     return _Partition(
         partition_index=asked.partition_index,
         timestamp=timestamp,
         offset=offset,
-        leader_epoch=UNKNOWN if offset == UNKNOWN or version < FIRST_VERSION_WITH_EPOCH else log.leader_epoch,
+        leader_epoch=epoch,
     )
+
+
+def _epoch_of(log: Any, offset: int, timestamp: int) -> int:
+    """The leader epoch of the record at ``offset``; of the next one, it is the current."""
+    if offset == UNKNOWN:
+        return UNKNOWN
+    return log.leader_epoch if timestamp == OffsetSpec.LATEST else log.epoch_at(offset)
 
 
 def offset_of(log: Any, timestamp: int, read_committed: bool) -> tuple[int, int]:

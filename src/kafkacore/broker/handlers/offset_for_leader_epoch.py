@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: where a leader's epoch ends, by which a consumer finds that a log was cut (KIP-320).
 
-Versions 2 to 4. Gaps: the one leader never changes, so there is one epoch and it ends where the log ends.
+Versions 2 to 4. Gaps: none.
 """
 
 from __future__ import annotations
@@ -36,11 +36,10 @@ def _answer(topic: str, asked: Any, node_id: int, services: BrokerServices) -> A
     try:
         topic_partition = TopicPartition(topic, asked.partition)
         log = services.cluster.led_log(topic_partition, node_id, asked.current_leader_epoch)
+        found = log.end_offset_for_epoch(asked.leader_epoch)
     except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
         return _Partition(partition=asked.partition, error_code=error_code(error))
-    if asked.leader_epoch != log.leader_epoch:
-        return _Partition(partition=asked.partition)
-    return _Partition(partition=asked.partition, leader_epoch=log.leader_epoch, end_offset=log.log_end_offset)
+    return _Partition(partition=asked.partition, leader_epoch=found.leader_epoch, end_offset=found.end_offset)
 
 
 HANDLER = ApiHandler(OffsetForLeaderEpochRequest, 2, 4, handle)

@@ -11,7 +11,7 @@ import base64
 import binascii
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -56,9 +56,32 @@ def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
         return {}
 
 
-def leader_epochs(epoch: int, start_offset: int) -> bytes:
-    """Content of a ``leader-epoch-checkpoint`` with one epoch."""
-    return f"{_VERSION}\n1\n{epoch} {start_offset}\n".encode()
+def leader_epochs(entries: Sequence[tuple[int, int]]) -> bytes:
+    """Content of a ``leader-epoch-checkpoint``: leader epochs, and the offsets that they begin at."""
+    lines = [_VERSION, str(len(entries)), *(f"{epoch} {start_offset}" for epoch, start_offset in entries)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:
+    """The entries of a ``leader-epoch-checkpoint``, both numbers of which grow.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    lines = data.decode().splitlines()
+    if len(lines) < 2 or lines[0] != _VERSION or int(lines[1]) != len(lines) - 2:
+        raise ValueError(f"not {len(lines) - 2} entries of version {_VERSION}")
+    entries = []
+    previous = (-1, -1)
+    for line in lines[2:]:
+        epoch, start_offset = map(int, line.split(" "))
+        if epoch <= previous[0] or start_offset <= previous[1]:
+            raise ValueError(f"epoch {epoch} at {start_offset} is not behind epoch {previous[0]}")
+        previous = epoch, start_offset
+        entries.append(previous)
+    return entries
 
 
 def partition_metadata(topic_id: UUID) -> bytes:

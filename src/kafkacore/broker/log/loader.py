@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.epochs import LeaderEpochCache
 from kafkacore.broker.log.producer_state import ProducerStateManager
 from kafkacore.broker.log.segment import (
     DELETED_SUFFIX,
@@ -34,6 +35,7 @@ TAIL_SIZES = (1 << 20, 4 << 20, 16 << 20)
 class LoadedLog(NamedTuple):
     segments: list[LogSegment]
     producers: ProducerStateManager
+    epochs: LeaderEpochCache
     log_start_offset: int
     log_end_offset: int
     #: Everything below is on disk.
@@ -184,7 +186,10 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
         log_end_offset = log_start_offset
         is_clean = False
     start = max(log_start_offset, loader.segments[0].base_offset)
-    producers = _load_producers(loader, start, log_end_offset)
+    epochs = LeaderEpochCache(disk, folder)
+    first_unknown = 0 if not epochs.load() else len(loader.segments) if is_clean else loader.first_recovered
+    producers = _load_producers(loader, start, log_end_offset, epochs, first_unknown)
+    epochs.fit(start, log_end_offset)
     if log_end_offset > start and not is_clean:
         for segment in loader.segments[loader.first_recovered :]:
             segment.flush(indexes=True)
@@ -192,7 +197,9 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     # Partitions that nobody uses need one descriptor each, not three.
     for segment in loader.segments:
         segment.release_indexes()
-    return LoadedLog(loader.segments, producers, start, log_end_offset, log_end_offset, is_synced=is_clean)
+    return LoadedLog(
+        loader.segments, producers, epochs, start, log_end_offset, log_end_offset, is_synced=is_clean
+    )
 
 
 def _end_of(loader: _Loader, recovery_point: int, is_clean: bool) -> tuple[int, bool]:
@@ -231,7 +238,16 @@ def _remember(loader: _Loader, producers: ProducerStateManager) -> None:
             break
 
 
-def _load_producers(loader: _Loader, log_start_offset: int, log_end_offset: int) -> ProducerStateManager:
+def _load_producers(
+    loader: _Loader,
+    log_start_offset: int,
+    log_end_offset: int,
+    epochs: LeaderEpochCache,
+    first_unknown: int,
+) -> ProducerStateManager:
+    """From the last snapshot and the batches behind it; from those of segments from ``first_unknown`` on
+    ``epochs`` are taken in, too.
+    """
     producers = ProducerStateManager(loader.disk, loader.folder, loader.name)
     bases = [segment.base_offset for segment in loader.segments]
     producers.load(log_start_offset, log_end_offset, bases)
@@ -240,11 +256,12 @@ def _load_producers(loader: _Loader, log_start_offset: int, log_end_offset: int)
         _remember(loader, producers)
     for index, segment in enumerate(loader.segments):
         is_before = index + 1 < len(bases) and bases[index + 1] <= start
-        if is_before or start >= log_end_offset:
+        if index < first_unknown and (is_before or start >= log_end_offset):
             continue
         try:
             for headers in segment.headers():
                 producers.replay(headers)
+                epochs.replay(headers)
         except CorruptRecordError as error:
             logger.error("%s: producers of %d are not all known: %s", loader.name, segment.base_offset, error)
     producers.map_end_offset = log_end_offset

@@ -23,7 +23,7 @@ from kafkacore.broker.log.topics_file import TopicState, is_legal_name, read_top
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, InvalidTopicError, KafkaConfigurationError, KafkaStorageError
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class LogManager:
         except (OSError, CorruptRecordError) as error:
             reason = error.reason if isinstance(error, CorruptRecordError) else str(error)
             place = f" at offset {error.offset}" if isinstance(error, CorruptRecordError) else ""
-            self._offline[topic_partition] = f"{topic_partition} is offline: {reason}{place}"
+            self._offline[topic_partition] = f"{partition_name(topic_partition)} is offline: {reason}{place}"
             logger.error("%s", self._offline[topic_partition])
 
     def _open_log(

@@ -19,6 +19,7 @@ from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, placed_header
 from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.epochs import EpochEndOffset
 from kafkacore.broker.log.loader import load_log
 from kafkacore.broker.log.producer_state import BatchMetadata
 from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment, RecordsSlice
@@ -26,12 +27,10 @@ from kafkacore.broker.log.validation import validate_append
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, KafkaStorageError, OffsetOutOfRangeError
 from kafkacore.record import BatchHeader
-from kafkacore.structs import TimestampType, TopicPartition
+from kafkacore.structs import TimestampType, TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)
 
-#: A single node has led every partition since its birth.
-LEADER_EPOCH = 0
 NO_TIMESTAMP = -1
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -124,8 +123,6 @@ class UnifiedLog:
         self._lock = Lock()
         #: Why every call is refused, once the disk has failed.
         self.failure: str | None = None
-        #: How often the leader has changed; stamped into what is appended.
-        self.leader_epoch = LEADER_EPOCH
         self._is_closed = False
         #: Bytes appended since the start, and how many of them are on disk.
         self.appended_bytes = 0
@@ -133,7 +130,7 @@ class UnifiedLog:
         loaded = load_log(
             disk,
             folder,
-            str(topic_partition),
+            self.name,
             config,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
@@ -143,12 +140,18 @@ class UnifiedLog:
         self._segments = loaded.segments
         self._bases = [segment.base_offset for segment in self._segments]
         self._producers = loaded.producers
+        self._epochs = loaded.epochs
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
         # The loader has synced what it kept.
         self.high_watermark = self.log_end_offset
         self._is_folder_dirty = not loaded.is_synced
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return partition_name(self.topic_partition)
 
     @property
     def last_stable_offset(self) -> int:
@@ -174,10 +177,10 @@ class UnifiedLog:
         if self.failure is not None:
             raise KafkaStorageError(self.failure)
         if self._is_closed:
-            raise KafkaStorageError(f"{self.topic_partition} is closed")
+            raise KafkaStorageError(f"{self.name} is closed")
 
     def _fail(self, what: str, error: OSError) -> KafkaStorageError:
-        self.failure = f"{self.topic_partition} is offline: {what} failed: {error}"
+        self.failure = f"{self.name} is offline: {what} failed: {error}"
         logger.error("%s", self.failure)
         return KafkaStorageError(self.failure)
 
@@ -233,7 +236,7 @@ class UnifiedLog:
                 self._write(records, header, first_offset, append_time)
             except OSError as error:
                 if error.errno in _DISK_FULL and not isinstance(error, AppendNotUndoneError):
-                    raise KafkaStorageError(f"{self.topic_partition}: {error.strerror}") from error
+                    raise KafkaStorageError(f"{self.name}: {error.strerror}") from error
                 raise self._fail("append", error) from error
             self._producers.update(header, first_offset, max_timestamp)
             self.log_end_offset = last_offset + 1
@@ -250,7 +253,7 @@ class UnifiedLog:
         return LogAppendInfo(batch.first_offset, batch.last_offset, append_time, self.log_start_offset, True)
 
     def _write(self, records: memoryview, header: BatchHeader, first_offset: int, append_time: int) -> None:
-        placed = placed_header(records, first_offset, LEADER_EPOCH, append_time)
+        placed = placed_header(records, first_offset, self._epochs.latest, append_time)
         last_offset = first_offset + header.last_offset
         self._segments[-1].append(
             [placed, records[BATCH_OVERHEAD:]],
@@ -266,9 +269,10 @@ class UnifiedLog:
 
     def _roll(self, now_ms: int) -> None:
         """Begin a segment at the log's end."""
-        # The snapshot first: with it, no start has to look for producers before the segment.
+        # Epochs and the snapshot first: with them, no start has to look for either before the segment.
         active = self._segments[-1]
         active.become_inactive()
+        self._epochs.sync()
         self._producers.take_snapshot()
         segment = LogSegment(self._disk, self.folder, self.log_end_offset, self.config, now_ms)
         self._segments.append(segment)
@@ -310,7 +314,7 @@ class UnifiedLog:
             limit = self.high_watermark if max_offset is None else min(max_offset, self.high_watermark)
             if not self.log_start_offset <= start_offset <= self.log_end_offset:
                 raise OffsetOutOfRangeError(
-                    f"offset {start_offset} of {self.topic_partition} is outside "
+                    f"offset {start_offset} of {self.name} is outside "
                     f"{self.log_start_offset}..{self.log_end_offset}"
                 )
             if start_offset < limit:
@@ -336,7 +340,7 @@ class UnifiedLog:
                 if segment.max_timestamp.timestamp >= timestamp:
                     found = segment.offset_for_timestamp(timestamp, self.log_start_offset)
                     if found is not None:
-                        return TimestampAndOffset(*found, LEADER_EPOCH)
+                        return TimestampAndOffset(*found, self._epochs.epoch_at(found.offset))
         return None
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
@@ -344,7 +348,51 @@ class UnifiedLog:
         with self._reading():
             latest = max(self._segments, key=lambda segment: segment.max_timestamp.timestamp)
             found = latest.offset_of_max_timestamp()
-        return None if found is None else TimestampAndOffset(*found, LEADER_EPOCH)
+            if found is None:
+                return None
+            return TimestampAndOffset(*found, self._epochs.epoch_at(found.offset))
+
+    # ---- Leader epochs --------------------------------------------------------------------------------
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch that batches are appended in."""
+        return self._epochs.latest
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Append in ``epoch`` from now on; on disk soon, and before anything that is acknowledged in it.
+
+        Raises
+        ------
+        ValueError
+            The log is in a later epoch already.
+        KafkaStorageError
+            The disk refuses.
+        """
+        with self._lock:
+            self._check_usable()
+            if epoch < self._epochs.latest:
+                raise ValueError(f"{self.name} is in leader epoch {self._epochs.latest} already")
+            self._epochs.assign(epoch, self.log_end_offset)
+            self._write_epochs()
+        self._work.mark_dirty(self)
+
+    def _write_epochs(self) -> None:
+        try:
+            self._epochs.write()
+        except OSError as error:
+            raise self._fail("writing leader epochs", error) from error
+        self._is_folder_dirty |= self._epochs.is_dirty
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
+        """Where ``epoch`` ends, or the latest before it: by which a reader finds that a log was cut."""
+        with self._lock:
+            return self._epochs.end_offset(epoch, self.log_end_offset)
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch in which ``offset`` was, or will be, written; -1 if that is not known."""
+        with self._lock:
+            return self._epochs.epoch_at(offset)
 
     # ---- Flush ----------------------------------------------------------------------------------------
 
@@ -385,6 +433,7 @@ class UnifiedLog:
                     for segment in segments:
                         segment.flush(indexes=segment is not active)
                 if is_folder_dirty:
+                    self._epochs.sync()
                     self._disk.fsync_dir(self.folder)
             except OSError as error:
                 with self._lock:
@@ -418,6 +467,7 @@ class UnifiedLog:
                 raise OffsetOutOfRangeError(f"offset {before_offset} is beyond {self.high_watermark}")
             self.log_start_offset = max(self.log_start_offset, before_offset)
             self._delete_segments(self._count_below(self.log_start_offset))
+            self._start_moved()
             return self.log_start_offset
 
     def run_retention(self, now_ms: int) -> int:
@@ -437,7 +487,12 @@ class UnifiedLog:
             if count == len(self._segments):
                 self._roll_unless_failed(now_ms)
             self._delete_segments(count)
+            self._start_moved()
             return count
+
+    def _start_moved(self) -> None:
+        self._epochs.truncate_from_start(self.log_start_offset)
+        self._write_epochs()
 
     def _roll_unless_failed(self, now_ms: int) -> None:
         try:
@@ -494,7 +549,7 @@ class UnifiedLog:
                     self._producers.remove_snapshots_before(self._bases[0])
             except OSError as error:
                 # The names are no longer the log's, so the next start removes what is left.
-                logger.warning("%s: removing old segments failed: %s", self.topic_partition, error)
+                logger.warning("%s: removing old segments failed: %s", self.name, error)
 
     # ---- Life -----------------------------------------------------------------------------------------
 
@@ -515,21 +570,18 @@ class UnifiedLog:
                 raise self._fail("close", error) from error
 
     def write_identity(self, metadata: bytes) -> None:
-        """Write ``partition.metadata`` and ``leader-epoch-checkpoint`` if they are missing.
+        """Write ``partition.metadata`` if it is missing, and ``leader-epoch-checkpoint`` if it has changed.
 
-        Not synced: the topic's id is also in the list of topics, and the leader's epoch is always the same.
+        Not synced: the topic's id is also in the list of topics, and leader epochs are in the batches.
         """
-        contents = {
-            checkpoints.PARTITION_METADATA_FILE: metadata,
-            checkpoints.LEADER_EPOCH_FILE: checkpoints.leader_epochs(LEADER_EPOCH, self.log_start_offset),
-        }
-        for name, content in contents.items():
-            if not self._disk.exists(self.folder / name):
-                fd = self._disk.open(self.folder / name, create=True)
-                try:
-                    self._disk.pwritev(fd, [content], 0)
-                finally:
-                    self._disk.close(fd)
+        path = self.folder / checkpoints.PARTITION_METADATA_FILE
+        if not self._disk.exists(path):
+            fd = self._disk.open(path, create=True)
+            try:
+                self._disk.pwritev(fd, [metadata], 0)
+            finally:
+                self._disk.close(fd)
+        self._epochs.write()
 
     def close(self) -> None:
         """Refuse everything from now on and close the files."""
