@@ -94,7 +94,8 @@ def _epoch_of(log: Any, offset: int, timestamp: int) -> int:
     """The leader epoch of the record at ``offset``; of the next one, it is the current."""
     if offset == UNKNOWN:
         return UNKNOWN
-    return log.leader_epoch if timestamp == OffsetSpec.LATEST else log.epoch_at(offset)
+    epoch: int = log.leader_epoch if timestamp == OffsetSpec.LATEST else log.epoch_at(offset)
+    return epoch
 
 
 def offset_of(log: Any, timestamp: int, read_committed: bool) -> tuple[int, int]:
