@@ -141,6 +141,12 @@ def kafka_clients_jar() -> Path:
     return jar
 
 
+def kafka_group_coordinator_jar() -> Path:
+    """The kafka-group-coordinator jar, with the definitions of the records of ``__consumer_offsets``."""
+    (jar,) = kafka_jars().glob("kafka-group-coordinator-[0-9]*.jar")
+    return jar
+
+
 def class_archive_key() -> str:
     """Of an archive of classes: Java takes one of its own like alone, for the same jars in the same place."""
     java = Path(find_program("java")).resolve()

@@ -1,4 +1,4 @@
-"""Every declaration, compared with Kafka's own definition in the kafka-clients jar."""
+"""Every declaration, compared with Kafka's own definition in the kafka-clients and group-coordinator jars."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from integration.jars import kafka_clients_jar
+from integration.jars import kafka_clients_jar, kafka_group_coordinator_jar
 from model.kafka_definitions import kafka_definitions, valid_versions, versions_in
 
+from kafkacore.broker.group.records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from kafkacore.protocol import API_REGISTRY, ApiKey
 from kafkacore.protocol.schema import APIS, DATA
 from kafkacore.protocol.schema.declaration import Field, Message, Versions
 
 pytestmark = pytest.mark.integration
 
+#: Not of the clients' jar.
+OFFSETS_TOPIC = "group_records"
 DECLARED = {
     **{message.name: message for api in APIS for message in api.messages},
-    **{message.name: message for messages in DATA.values() for message in messages},
+    **{message.name: message for name, data in DATA.items() if name != OFFSETS_TOPIC for message in data},
 }
+RECORDS = {message.name: message for message in DATA[OFFSETS_TOPIC]}
 ZEROES = {"string": "", "bytes": "", "bool": "false"}
 
 
@@ -119,6 +123,21 @@ def test_every_definition_of_the_jar_is_declared(definitions: dict[str, dict[str
 def test_every_field_is_declared_as_kafka_defines_it(definitions: dict[str, dict[str, Any]]) -> None:
     found = [text for name, message in DECLARED.items() for text in differences(message, definitions[name])]
     assert found == []
+
+
+def test_every_record_of_the_offsets_topic_is_declared_as_kafka_defines_it() -> None:
+    definitions = kafka_definitions(kafka_group_coordinator_jar())
+    found = [text for name, message in RECORDS.items() for text in differences(message, definitions[name])]
+    assert found == []
+    kinds = {name: definitions[name]["apiKey"] for name in RECORDS}
+    assert kinds == {
+        "LegacyOffsetCommitKey": LEGACY_OFFSET_COMMIT,
+        "LegacyOffsetCommitValue": LEGACY_OFFSET_COMMIT,
+        "OffsetCommitKey": OFFSET_COMMIT,
+        "OffsetCommitValue": OFFSET_COMMIT,
+        "GroupMetadataKey": GROUP_METADATA,
+        "GroupMetadataValue": GROUP_METADATA,
+    }
 
 
 def test_every_api_has_the_key_that_kafka_gives_it(definitions: dict[str, dict[str, Any]]) -> None:

@@ -22,6 +22,7 @@ INIT = '''\
 ABOUT_DATA = {
     "headers": "What precedes every request and every response.",
     "consumer_protocol": "What consumers of a group tell each other through JoinGroup and SyncGroup.",
+    "group_records": "What a group coordinator keeps in ``__consumer_offsets``.",
     "control_records": "Control records, and the records of the metadata log about itself.",
     "principal": "A principal, as brokers forward it to each other.",
 }

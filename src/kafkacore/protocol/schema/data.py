@@ -1,6 +1,7 @@
 """Headers, and messages that live inside of records and of other messages.
 
-Source: Apache Kafka 4.3, ``common/message`` of kafka-clients. Each entry becomes one generated module.
+Source: Apache Kafka 4.3, ``common/message`` of kafka-clients, where no other is named. Each entry becomes
+one generated module.
 """
 
 from kafkacore.protocol.schema.declaration import message
@@ -58,6 +59,89 @@ MODULES = {
             versions="0-3",
             flexible="none",
             about="Assignment of a member in SyncGroup.",
+        ),
+    ),
+    # Keys and values of ``__consumer_offsets``; an int16 before a key says which of them it is, one before a
+    # value its version. Source: Apache Kafka 4.3, ``common/message`` of kafka-group-coordinator.
+    "group_records": (
+        message(
+            "LegacyOffsetCommitKey",
+            """
+                group                   string
+                topic                   string
+                partition               int32
+            """,
+            versions="0",
+            flexible="none",
+            about="Whose offset it is, as brokers before 0.9 wrote it.",
+        ),
+        message(
+            "LegacyOffsetCommitValue",
+            """
+                offset                  int64
+                metadata                string
+                commitTimestamp         int64
+            """,
+            versions="0",
+            flexible="none",
+            about="A committed offset, as brokers before 0.9 wrote it.",
+        ),
+        message(
+            "OffsetCommitKey",
+            """
+                group                   string
+                topic                   string
+                partition               int32
+            """,
+            versions="0",
+            flexible="none",
+            about="Whose offset it is.",
+        ),
+        message(
+            "OffsetCommitValue",
+            """
+                offset                  int64
+                leaderEpoch             int32       3+  = -1 ignorable
+                metadata                string
+                commitTimestamp         int64
+                expireTimestamp         int64       1   = -1 ignorable
+                topicId                 uuid        4+  tag 0 ignorable
+            """,
+            versions="0-4",
+            flexible="4+",
+            about="A committed offset.",
+        ),
+        message(
+            "GroupMetadataKey",
+            """
+                group                   string
+            """,
+            versions="0",
+            flexible="none",
+            about="Which classic group it is.",
+        ),
+        message(
+            "GroupMetadataValue",
+            """
+                protocolType            string
+                generation              int32
+                protocol                string?
+                leader                  string?
+                currentStateTimestamp   int64            2+  = -1 ignorable
+                members                 []MemberMetadata
+                struct MemberMetadata
+                  memberId              string
+                  groupInstanceId       string?          3+  = null ignorable
+                  clientId              string
+                  clientHost            string
+                  rebalanceTimeout      int32            1+  = -1 ignorable
+                  sessionTimeout        int32
+                  subscription          bytes
+                  assignment            bytes
+            """,
+            versions="0-4",
+            flexible="4+",
+            about="A generation of a classic group: its members and what each has been assigned.",
         ),
     ),
     # Keys and values of control records, and of the metadata log's own records.
