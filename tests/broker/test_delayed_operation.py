@@ -8,12 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkacore.broker.delayed_operation import (
-    MIN_STALE_TO_PURGE,
     DelayedFetch,
     DelayedOperation,
     DelayedOperationPurgatory,
     DelayedProduce,
 )
+from kafkacore.broker.timer import Timer
+
+
+class Purgatory(DelayedOperationPurgatory):
+    """One with a timer of its own."""
+
+    def __init__(self, timer: Timer | None = None) -> None:
+        self.timer = Timer() if timer is None else timer
+        super().__init__(self.timer)
 
 
 class Operation(DelayedOperation):
@@ -38,15 +46,15 @@ class Pending:
 
 
 def test_operation_that_can_complete_at_once_is_never_watched() -> None:
-    purgatory = DelayedOperationPurgatory()
+    purgatory = Purgatory()
     operation = Operation(10, lambda: True)
     assert purgatory.try_complete_else_watch(operation, ["a"])
     assert operation.answers == [False]
-    assert (len(purgatory), purgatory.timer_size, purgatory.watched_key_count) == (0, 0, 0)
+    assert (len(purgatory), len(purgatory.timer), purgatory.watched_key_count) == (0, 0, 0)
 
 
 def test_operation_is_completed_once_by_an_event_on_any_of_its_keys() -> None:
-    purgatory = DelayedOperationPurgatory()
+    purgatory = Purgatory()
     ready: list[bool] = []
     operation = Operation(10, lambda: bool(ready))
     assert not purgatory.try_complete_else_watch(operation, ["a", "b"])
@@ -55,25 +63,25 @@ def test_operation_is_completed_once_by_an_event_on_any_of_its_keys() -> None:
     assert purgatory.check_and_complete("c") == 0
     assert purgatory.check_and_complete("b") == 1
     assert purgatory.check_and_complete("a") == 0
-    assert purgatory.expire(100) == 0
+    assert purgatory.timer.advance(100) == 0
     assert operation.answers == [False]
     assert purgatory.watched_key_count == 0
 
 
 def test_operation_expires_at_its_deadline_and_not_before() -> None:
-    purgatory = DelayedOperationPurgatory()
+    purgatory = Purgatory()
     operation = Operation(10)
     purgatory.try_complete_else_watch(operation, ["a"])
-    assert purgatory.time_to_next_deadline_ms(4) == 6
-    assert purgatory.expire(9.9) == 0
-    assert purgatory.expire(10) == 1
+    assert purgatory.timer.time_to_next_ms(4) == 6
+    assert purgatory.timer.advance(9.9) == 0
+    assert purgatory.timer.advance(10) == 1
     assert operation.answers == [True]
-    assert purgatory.time_to_next_deadline_ms(10) is None
+    assert purgatory.timer.time_to_next_ms(10) is None
     assert len(purgatory) == purgatory.watched_key_count == 0
 
 
 def test_cancelled_operation_is_never_answered_and_not_kept() -> None:
-    purgatory, other = DelayedOperationPurgatory(), DelayedOperationPurgatory()
+    purgatory, other = Purgatory(), Purgatory()
     operation, bystander = Operation(10, lambda: True), Operation(10)
     operation.is_ready = lambda: False
     purgatory.try_complete_else_watch(operation, ["a"])
@@ -83,13 +91,13 @@ def test_cancelled_operation_is_never_answered_and_not_kept() -> None:
     purgatory.cancel(operation)
     operation.is_ready = lambda: True
     purgatory.check_and_complete("a")
-    purgatory.expire(100)
+    purgatory.timer.advance(100)
     assert operation.answers == []
     assert len(purgatory) == purgatory.watched_key_count == 0
 
 
 def test_operation_started_while_one_completes_waits_for_the_next_event() -> None:
-    purgatory = DelayedOperationPurgatory()
+    purgatory = Purgatory()
     second = Operation(20)
 
     class Chained(Operation):
@@ -106,15 +114,74 @@ def test_operation_started_while_one_completes_waits_for_the_next_event() -> Non
     assert len(purgatory) == 1
 
 
-def test_completed_operations_do_not_pile_up_in_the_timer() -> None:
-    purgatory = DelayedOperationPurgatory()
-    for _ in range(3 * MIN_STALE_TO_PURGE):
-        ready: list[bool] = []
-        purgatory.try_complete_else_watch(Operation(1e9, lambda ready=ready: bool(ready)), ["a"])
-        ready.append(True)
-        purgatory.check_and_complete("a")
-        purgatory.expire(0)
-    assert purgatory.timer_size <= MIN_STALE_TO_PURGE
+def test_nothing_of_what_is_over_stays_in_the_timer_or_under_a_key() -> None:
+    purgatory = Purgatory()
+    ready: list[bool] = []
+    for keys in (["a"], ["a", "b"], ["b", "b"]):
+        for end in ("event", "deadline", "gone", "forced"):
+            ready.clear()
+            operation = Operation(purgatory.timer._now + 5, lambda: bool(ready))
+            purgatory.try_complete_else_watch(operation, keys)
+            assert (len(purgatory), len(purgatory.timer)) == (1, 1)
+            ready.append(True)
+            if end == "event":
+                purgatory.check_and_complete(keys[-1])
+            elif end == "deadline":
+                purgatory.timer.advance(purgatory.timer._now + 5)
+            elif end == "gone":
+                purgatory.cancel(operation)
+            else:
+                operation.force_complete(expired=False)
+            assert (len(purgatory), len(purgatory.timer), purgatory.watched_key_count) == (0, 0, 0)
+            assert operation.answers == ([] if end == "gone" else [end == "deadline"])
+
+
+def test_operation_that_answers_another_of_its_key_answers_it_once() -> None:
+    purgatory = Purgatory()
+    second = Operation(10, lambda: bool(ready))
+
+    class First(Operation):
+        def on_complete(self, expired: bool) -> None:
+            super().on_complete(expired)
+            second.force_complete(expired=False)
+
+    ready: list[bool] = []
+    first = First(10, lambda: bool(ready))
+    for operation in (first, second):
+        purgatory.try_complete_else_watch(operation, ["a"])
+    ready.append(True)
+    assert purgatory.check_and_complete("a") == 1
+    assert (first.answers, second.answers) == ([False], [False])
+
+
+def test_purgatories_of_one_timer_keep_their_operations_apart() -> None:
+    timer = Timer()
+    fetches, produces = Purgatory(timer), Purgatory(timer)
+    fetch, produce = Operation(10), Operation(20)
+    fetches.try_complete_else_watch(fetch, ["a"])
+    produces.try_complete_else_watch(produce, ["a"])
+    assert timer.advance(10) == 1
+    assert (len(fetches), len(produces)) == (0, 1)
+    produces.cancel(produce)
+    assert (timer.advance(20), produce.answers) == (0, [])
+
+
+def test_failure_of_one_answer_is_its_own() -> None:
+    purgatory = Purgatory()
+    failures: list[Exception] = []
+
+    class Bad(Operation):
+        def on_complete(self, expired: bool) -> None:
+            raise ZeroDivisionError("bad")
+
+    bad, good = Bad(10), Operation(10)
+    bad.on_failure = failures.append
+    for operation in (bad, good):
+        purgatory.try_complete_else_watch(operation, ["a"])
+    purgatory.timer.advance(10)
+    assert [type(failure) for failure in failures] == [ZeroDivisionError]
+    assert good.answers == [True]
+    assert (len(purgatory), purgatory.watched_key_count) == (0, 0)
 
 
 def test_produce_waits_until_the_outcome_of_every_partition_is_known() -> None:
@@ -156,7 +223,7 @@ def test_fetch_answers_when_it_is_satisfied() -> None:
 )
 def test_purgatory_does_what_a_list_of_operations_does(steps: list[tuple[str, int, set[int] | None]]) -> None:
     """The oracle is a plain list that is searched from end to end at every step."""
-    purgatory, now = DelayedOperationPurgatory(), 0.0
+    purgatory, now = Purgatory(), 0.0
     model: list[tuple[Operation, set[int]]] = []
     over: list[Operation] = []
     for what, number, keys in steps:
@@ -176,7 +243,7 @@ def test_purgatory_does_what_a_list_of_operations_does(steps: list[tuple[str, in
         elif what == "time":
             now += number
             expected = [op for op, _ in model if op.deadline_ms <= now]
-            assert purgatory.expire(now) == len(expected)
+            assert purgatory.timer.advance(now) == len(expected)
             model = [(op, watched) for op, watched in model if op not in expected]
             over += expected
         elif model:
@@ -187,5 +254,6 @@ def test_purgatory_does_what_a_list_of_operations_does(steps: list[tuple[str, in
         assert all(len(op.answers) == 1 for op in over)
         assert all(op.answers == [] for op, _ in model)
         deadlines = [op.deadline_ms for op, _ in model]
-        expected_wait = max(min(deadlines) - now, 0) if deadlines else None
-        assert purgatory.time_to_next_deadline_ms(now) == expected_wait
+        wait = purgatory.timer.time_to_next_ms(now)
+        assert (wait is None) == (not deadlines)
+        assert wait is None or 0 <= wait <= max(min(deadlines) - now, 0)

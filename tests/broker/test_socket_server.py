@@ -15,6 +15,7 @@ from kafkacore.broker.delayed_operation import DelayedFetch
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import CloseConnectionError, OnResponse, Request, RequestContext
 from kafkacore.broker.socket_server import SocketServer
+from kafkacore.broker.timer import Timer
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import MalformedMessageError
 from kafkacore.network import Selector
@@ -61,13 +62,15 @@ class Harness:
         listener = socket.create_server(("127.0.0.1", 0))
         self.address = listener.getsockname()
         selector = Selector(SYSTEM_CLOCK, max_receive_size=max_receive_size)
-        self.replica_manager = ReplicaManager(None, SYSTEM_CLOCK, selector.wakeup)  # type: ignore[arg-type]
+        timer = Timer(SYSTEM_CLOCK.monotonic_ms())
+        self.replica_manager = ReplicaManager(None, SYSTEM_CLOCK, timer, selector.wakeup)  # type: ignore[arg-type]
         self.apis = ScriptedApis(self.replica_manager)
         self.server = SocketServer(
             {1: listener},
             selector,
             self.apis,  # type: ignore[arg-type]
             self.replica_manager,
+            timer,
             clock=SYSTEM_CLOCK,
             max_connections=max_connections,
         )

@@ -14,6 +14,7 @@ from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import BrokerServices, Request, RequestContext
+from kafkacore.broker.timer import Timer
 from kafkacore.broker.topic_catalog import TopicCatalog
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.record import Compression, RecordBatchBuilder
@@ -41,7 +42,8 @@ class BrokerHarness:
         self.wakeups = 0
         self.topics = TopicCatalog(self.log_manager, self.config, self.clock)  # type: ignore[arg-type]
         self.cluster = ClusterState(self.topics, [BrokerNode(self.config.node_id, "127.0.0.1", 9092)])
-        self.replica_manager = ReplicaManager(self.cluster, self.clock, self._wakeup)
+        self.timer = Timer(self.clock.monotonic_ms())
+        self.replica_manager = ReplicaManager(self.cluster, self.clock, self.timer, self._wakeup)
         self.topics.on_removed = self.replica_manager.partition_changed
         self.services = BrokerServices(
             config=self.config,
@@ -51,6 +53,7 @@ class BrokerHarness:
             topics=self.topics,
             cluster=self.cluster,
             replica_manager=self.replica_manager,
+            timer=self.timer,
             producer_ids=ProducerIdManager(tmp_path, Disk()),
         )
         self.apis = KafkaApis(self.services)
@@ -89,7 +92,7 @@ class BrokerHarness:
     def settle(self) -> None:
         """What the network thread does after each wait."""
         self.replica_manager.complete_delayed()
-        self.replica_manager.expire_delayed(self.clock.monotonic_ms())
+        self.timer.advance(self.clock.monotonic_ms())
 
 
 def batch(

@@ -8,16 +8,13 @@ flag. Does not know: sockets, logs, what an operation answers. Source of the sha
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import count
 from typing import Protocol
 
-#: Completed operations stay in the timer until their deadline or until they are this many and the majority.
-MIN_STALE_TO_PURGE = 1000
+from kafkacore.broker.timer import Timer, TimerTask
 
 
-class DelayedOperation:
+class DelayedOperation(TimerTask):
     """One waiting request. A subclass says when it can be answered, and answers.
 
     Parameters
@@ -27,10 +24,12 @@ class DelayedOperation:
     """
 
     def __init__(self, deadline_ms: float) -> None:
+        super().__init__()
         self.deadline_ms = deadline_ms
         self.is_completed = False
-        #: Given by the purgatory that keeps it.
-        self.operation_id = -1
+        #: The purgatory that keeps it, and the keys it is kept under.
+        self.purgatory: DelayedOperationPurgatory | None = None
+        self.keys: tuple[Hashable, ...] = ()
         #: Called with what went wrong in answering, so that one request's failure stays its own.
         self.on_failure: Callable[[Exception], None] | None = None
 
@@ -43,10 +42,12 @@ class DelayedOperation:
         raise NotImplementedError
 
     def force_complete(self, expired: bool) -> bool:
-        """Answer now if nobody has; whether this call did."""
+        """Answer now if nobody has; whether this call did. No purgatory keeps it afterwards."""
         if self.is_completed:
             return False
         self.is_completed = True
+        if self.purgatory is not None:
+            self.purgatory.forget(self)
         try:
             self.on_complete(expired)
         except Exception as error:
@@ -55,90 +56,75 @@ class DelayedOperation:
             self.on_failure(error)
         return True
 
+    def run(self) -> None:
+        """Its deadline has come."""
+        self.force_complete(expired=True)
+
 
 class DelayedOperationPurgatory:
-    """Operations by key and by deadline."""
+    """Operations by key; their deadlines are the timer's.
 
-    def __init__(self) -> None:
-        self._ids = count()
-        self._waiting: dict[int, tuple[DelayedOperation, tuple[Hashable, ...]]] = {}
-        self._watchers: dict[Hashable, dict[int, DelayedOperation]] = {}
-        # (deadline, operation id): ids only, so that what has been answered is not kept alive until its
-        # deadline.
-        self._timer: list[tuple[float, int]] = []
+    Parameters
+    ----------
+    timer:
+        Shared by everything that waits; whoever advances it answers what has reached its deadline.
+    """
+
+    def __init__(self, timer: Timer) -> None:
+        self._timer = timer
+        self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self._waiting_count = 0
 
     def __len__(self) -> int:
         """Operations that still wait."""
-        return len(self._waiting)
+        return self._waiting_count
 
     @property
     def watched_key_count(self) -> int:
         return len(self._watchers)
 
-    @property
-    def timer_size(self) -> int:
-        """Entries of the timer, those of completed operations included."""
-        return len(self._timer)
-
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> bool:
         """Complete ``operation`` now if it can be, else keep it for an event on ``keys`` or its deadline."""
         if operation.can_complete():
             return operation.force_complete(expired=False)
-        operation_id = operation.operation_id = next(self._ids)
-        watched = tuple(keys)
-        self._waiting[operation_id] = (operation, watched)
-        for key in watched:
-            self._watchers.setdefault(key, {})[operation_id] = operation
-        heapq.heappush(self._timer, (operation.deadline_ms, operation_id))
+        operation.purgatory = self
+        operation.keys = tuple(keys)
+        self._waiting_count += 1
+        for key in operation.keys:
+            self._watchers.setdefault(key, {})[operation] = None
+        self._timer.add(operation.deadline_ms, operation)
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
         """Something has happened to ``key``: complete what now can be. How many were."""
+        watchers = self._watchers.get(key)
+        if watchers is None:
+            return 0
         completed = 0
         # A copy: completing an operation may start another one on the same key.
-        for operation_id, operation in list(self._watchers.get(key, {}).items()):
-            if operation.can_complete():
-                self._forget(operation_id)
+        for operation in list(watchers):
+            if not operation.is_completed and operation.can_complete():
                 completed += operation.force_complete(expired=False)
         return completed
 
     def cancel(self, operation: DelayedOperation) -> None:
         """The asker is gone: forget the operation, never answer. Nothing happens if it is not kept here."""
-        if self._waiting.get(operation.operation_id, (None,))[0] is operation:
+        if operation.purgatory is self:
             operation.is_completed = True
-            self._forget(operation.operation_id)
+            self.forget(operation)
 
-    def time_to_next_deadline_ms(self, now_ms: float) -> float | None:
-        """Milliseconds until :meth:`expire` has work to do; ``None`` if nothing waits."""
-        while self._timer and self._timer[0][1] not in self._waiting:
-            heapq.heappop(self._timer)
-        return max(self._timer[0][0] - now_ms, 0.0) if self._timer else None
-
-    def expire(self, now_ms: float) -> int:
-        """Answer what has reached its deadline; how many."""
-        expired = 0
-        while self._timer and self._timer[0][0] <= now_ms:
-            operation = self._forget(heapq.heappop(self._timer)[1])
-            if operation is not None:
-                expired += operation.force_complete(expired=True)
-        self._purge()
-        return expired
-
-    def _forget(self, operation_id: int) -> DelayedOperation | None:
-        operation, keys = self._waiting.pop(operation_id, (None, ()))
-        for key in keys:
-            watchers = self._watchers[key]
-            watchers.pop(operation_id, None)
-            if not watchers:
-                del self._watchers[key]
-        return operation
-
-    def _purge(self) -> None:
-        """Drop completed operations from the timer once they outweigh the waiting ones."""
-        stale = len(self._timer) - len(self._waiting)
-        if stale >= MIN_STALE_TO_PURGE and stale >= len(self._waiting):
-            self._timer = [entry for entry in self._timer if entry[1] in self._waiting]
-            heapq.heapify(self._timer)
+    def forget(self, operation: DelayedOperation) -> None:
+        """Keep an operation no longer, in the timer neither. For :class:`DelayedOperation` alone."""
+        operation.purgatory = None
+        operation.cancel()
+        self._waiting_count -= 1
+        for key in operation.keys:
+            watchers = self._watchers.get(key)
+            # A key may have been given twice.
+            if watchers is not None:
+                watchers.pop(operation, None)
+                if not watchers:
+                    del self._watchers[key]
 
 
 class PendingPartition(Protocol):

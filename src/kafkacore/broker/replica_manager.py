@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.broker.delayed_operation import DelayedOperationPurgatory
 from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.timer import Timer
 from kafkacore.clock import Clock
 from kafkacore.errors import OffsetOutOfRangeError
 from kafkacore.structs import TopicPartition
@@ -53,16 +54,18 @@ class ReplicaManager:
         Finds the log of a partition for the node that leads it.
     clock:
         Time of appends.
+    timer:
+        Of the requests that wait.
     wakeup:
         Ends the network thread's wait; called from the log's flusher thread.
     """
 
-    def __init__(self, cluster: ClusterState, clock: Clock, wakeup: Callable[[], None]) -> None:
+    def __init__(self, cluster: ClusterState, clock: Clock, timer: Timer, wakeup: Callable[[], None]) -> None:
         self._cluster = cluster
         self._clock = clock
         self._wakeup = wakeup
-        self.produce_purgatory = DelayedOperationPurgatory()
-        self.fetch_purgatory = DelayedOperationPurgatory()
+        self.produce_purgatory = DelayedOperationPurgatory(timer)
+        self.fetch_purgatory = DelayedOperationPurgatory(timer)
         # Appended to by the flusher thread and emptied by the network thread; deque's own operations are
         # atomic.
         self._changed: deque[TopicPartition] = deque()
@@ -91,18 +94,6 @@ class ReplicaManager:
                 completed += self.produce_purgatory.check_and_complete(topic_partition)
                 completed += self.fetch_purgatory.check_and_complete(topic_partition)
         return completed
-
-    def expire_delayed(self, now_ms: float) -> int:
-        """Answer the requests whose deadline has come; how many."""
-        return self.produce_purgatory.expire(now_ms) + self.fetch_purgatory.expire(now_ms)
-
-    def time_to_next_deadline_ms(self, now_ms: float) -> float | None:
-        """Milliseconds until :meth:`expire_delayed` has work, ``None`` if nothing waits."""
-        waits = (
-            self.produce_purgatory.time_to_next_deadline_ms(now_ms),
-            self.fetch_purgatory.time_to_next_deadline_ms(now_ms),
-        )
-        return min((wait for wait in waits if wait is not None), default=None)
 
     # ---- Produce --------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.delayed_operation import DelayedOperation
+from kafkacore.broker.timer import Timer
 from kafkacore.clock import Clock
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class BrokerServices:
     topics: TopicCatalog
     cluster: ClusterState
     replica_manager: ReplicaManager
+    timer: Timer
     producer_ids: ProducerIdManager
 
 

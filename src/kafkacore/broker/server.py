@@ -29,6 +29,7 @@ from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import BrokerServices
 from kafkacore.broker.socket_server import SocketServer
+from kafkacore.broker.timer import Timer
 from kafkacore.broker.topic_catalog import TopicCatalog
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaError
@@ -141,7 +142,8 @@ class KafkaBroker:
             config.node_id, config.client_host, config.advertised_port or self.port, config.rack
         )
         cluster = ClusterState(topics, [node])
-        replica_manager = ReplicaManager(cluster, clock, selector.wakeup)
+        timer = Timer(clock.monotonic_ms())
+        replica_manager = ReplicaManager(cluster, clock, timer, selector.wakeup)
         topics.on_removed = replica_manager.partition_changed
         self._log_manager.on_high_watermark = replica_manager.on_high_watermark
         services = BrokerServices(
@@ -152,6 +154,7 @@ class KafkaBroker:
             topics=topics,
             cluster=cluster,
             replica_manager=replica_manager,
+            timer=timer,
             producer_ids=producer_ids,
         )
         return SocketServer(
@@ -159,6 +162,7 @@ class KafkaBroker:
             selector,
             KafkaApis(services),
             replica_manager,
+            timer,
             clock=clock,
             max_connections=config.max_connections,
         )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import CloseConnectionError, Request, RequestContext
+from kafkacore.broker.timer import Timer
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaProtocolError
 from kafkacore.network import ChannelState, NetworkSend, Selector
@@ -62,6 +63,8 @@ class SocketServer:
         Handles one request.
     replica_manager:
         Whose waiting requests this thread completes.
+    timer:
+        Advanced by this thread after each wait.
     max_connections:
         One more is accepted and closed at once.
     """
@@ -72,6 +75,7 @@ class SocketServer:
         selector: Selector,
         apis: KafkaApis,
         replica_manager: ReplicaManager,
+        timer: Timer,
         *,
         clock: Clock,
         max_connections: int,
@@ -81,6 +85,7 @@ class SocketServer:
         self._selector = selector
         self._apis = apis
         self._replica_manager = replica_manager
+        self._timer = timer
         self._clock = clock
         self._max_connections = max_connections
         self._connections: dict[str, _Connection] = {}
@@ -119,12 +124,12 @@ class SocketServer:
         for connection_id, state in disconnected.items():
             self._on_disconnected(connection_id, state)
         self._replica_manager.complete_delayed()
-        self._replica_manager.expire_delayed(self._clock.monotonic_ms())
+        self._timer.advance(self._clock.monotonic_ms())
 
     def _wait_ms(self, timeout_ms: float) -> float:
         if self._replica_manager.has_events or self._is_stopping:
             return 0.0
-        deadline = self._replica_manager.time_to_next_deadline_ms(self._clock.monotonic_ms())
+        deadline = self._timer.time_to_next_ms(self._clock.monotonic_ms())
         return timeout_ms if deadline is None else min(timeout_ms, deadline)
 
     def close(self) -> None:
