@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkacore.broker.config import BrokerConfig, parse_listen
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.config_keys import parse_listen
 from kafkacore.broker.topic_config import TOPIC_CONFIG, checked_topic_configs
 from kafkacore.errors import InvalidConfigurationError, KafkaConfigurationError
 

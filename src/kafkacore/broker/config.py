@@ -11,12 +11,11 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from kafkacore.broker.topic_config import BROKER_SYNONYMS, INT_MAX, TOPIC_CONFIG, checked_value
+from kafkacore.broker.config_keys import BROKER_KEYS, BrokerKey, as_text, resolve
+from kafkacore.broker.topic_config import TOPIC_CONFIG, checked_value
 from kafkacore.errors import InvalidConfigurationError, KafkaConfigurationError
-
-FLUSH_MODES: Final = ("ack", "os")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,26 +70,12 @@ class BrokerConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data_dir", Path(self.data_dir).absolute())
-        limits = {
-            "port": (0, 65535),
-            "node_id": (0, INT_MAX),
-            "num_partitions": (1, self.max_partitions),
-            "message_max_bytes": (0, INT_MAX),
-            "socket_request_max_bytes": (1, INT_MAX),
-            "fetch_max_bytes": (1024, INT_MAX),
-            "connections_max_idle_ms": (-1, INT_MAX),
-            "max_connections": (1, INT_MAX),
-        }
-        for name, (low, high) in limits.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise KafkaConfigurationError(f"{_dotted(name)}={value} must be between {low} and {high}")
-        if self.advertised_port is not None and not 1 <= self.advertised_port <= 65535:
+        for key in BROKER_KEYS:
+            _check(key, getattr(self, key.field))
+        if self.num_partitions > self.max_partitions:
             raise KafkaConfigurationError(
-                f"advertised.port={self.advertised_port} must be between 1 and 65535"
+                f"num.partitions={self.num_partitions} must be between 1 and {self.max_partitions}"
             )
-        if self.flush not in FLUSH_MODES:
-            raise KafkaConfigurationError(f"flush={self.flush} must be one of {', '.join(FLUSH_MODES)}")
         if not self.allow_remote and not is_loopback(self.host):
             raise KafkaConfigurationError(
                 f"listening on {self.host} lets other machines in and no authentication is configured; "
@@ -136,11 +121,24 @@ class BrokerConfig:
             value = getattr(self, item.name)
             if item.name in ("data_dir", "host", "port", "flush", "log_defaults") or value == item.default:
                 continue
-            given[_dotted(item.name)] = str(value).lower() if isinstance(value, bool) else str(value)
+            given[_dotted(item.name)] = as_text(value)
         for name, text in self.log_defaults.items():
             if text != TOPIC_CONFIG[name].default:
                 given[TOPIC_CONFIG[name].broker_name] = text
         return given
+
+    def effective_properties(self) -> dict[str, str]:
+        """Every property that is set, by Kafka's name and as text, as a file of properties would say it."""
+        listener = _listener(self.host, self.port)
+        shown = {"listeners": listener}
+        shown["advertised.listeners"] = _listener(self.client_host, self.advertised_port or self.port)
+        for key in BROKER_KEYS:
+            value = getattr(self, key.field)
+            if key.field not in ("host", "port", "advertised_host", "advertised_port") and value is not None:
+                shown[key.name] = as_text(value)
+        for name, text in self.topic_defaults().items():
+            shown[TOPIC_CONFIG[name].broker_name] = text
+        return dict(sorted(shown.items()))
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> BrokerConfig:
@@ -151,34 +149,20 @@ class BrokerConfig:
         KafkaConfigurationError
             For a name that is not known, or a value that the property may not have.
         """
-        known = {field.name: str(field.type) for field in fields(cls)}
-        arguments: dict[str, Any] = {}
-        log_defaults: dict[str, str] = {}
-        for name, value in properties.items():
-            field_name, dotted = name.replace(".", "_"), _dotted(name)
-            if field_name == "listen":
-                arguments["host"], arguments["port"] = parse_listen(str(value))
-            elif field_name == "log_defaults":
-                log_defaults.update(value)
-            elif field_name in known:
-                arguments[field_name] = _typed(field_name, known[field_name], value)
-            elif dotted in BROKER_SYNONYMS:
-                text = str(value).lower() if isinstance(value, bool) else str(value)
-                log_defaults[BROKER_SYNONYMS[dotted].name] = text
-            else:
-                raise KafkaConfigurationError(f"unknown broker property {name}")
-        if "data_dir" not in arguments:
-            raise KafkaConfigurationError("data.dir is missing: name the folder for the broker's data")
-        return cls(**arguments, log_defaults=log_defaults)
+        return cls(**resolve([("given", properties)]).arguments)
 
 
-def parse_listen(text: str) -> tuple[str, int]:
-    """``host:port`` or ``[v6]:port`` → (host, port)."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal():
-        raise KafkaConfigurationError(f"listen={text} must be host:port, for example 127.0.0.1:9092")
-    return host, int(port)
+def _check(key: BrokerKey, value: Any) -> None:
+    if value is None:
+        return
+    if key.low is not None and key.high is not None and not key.low <= value <= key.high:
+        raise KafkaConfigurationError(f"{key.name}={value} must be between {key.low} and {key.high}")
+    if key.choices and value not in key.choices:
+        raise KafkaConfigurationError(f"{key.name}={value} must be one of {', '.join(key.choices)}")
+
+
+def _listener(host: str, port: int) -> str:
+    return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"
 
 
 def is_loopback(host: str) -> bool:
@@ -193,19 +177,3 @@ def is_loopback(host: str) -> bool:
 
 def _dotted(name: str) -> str:
     return name.replace("_", ".")
-
-
-def _typed(name: str, type_name: str, value: Any) -> Any:
-    """A property given as text, in the type of its field."""
-    if not isinstance(value, str):
-        return value
-    if type_name == "bool":
-        if value.lower() not in ("true", "false"):
-            raise KafkaConfigurationError(f"{_dotted(name)}={value} must be true or false")
-        return value.lower() == "true"
-    if type_name in ("int", "int | None"):
-        try:
-            return int(value)
-        except ValueError:
-            raise KafkaConfigurationError(f"{_dotted(name)}={value} must be a whole number") from None
-    return value

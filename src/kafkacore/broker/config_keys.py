@@ -1,0 +1,348 @@
+"""The properties that this broker knows: names, types, limits, what they mean; properties in, fields out.
+
+A new property is a field of ``BrokerConfig`` and a row of :data:`BROKER_KEYS`; docs/BROKER.md's table is made
+of both. Does not know: how anything is used. Source of names and syntax: Kafka's ``KafkaConfig``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from kafkacore.broker.kafka_keys import (
+    REPLICATION_FACTORS,
+    SECURITY_PREFIXES,
+    WITHOUT_EFFECT,
+    WITHOUT_EFFECT_PREFIXES,
+)
+from kafkacore.broker.topic_config import BROKER_SYNONYMS, INT_MAX, TOPIC_CONFIG, ConfigType
+from kafkacore.errors import KafkaConfigurationError
+
+
+class BrokerKey(NamedTuple):
+    """One property: Kafka's name where Kafka has it, and the field of ``BrokerConfig`` that it sets."""
+
+    name: str
+    field: str
+    type: ConfigType
+    documentation: str
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[str, ...] = ()
+    #: Whether AlterConfigs can change it while the broker runs.
+    is_dynamic: bool = False
+
+
+_B, _S, _I, _L = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
+
+# fmt: off
+BROKER_KEYS: Final = (
+    BrokerKey("log.dirs", "data_dir", _S, "The folder of the logs; made, with mode 0700, if it is missing. "
+              "One folder, and one broker per folder."),
+    BrokerKey("listeners", "host", _S, "Where clients connect: one listener, `PLAINTEXT://host:port`. Port 0 "
+              "takes a free one. Without a host it is this machine alone, unless `allow.remote` is set."),
+    BrokerKey("port", "port", _I, "The port alone, instead of `listeners`.", 0, 65535),
+    BrokerKey("advertised.listeners", "advertised_host", _S, "What clients are told to connect to, if not "
+              "`listeners`: `PLAINTEXT://host:port`."),
+    BrokerKey("advertised.port", "advertised_port", _I, "The port that clients are told, where a proxy "
+              "stands in front of the broker.", 1, 65535),
+    BrokerKey("allow.remote", "allow_remote", _B, "Listen where other machines can connect. They are not "
+              "asked who they are."),
+    BrokerKey("flush", "flush", _S, "What acknowledged means with acks=all: on the disk (`ack`), or written "
+              "to the operating system (`os`).", choices=("ack", "os")),
+    BrokerKey("node.id", "node_id", _I, "The number of this node; a folder keeps that of its first start.",
+              0, INT_MAX),
+    BrokerKey("broker.rack", "rack", _S, "The rack that clients are told."),
+    BrokerKey("num.partitions", "num_partitions", _I, "Partitions of a topic that says nothing else.",
+              1, INT_MAX),
+    BrokerKey("auto.create.topics.enable", "auto_create_topics_enable", _B, "Whether a topic is made when "
+              "somebody asks for it."),
+    BrokerKey("delete.topic.enable", "delete_topic_enable", _B, "Whether topics can be deleted."),
+    BrokerKey("message.max.bytes", "message_max_bytes", _I, "The largest batch of a topic that says nothing "
+              "else.", 0, INT_MAX),
+    BrokerKey("socket.request.max.bytes", "socket_request_max_bytes", _I, "The largest request; a larger one "
+              "costs its sender the connection.", 1, INT_MAX),
+    BrokerKey("fetch.max.bytes", "fetch_max_bytes", _I, "Most bytes of records in one answer to a Fetch.",
+              1024, INT_MAX),
+    BrokerKey("connections.max.idle.ms", "connections_max_idle_ms", _L, "A connection that says nothing for "
+              "so long is closed; -1 for never.", -1, INT_MAX),
+    BrokerKey("max.connections", "max_connections", _I, "Connections at a time; one more is closed at once.",
+              1, INT_MAX),
+    BrokerKey("max.partitions", "max_partitions", _I, "Partitions of all topics together.", 1, INT_MAX),
+)
+# fmt: on
+
+#: Fields that are set by more than their own property, and so are shown under another one's name.
+_SHOWN_AS: Final = {"port": "listeners", "advertised_port": "advertised.listeners"}
+_BY_NAME: Final = {key.name: key for key in BROKER_KEYS} | {
+    key.field.replace("_", "."): key for key in BROKER_KEYS
+}
+#: Kafka's properties in other units: the topic's key, milliseconds of one.
+_UNITS: Final = {
+    "log.retention.hours": ("retention.ms", 3_600_000),
+    "log.retention.minutes": ("retention.ms", 60_000),
+    "log.roll.hours": ("segment.ms", 3_600_000),
+    "log.roll.jitter.hours": ("segment.jitter.ms", 3_600_000),
+}
+_LISTENER = re.compile(r"([\w.-]+)://(\[[^\]]*\]|[^:\[\]]*):(\d{1,5})")
+_EXAMPLE = "PLAINTEXT://127.0.0.1:9092"
+
+
+class ResolvedProperties(NamedTuple):
+    """Fields of ``BrokerConfig``; where each came from, by the name of its property; what had no effect."""
+
+    arguments: dict[str, Any]
+    origins: dict[str, str]
+    notes: list[str]
+
+
+def resolve(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> ResolvedProperties:
+    """Properties of several sources, each by Kafka's name with dots or underscores; later ones win.
+
+    Parameters
+    ----------
+    layers:
+        What the source is called, and its properties: typed, or as text.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        A name that is not known, or a value that cannot be had: one sentence that says what to write.
+    """
+    resolver = _Resolver()
+    for origin, properties in layers:
+        resolver.take(origin, {name.replace("_", "."): value for name, value in properties.items()})
+    return resolver.resolved()
+
+
+def shown_name(field: str) -> str:
+    """The property under which a field of ``BrokerConfig`` is shown."""
+    return _SHOWN_AS.get(field) or next(key.name for key in BROKER_KEYS if key.field == field)
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """``host:port`` or ``[v6]:port`` → (host, port)."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal():
+        raise KafkaConfigurationError(f"listen={text} must be host:port, for example 127.0.0.1:9092")
+    return host, int(port)
+
+
+def as_text(value: object) -> str:
+    """A value as a file of properties has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class _Resolver:
+    """What has been taken so far."""
+
+    def __init__(self) -> None:
+        self._arguments: dict[str, Any] = {}
+        self._log_defaults: dict[str, str] = {}
+        self._origins: dict[str, str] = {}
+        self._notes: dict[str, str] = {}
+        self._layer: Mapping[str, Any] = {}
+        self._origin = ""
+        self._special: dict[str, Callable[[str, Any], None]] = {
+            "data.dir": self._folder,
+            "log.dir": self._folder,
+            "log.dirs": self._folder,
+            "listen": self._listen,
+            "listeners": self._listeners,
+            "advertised.listeners": self._advertised_listeners,
+            "broker.id": self._broker_id,
+            "process.roles": self._process_roles,
+            "log.defaults": self._topic_defaults,
+            "security.inter.broker.protocol": self._inter_broker_protocol,
+            # Read together with the listeners.
+            "listener.security.protocol.map": lambda name, value: None,
+            "controller.listener.names": lambda name, value: None,
+        }
+
+    def take(self, origin: str, layer: Mapping[str, Any]) -> None:
+        self._layer, self._origin = layer, origin
+        # Of one source the finer unit wins, as in Kafka.
+        coarse_first = [name for name in _UNITS if name in layer]
+        for name in coarse_first + [name for name in layer if name not in _UNITS]:
+            self._take(name, layer[name])
+
+    def _take(self, name: str, value: Any) -> None:
+        if name in self._special:
+            self._special[name](name, value)
+        elif name in _BY_NAME:
+            key = _BY_NAME[name]
+            self._set(key.field, _typed(name, key.type, value))
+        elif name in BROKER_SYNONYMS:
+            self._set_default(BROKER_SYNONYMS[name].name, as_text(value))
+        elif name in _UNITS:
+            topic_key, unit_ms = _UNITS[name]
+            number = _typed(name, _L, value)
+            self._set_default(topic_key, str(number * unit_ms if number >= 0 else number))
+        elif name in REPLICATION_FACTORS:
+            if _typed(name, _I, value) not in (1, -1):
+                raise KafkaConfigurationError(
+                    f"{name}={value} cannot be had: this broker is one node, which replicates nothing; "
+                    f"write {name}=1, or use Apache Kafka"
+                )
+        else:
+            self._take_foreign(name, value)
+
+    def _take_foreign(self, name: str, value: Any) -> None:
+        """A property that is not ours: known to have no effect, refused, or a slip of the pen."""
+        if name.startswith(SECURITY_PREFIXES):
+            if str(value).strip():
+                raise KafkaConfigurationError(
+                    f"{name} cannot be had: this broker has no TLS and asks nobody who they are; leave the "
+                    "property out, and let the broker listen on 127.0.0.1"
+                )
+            return
+        reason = WITHOUT_EFFECT.get(name) or next(
+            (why for prefix, why in WITHOUT_EFFECT_PREFIXES.items() if name.startswith(prefix)), None
+        )
+        if reason is None:
+            raise KafkaConfigurationError(f"unknown broker property {name}{_suggestion(name)}")
+        self._notes[name] = f"{name}={as_text(value)} has no effect: {reason}"
+
+    def _set(self, field: str, value: Any) -> None:
+        self._arguments[field] = value
+        self._origins[shown_name(field)] = self._origin
+
+    def _set_default(self, topic_key: str, text: str) -> None:
+        self._log_defaults[topic_key] = text
+        self._origins[TOPIC_CONFIG[topic_key].broker_name] = self._origin
+
+    # ---- Properties that are more than a value ---------------------------------------------------------
+
+    def _folder(self, name: str, value: Any) -> None:
+        if isinstance(value, str) and len(folders := [part for part in value.split(",") if part.strip()]) > 1:
+            raise KafkaConfigurationError(
+                f"{name}={value} names {len(folders)} folders; this broker keeps its data in one"
+            )
+        if not str(value).strip():
+            raise KafkaConfigurationError(f"{name} is empty: name the folder for the broker's data")
+        self._set("data_dir", value.strip() if isinstance(value, str) else value)
+
+    def _broker_id(self, name: str, value: Any) -> None:
+        number = _typed(name, _I, value)
+        if "node.id" in self._layer and _typed("node.id", _I, self._layer["node.id"]) != number:
+            raise KafkaConfigurationError(
+                f"broker.id={number} and node.id={self._layer['node.id']} are the same property; give one"
+            )
+        self._set("node_id", number)
+
+    def _process_roles(self, name: str, value: Any) -> None:
+        roles = {role.strip() for role in str(value).split(",")}
+        if "broker" not in roles:
+            raise KafkaConfigurationError(
+                f"process.roles={value} must have broker in it: this is a broker that needs no controller"
+            )
+
+    def _inter_broker_protocol(self, name: str, value: Any) -> None:
+        if str(value).strip() != "PLAINTEXT":
+            raise KafkaConfigurationError(f"{name}={value} cannot be had: this broker speaks PLAINTEXT only")
+
+    def _topic_defaults(self, name: str, value: Mapping[str, Any]) -> None:
+        for topic_key, text in value.items():
+            if topic_key not in TOPIC_CONFIG:
+                raise KafkaConfigurationError(f"log_defaults: unknown topic config name {topic_key}")
+            self._set_default(topic_key, as_text(text))
+
+    def _listen(self, name: str, value: Any) -> None:
+        host, port = parse_listen(str(value))
+        self._set("host", host)
+        self._set("port", port)
+
+    def _listeners(self, name: str, value: Any) -> None:
+        found = self._client_listener(name, str(value))
+        if found is not None:
+            self._set("host", found[0])
+            self._set("port", found[1])
+
+    def _advertised_listeners(self, name: str, value: Any) -> None:
+        found = self._client_listener(name, str(value))
+        if found is None:
+            return
+        host, port = found
+        if not host:
+            raise KafkaConfigurationError(f"{name}={value} must have a host, for clients to connect to")
+        self._set("advertised_host", host)
+        listened = self._client_listener("listeners", str(self._layer.get("listeners", _EXAMPLE)))
+        # The port that is listened on anyway is no port of its own: it follows when a flag says another.
+        self._set("advertised_port", None if listened and listened[1] == port else port)
+
+    def _client_listener(self, name: str, text: str) -> tuple[str, int] | None:
+        """Host and port of the one listener that is not a controller's; ``None`` if there is none."""
+        protocols = dict(
+            part.strip().split(":", 1)
+            for part in str(self._layer.get("listener.security.protocol.map", "")).split(",")
+            if ":" in part
+        )
+        controllers = {
+            part.strip() for part in str(self._layer.get("controller.listener.names", "")).split(",")
+        }
+        found: list[tuple[str, int]] = []
+        for part in text.split(","):
+            match = _LISTENER.fullmatch(part.strip())
+            if match is None:
+                raise KafkaConfigurationError(f"{name}={text} must be PLAINTEXT://host:port, as {_EXAMPLE}")
+            listener, host, port = match[1], match[2].strip("[]"), int(match[3])
+            if listener in controllers:
+                self._notes[f"{name} {listener}"] = (
+                    f"{part.strip()} of {name} has no effect: this broker has no controller"
+                )
+                continue
+            if protocols.get(listener, listener).upper() != "PLAINTEXT":
+                raise KafkaConfigurationError(
+                    f"{name}={text} cannot be had: this broker speaks PLAINTEXT only, without TLS or SASL"
+                )
+            found.append((host, port))
+        if len(found) > 1:
+            raise KafkaConfigurationError(
+                f"{name}={text}: this broker has one listener for clients; name one"
+            )
+        return found[0] if found else None
+
+    # ---- The end ---------------------------------------------------------------------------------------
+
+    def resolved(self) -> ResolvedProperties:
+        if self._arguments.get("host") == "":
+            is_open = self._arguments.get("allow_remote", False)
+            self._arguments["host"] = "0.0.0.0" if is_open else "127.0.0.1"
+            if not is_open:
+                self._notes["listeners"] = (
+                    "listeners without a host: this machine alone can connect, "
+                    "because allow.remote is not set"
+                )
+        if "data_dir" not in self._arguments:
+            raise KafkaConfigurationError("data.dir is missing: name the folder for the broker's data")
+        arguments = {**self._arguments, "log_defaults": self._log_defaults}
+        return ResolvedProperties(arguments, self._origins, list(self._notes.values()))
+
+
+def _suggestion(name: str) -> str:
+    if name in TOPIC_CONFIG:
+        return f": it is a topic's; the broker's is {TOPIC_CONFIG[name].broker_name}"
+    known = {*_BY_NAME, *BROKER_SYNONYMS, *_UNITS, *WITHOUT_EFFECT, *REPLICATION_FACTORS}
+    known |= {"listen", "log.dir", "broker.id", "process.roles"}
+    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _typed(name: str, kind: ConfigType, value: Any) -> Any:
+    """A property given as text, in its type."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if kind is _B:
+        if text.lower() not in ("true", "false"):
+            raise KafkaConfigurationError(f"{name}={value} must be true or false")
+        return text.lower() == "true"
+    if kind in (_I, _L):
+        try:
+            return int(text)
+        except ValueError:
+            raise KafkaConfigurationError(f"{name}={value} must be a whole number") from None
+    return text

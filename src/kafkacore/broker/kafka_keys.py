@@ -1,0 +1,166 @@
+"""What Apache Kafka 4.3 knows as a broker's property and this broker does not have, with the reason.
+
+Data alone: ``config_keys`` looks here once it has found that a name is none of its own. Source of the names:
+Kafka's ``KafkaConfig``; a test asks Apache Kafka for them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_BY_REASON: Final = {
+    "transactions are not served": """
+        add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
+        transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
+        transaction.partition.verification.enable
+        transaction.remove.expired.transaction.cleanup.interval.ms
+        transaction.state.log.load.buffer.size transaction.state.log.num.partitions
+        transaction.state.log.segment.bytes transaction.two.phase.commit.enable
+        transactional.id.expiration.ms
+    """,
+    "it loads a class, and this broker has no Java": """
+        alter.config.policy.class.name client.quota.callback.class config.providers
+        create.topic.policy.class.name kafka.metrics.reporters metric.reporters metrics.recording.level
+    """,
+    "nothing is replicated between nodes": """
+        alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
+        auto.leader.rebalance.enable cordoned.log.dirs inter.broker.listener.name
+        leader.imbalance.check.interval.seconds log.dir.failure.timeout.ms
+        num.replica.alter.log.dirs.threads num.replica.fetchers replica.fetch.backoff.ms
+        replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
+        replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms
+        replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
+        replication.quota.window.num replication.quota.window.size.seconds
+        unclean.leader.election.interval.ms
+    """,
+    "one thread serves all requests": """
+        background.threads delete.records.purgatory.purge.interval.requests
+        fetch.purgatory.purge.interval.requests group.coordinator.append.linger.ms
+        group.coordinator.background.threads group.coordinator.threads
+        kafka.metrics.polling.interval.secs log.cleaner.threads metrics.num.samples
+        metrics.sample.window.ms num.io.threads num.network.threads num.recovery.threads.per.data.dir
+        producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests
+    """,
+    "it is of a controller quorum, and this broker has none": """
+        broker.heartbeat.interval.ms broker.session.timeout.ms controlled.shutdown.enable
+        controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
+        controller.quorum.append.linger.ms controller.quorum.auto.join.enable
+        controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
+        controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
+        controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
+        controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quorum.voters
+        controller.quota.window.num controller.quota.window.size.seconds controller.socket.timeout.ms
+        early.start.listeners initial.broker.registration.timeout.ms
+        internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
+        internal.metadata.max.batch.size.in.bytes metadata.log.dir
+        metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
+        metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
+        metadata.max.retention.bytes metadata.max.retention.ms server.max.startup.time.ms
+        unstable.api.versions.enable unstable.feature.versions.enable
+    """,
+    "this broker decides it by itself": """
+        compression.gzip.level compression.lz4.level compression.zstd.level
+        group.coordinator.cached.buffer.max.bytes group.initial.rebalance.delay.ms
+        group.max.session.timeout.ms group.max.size group.min.session.timeout.ms log.cleaner.backoff.ms
+        log.cleaner.dedupe.buffer.size log.cleaner.enable log.cleaner.io.buffer.load.factor
+        log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
+        log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
+        log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
+        log.retention.check.interval.ms max.connection.creation.rate max.connections.per.ip
+        max.connections.per.ip.overrides max.incremental.fetch.session.cache.slots
+        max.request.partition.size.limit offset.metadata.max.bytes offsets.commit.timeout.ms
+        offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes
+        offsets.topic.compression.codec offsets.topic.num.partitions offsets.topic.segment.bytes
+        producer.id.expiration.check.interval.ms producer.id.expiration.ms quota.window.num
+        quota.window.size.seconds request.timeout.ms socket.connection.setup.timeout.max.ms
+        socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
+        socket.send.buffer.bytes
+    """,
+    "delegation tokens are not served": """
+        delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms
+        delegation.token.max.lifetime.ms delegation.token.secret.key
+    """,
+    "tiered storage is not served": """
+        follower.fetch.last.tiered.offset.enable log.local.retention.bytes log.local.retention.ms
+        remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
+        remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
+        remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second
+        remote.log.manager.copy.quota.window.num remote.log.manager.copy.quota.window.size.seconds
+        remote.log.manager.expiration.thread.pool.size remote.log.manager.fetch.max.bytes.per.second
+        remote.log.manager.fetch.quota.window.num remote.log.manager.fetch.quota.window.size.seconds
+        remote.log.manager.follower.thread.pool.size remote.log.manager.task.interval.ms
+        remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
+        remote.log.manager.task.retry.jitter remote.log.manager.thread.pool.size
+        remote.log.metadata.custom.metadata.max.bytes remote.log.metadata.manager.class.name
+        remote.log.metadata.manager.class.path remote.log.metadata.manager.impl.prefix
+        remote.log.metadata.manager.listener.name remote.log.reader.max.pending.tasks
+        remote.log.reader.threads remote.log.storage.manager.class.name
+        remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
+        remote.log.storage.system.enable
+    """,
+    "the group protocol of KIP-848 is not served": """
+        group.consumer.assignment.interval.ms group.consumer.assignors
+        group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
+        group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
+        group.consumer.max.size group.consumer.migration.policy
+        group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
+        group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
+        group.consumer.session.timeout.ms group.coordinator.rebalance.protocols
+    """,
+    "share groups and streams groups are not served": """
+        group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
+        group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms
+        group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
+        group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks
+        group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms
+        group.share.max.share.sessions group.share.max.size group.share.min.assignment.interval.ms
+        group.share.min.delivery.count.limit group.share.min.heartbeat.interval.ms
+        group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
+        group.share.min.session.timeout.ms group.share.partition.max.record.locks
+        group.share.persister.class.name group.share.record.lock.duration.ms
+        group.share.session.timeout.ms group.streams.assignment.interval.ms
+        group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
+        group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
+        group.streams.max.session.timeout.ms group.streams.max.size group.streams.max.standby.replicas
+        group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
+        group.streams.min.session.timeout.ms group.streams.num.standby.replicas
+        group.streams.session.timeout.ms share.coordinator.append.linger.ms
+        share.coordinator.cached.buffer.max.bytes share.coordinator.cold.partition.snapshot.interval.ms
+        share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
+        share.coordinator.state.topic.compression.codec share.coordinator.state.topic.num.partitions
+        share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.segment.bytes
+        share.coordinator.threads share.coordinator.write.timeout.ms
+        share.fetch.purgatory.purge.interval.requests
+    """,
+    "telemetry of clients is not served": """
+        telemetry.max.bytes
+    """,
+}
+#: Property → why it has no effect here.
+WITHOUT_EFFECT: Final = {name: reason for reason, names in _BY_REASON.items() for name in names.split()}
+
+#: Beginnings of names that have no effect here.
+WITHOUT_EFFECT_PREFIXES: Final = {"zookeeper.": "there is no ZooKeeper"}
+
+#: Beginnings of names that ask for what keeps others out. They are refused: to go on without would be worse.
+SECURITY_PREFIXES: Final = (
+    "ssl.",
+    "sasl.",
+    "authorizer.",
+    "listener.name.",
+    "principal.builder.class",
+    "connections.max.reauth.ms",
+    "connection.failed.authentication.delay.ms",
+    "security.providers",
+    "super.users",
+)
+
+#: How often something is kept; this broker keeps it once.
+REPLICATION_FACTORS: Final = (
+    "default.replication.factor",
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.min.isr",
+    "share.coordinator.state.topic.replication.factor",
+    "share.coordinator.state.topic.min.isr",
+)
