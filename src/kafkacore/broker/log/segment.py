@@ -34,6 +34,7 @@ MAX_SEGMENT_SIZE = 2**31 - 1
 _SEARCH_CHUNK = 4096
 #: Read at once to go over a whole file.
 _SCAN_CHUNK = 1 << 20
+MAX_OFFSET = 2**63 - 1
 #: Where a batch has the number of its format.
 _MAGIC_AT = 16
 
@@ -198,7 +199,7 @@ class LogSegment:
     # ---- Read -----------------------------------------------------------------------------------------
 
     def read(
-        self, start_offset: int, max_bytes: int, min_one_message: bool, limit_offset: int
+        self, start_offset: int, max_bytes: int, min_one_message: bool, limit_offset: int, end_offset: int
     ) -> RecordsSlice | None:
         """Whole batches from the one with ``start_offset`` on, which may begin before it.
 
@@ -208,6 +209,8 @@ class LogSegment:
             Most bytes to return; the first batch is returned even if larger, with ``min_one_message``.
         limit_offset:
             Batches that end at this offset or later are left out.
+        end_offset:
+            Where the segment ends as the log knows it: no sound batch reaches it.
 
         Returns
         -------
@@ -230,15 +233,38 @@ class LogSegment:
         data = self._disk.pread(self._fd, min(max_bytes, self.size - position), position)
         length, next_offset = whole_batches(data, limit_offset)
         if length == 0:
+            self._check_end(data, position, start_offset, end_offset)
             return RecordsSlice(memoryview(b""), start_offset)
         self._read_end = (next_offset, position + length)
         return RecordsSlice(memoryview(data)[:length], next_offset)
 
+    def _check_end(self, data: bytes, position: int, offset: int, end_offset: int) -> None:
+        """Refuse a batch that says it reaches beyond the segment: its reader would wait for ever."""
+        headers, _, _, _ = walk_batches(data[:BATCH_OVERHEAD], position, self.size, False)
+        if headers and headers[0].last_offset >= end_offset:
+            raise CorruptRecordError(
+                f"the batch at position {position} says it ends at {headers[0].last_offset}, "
+                f"and the segment ends before {end_offset}",
+                offset=offset,
+            )
+
     def _find(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the first batch that ends at ``offset`` or later."""
         read_end, position = self._read_end
-        if offset != read_end:
-            position = self._indexed_position(offset)
+        if offset == read_end:
+            found, base_offset = self._walk(position, offset)
+            if base_offset <= offset:
+                return found
+        position = self._indexed_position(offset)
+        found, base_offset = self._walk(position, offset)
+        if base_offset > offset:
+            self._check_gap(position, offset)
+        return found
+
+    def _walk(self, position: int, offset: int) -> tuple[tuple[int, int] | None, int]:
+        """What :meth:`_find` looks for from ``position`` on, and where it begins; ``None``, which begins
+        behind all.
+        """
         while self.size - position >= BATCH_OVERHEAD:
             chunk = self._disk.pread(self._fd, min(_SEARCH_CHUNK, self.size - position), position)
             was_found, at, size = find_batch(chunk, offset)
@@ -246,8 +272,20 @@ class LogSegment:
                 raise CorruptRecordError(f"no batch at position {position + at}", offset=offset)
             position += at
             if was_found:
-                return position, size
-        return None
+                return (position, size), int.from_bytes(chunk[at : at + 8], "big")
+        return None, MAX_OFFSET
+
+    def _check_gap(self, position: int, offset: int) -> None:
+        """Let no damage pass for a gap that compaction has left: a wrong length hides the batches behind it.
+
+        Raises
+        ------
+        CorruptRecordError
+            Between ``position`` and ``offset`` there is a batch that is not sound.
+        """
+        for headers in self.headers(position, check_crcs=True):
+            if headers[-1].last_offset >= offset:
+                return
 
     def _indexed_position(self, offset: int) -> int:
         """Where to begin to look for ``offset``. A damaged index is built anew first."""

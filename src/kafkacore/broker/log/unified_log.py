@@ -185,14 +185,17 @@ class UnifiedLog:
         return KafkaStorageError(self.failure)
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """The lock for a read, and errors that say which partition they are of."""
+    def _reading(self, offset: int | None = None) -> Iterator[None]:
+        """The lock for a read, and errors that say which partition they are of, and that ``offset`` cannot be
+        read if that is what is asked for.
+        """
         with self._lock:
             self._check_usable()
             try:
                 yield
             except CorruptRecordError as error:
-                raise CorruptRecordError(error.reason, self.topic_partition, error.offset) from error
+                at = error.offset if offset is None else offset
+                raise CorruptRecordError(error.reason, self.topic_partition, at) from error
             except OSError as error:
                 raise self._fail("read", error) from error
 
@@ -310,7 +313,7 @@ class UnifiedLog:
         KafkaStorageError
             The disk has failed.
         """
-        with self._reading():
+        with self._reading(start_offset):
             limit = self.high_watermark if max_offset is None else min(max_offset, self.high_watermark)
             if not self.log_start_offset <= start_offset <= self.log_end_offset:
                 raise OffsetOutOfRangeError(
@@ -327,8 +330,8 @@ class UnifiedLog:
         self, start_offset: int, max_bytes: int, min_one_message: bool, limit: int
     ) -> RecordsSlice | None:
         index = max(bisect_right(self._bases, start_offset) - 1, 0)
-        for segment in self._segments[index:]:
-            found = segment.read(start_offset, max_bytes, min_one_message, limit)
+        for place, segment in enumerate(self._segments[index:], index):
+            found = segment.read(start_offset, max_bytes, min_one_message, limit, self._end_of(place))
             if found is not None:
                 return found
         return None
