@@ -2,7 +2,8 @@
 
 The verbs of :class:`kafkacore.broker.disk.Disk` in, ``OSError`` or :class:`PowerLossError` out. What is
 promised is what POSIX promises: bytes are durable after ``fdatasync`` of the file, names after
-``fsync_dir`` of the folder. Does not know: logs.
+``fsync_dir`` of the folder. A failing ``fdatasync`` is Linux's: what it could not write stays readable until
+the power goes, and no later one tries again. Does not know: logs.
 """
 
 from __future__ import annotations
@@ -41,6 +42,13 @@ class _File:
         data.extend(bytes(max(end - len(data), 0)))
         if written is not None:
             data[position:end] = written
+
+    def sync(self) -> None:
+        data = bytearray(self.durable)
+        for position, written in self.pending:
+            self.apply(data, position, written)
+        self.durable = bytes(data)
+        self.pending = []
 
     def after_power_loss(self, clock: Clock) -> _File:
         """One of the contents that the medium may have."""
@@ -291,9 +299,12 @@ class SimulatedDisk(Disk):
 
     def fdatasync(self, fd: int) -> None:
         path, file = self._descriptors[fd]
-        self._call("fdatasync", path)
-        file.durable = bytes(file.data)
-        file.pending = []
+        try:
+            self._call("fdatasync", path)
+        except OSError:
+            file.pending = []
+            raise
+        file.sync()
 
     def lock(self, path: Path) -> int | None:
         fd = self.open(path, create=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from model.log_oracle import NOW_MS, TP, batch, make_log, open_manager, read_all, the_log
+from model.log_oracle import NOW_MS, TP, batch, clock, make_log, open_manager, read_all, the_log
 
 from kafkacore.errors import KafkaStorageError
 from kafkacore.testing.disk import SimulatedDisk
@@ -83,6 +83,44 @@ def test_failed_sync_acknowledges_nothing_ever() -> None:
         log.read(0, 1000)
     with pytest.raises(KafkaStorageError, match="offline"):
         manager.log(TP)
+
+
+@pytest.mark.parametrize("rolls", [False, True], ids=["one segment", "several"])
+@pytest.mark.parametrize("fails_again", [False, True], ids=["once", "at the next start too"])
+def test_batch_whose_sync_has_failed_is_durable_once_a_later_start_acknowledges_it(
+    rolls: bool, fails_again: bool
+) -> None:
+    # Linux calls pages clean that it could not write: a sync that comes later succeeds, and writes nothing.
+    config = {"segment_bytes": 250} if rolls else {}
+    for seed in range(20):
+        disk = SimulatedDisk()
+        manager = open_manager(disk, **config)
+        log = make_log(manager)
+        log.append(batch([b"synced"], producer=(1, 0, 0)), now_ms=NOW_MS)
+        manager.flush_dirty()
+        sent = [batch([b"value %d" % index] * 3, producer=(1, 0, 1 + 3 * index)) for index in range(4)]
+        for each in sent:
+            log.append(each, now_ms=NOW_MS)
+        fail_once(disk, "fdatasync", errno.EIO, suffix=".log")
+        manager.flush_dirty()
+        assert (log.high_watermark, log.failure is None) == (1, False)
+        disk = disk.kill_process()
+        if fails_again:
+            fail_once(disk, "fdatasync", errno.EIO, suffix=".log")
+            with pytest.raises(KafkaStorageError, match="offline"):
+                open_manager(disk, **config).log(TP)
+            disk = disk.kill_process()
+        manager = open_manager(disk, **config)
+        log = the_log(manager)
+        for each in sent:
+            log.append(each, now_ms=NOW_MS)
+        manager.flush_dirty()
+        assert log.high_watermark == log.log_end_offset == 13, "all of it is acknowledged"
+        after = the_log(open_manager(disk.lose_power(clock(seed)), **config))
+        assert [record.value for record in read_all(after)] == [
+            b"synced",
+            *[b"value %d" % index for index in range(4) for _ in range(3)],
+        ]
 
 
 def test_failure_of_one_partition_leaves_the_others_alone() -> None:

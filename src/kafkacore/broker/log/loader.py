@@ -7,6 +7,7 @@ Source of the behaviour: Kafka's ``LogLoader``.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -191,8 +192,13 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     producers = _load_producers(loader, start, log_end_offset, epochs, first_unknown)
     epochs.fit(start, log_end_offset)
     if log_end_offset > start and not is_clean:
-        for segment in loader.segments[loader.first_recovered :]:
-            segment.flush(indexes=True)
+        recovered = loader.segments[loader.first_recovered :]
+        try:
+            for segment in recovered:
+                segment.flush(indexes=True)
+        except OSError:
+            write_again(recovered, recovery_point, loader.name)
+            raise
         disk.fsync_dir(folder)
     # Partitions that nobody uses need one descriptor each, not three.
     for segment in loader.segments:
@@ -200,6 +206,17 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     return LoadedLog(
         loader.segments, producers, epochs, start, log_end_offset, log_end_offset, is_synced=is_clean
     )
+
+
+def write_again(segments: Iterable[LogSegment], offset: int, name: str) -> None:
+    """After a failed sync of ``segments``, of which all below ``offset`` is on disk: let the next start have
+    something to sync. ``name``: the partition's, for messages.
+    """
+    try:
+        for segment in segments:
+            segment.write_again(offset)
+    except (OSError, CorruptRecordError) as error:
+        logger.error("%s: what could not be synced could not be written again: %s", name, error)
 
 
 def _end_of(loader: _Loader, recovery_point: int, is_clean: bool) -> tuple[int, bool]:

@@ -514,6 +514,17 @@ class LogSegment:
             self.offset_index.file.flush()
             self.time_index.file.flush()
 
+    def write_again(self, offset: int) -> None:
+        """After a failed sync: write the batches from ``offset`` on over themselves.
+
+        The system calls pages clean that it could not write. Without this the next sync would say that they
+        are on disk.
+        """
+        position = self.position_before(offset, 0)
+        while chunk := self._disk.pread(self._fd, _SCAN_CHUNK, position):
+            self._disk.pwritev(self._fd, [chunk], position)
+            position += len(chunk)
+
     def release_indexes(self) -> None:
         """Give the indexes' descriptors back; the next search opens them again."""
         self.offset_index.file.release()

@@ -20,7 +20,7 @@ from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, placed_header
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.epochs import EpochEndOffset
-from kafkacore.broker.log.loader import load_log
+from kafkacore.broker.log.loader import load_log, write_again
 from kafkacore.broker.log.producer_state import BatchMetadata
 from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment, RecordsSlice
 from kafkacore.broker.log.validation import validate_append
@@ -440,7 +440,10 @@ class UnifiedLog:
                     self._disk.fsync_dir(self.folder)
             except OSError as error:
                 with self._lock:
-                    raise self._fail("flush", error) from error
+                    failure = self._fail("flush", error)
+                # Nobody appends any more, and nobody closes the files of a log that is being flushed.
+                write_again(segments, self.recovery_point, str(self.topic_partition))
+                raise failure from error
             with self._lock:
                 for segment in segments:
                     if segment is not active:
