@@ -120,6 +120,10 @@ class CorruptRecordError(RetriableError, BrokerResponseError, errno=2, code_name
         return type(self), (self.reason, self.topic_partition, self.offset), self.__dict__
 
 
+class DecompressedTooLargeError(CorruptRecordError):
+    """A compressed batch has more in it than its reader takes."""
+
+
 class OffsetOutOfRangeError(BrokerResponseError, errno=1, code_name="OFFSET_OUT_OF_RANGE"):
     """An offset that the log does not hold; of a consumer, ``partitions`` says where it stood."""
 

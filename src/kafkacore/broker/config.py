@@ -39,6 +39,8 @@ class BrokerConfig:
         means written to the operating system; survives the death of the process, not the loss of power.
     fetch_max_bytes:
         Most bytes of records in one Fetch response, whatever the client asks for.
+    max_decompressed_batch_bytes:
+        Most bytes that a producer's compressed batch may have in it; one with more is too large.
     log_defaults:
         Topic configuration key → text; what a topic gets that does not say otherwise.
 
@@ -66,6 +68,7 @@ class BrokerConfig:
     connections_max_idle_ms: int = 600_000
     max_connections: int = 10_000
     max_partitions: int = 100_000
+    max_decompressed_batch_bytes: int = 64 * 1024 * 1024
     log_defaults: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

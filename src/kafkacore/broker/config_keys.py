@@ -71,6 +71,9 @@ BROKER_KEYS: Final = (
     BrokerKey("max.connections", "max_connections", _I, "Connections at a time; one more is closed at once.",
               1, INT_MAX),
     BrokerKey("max.partitions", "max_partitions", _I, "Partitions of all topics together.", 1, INT_MAX),
+    BrokerKey("max.decompressed.batch.bytes", "max_decompressed_batch_bytes", _I, "Most bytes that a "
+              "producer's compressed batch may have in it; one with more is refused as too large.",
+              1, INT_MAX),
 )
 # fmt: on
 

@@ -59,7 +59,6 @@ _BY_REASON: Final = {
         unstable.api.versions.enable unstable.feature.versions.enable
     """,
     "this broker decides it by itself": """
-        compression.gzip.level compression.lz4.level compression.zstd.level
         group.coordinator.cached.buffer.max.bytes group.initial.rebalance.delay.ms
         group.max.session.timeout.ms group.max.size group.min.session.timeout.ms log.cleaner.backoff.ms
         log.cleaner.dedupe.buffer.size log.cleaner.enable log.cleaner.io.buffer.load.factor

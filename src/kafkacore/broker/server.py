@@ -125,7 +125,10 @@ class KafkaBroker:
             config.data_dir,
             clock=clock,
             disk=disk,
-            default_config=config.topic_defaults(),
+            default_config={
+                **config.topic_defaults(),
+                "max.decompressed.batch.bytes": str(config.max_decompressed_batch_bytes),
+            },
             flush=config.flush,
         )
         self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock, disk)

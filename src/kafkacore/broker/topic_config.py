@@ -38,6 +38,8 @@ class TopicConfigKey(NamedTuple):
     low: int = 0
     high: int = LONG_MAX
     choices: tuple[str, ...] = ()
+    #: Numbers between the limits that are none of its values.
+    excluded: tuple[int, ...] = ()
 
 
 _B, _S, _I, _L, _D, _LIST = (
@@ -48,15 +50,18 @@ _B, _S, _I, _L, _D, _LIST = (
     ConfigType.DOUBLE,
     ConfigType.LIST,
 )
-#: Batches are kept as producers wrote them; a codec of the topic's own would be promised and not kept.
-_CODECS = ("producer",)
+_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _WEEK_MS = str(7 * 24 * 3600 * 1000)
 _DAY_MS = str(24 * 3600 * 1000)
 
 # fmt: off
 _KEYS = (
     TopicConfigKey("cleanup.policy", _LIST, "delete", "log.cleanup.policy", choices=("compact", "delete")),
+    TopicConfigKey("compression.gzip.level", _I, "-1", "compression.gzip.level", -1, 9,
+                   excluded=(0,)),
+    TopicConfigKey("compression.lz4.level", _I, "9", "compression.lz4.level", 1, 17),
     TopicConfigKey("compression.type", _S, "producer", "compression.type", choices=_CODECS),
+    TopicConfigKey("compression.zstd.level", _I, "3", "compression.zstd.level", -131072, 22),
     TopicConfigKey("delete.retention.ms", _L, _DAY_MS, "log.cleaner.delete.retention.ms"),
     TopicConfigKey("file.delete.delay.ms", _L, "60000", "log.segment.delete.delay.ms"),
     TopicConfigKey("flush.messages", _L, str(LONG_MAX), "log.flush.interval.messages", 1),
@@ -105,8 +110,9 @@ def checked_value(key: TopicConfigKey, text: str) -> str:
             number = float(text) if key.type is ConfigType.DOUBLE else int(text)
         except ValueError:
             raise refuse("not a number") from None
-        if not key.low <= number <= key.high:
-            raise refuse(f"must be between {key.low} and {key.high}")
+        if not key.low <= number <= key.high or number in key.excluded:
+            but = "".join(f", not {number}" for number in key.excluded)
+            raise refuse(f"must be between {key.low} and {key.high}{but}")
         return text
     parts = [part.strip() for part in text.split(",")] if key.type is ConfigType.LIST else [text]
     if not parts or any(part not in key.choices for part in parts):

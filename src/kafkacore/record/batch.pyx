@@ -86,7 +86,7 @@ cdef class RecordBatch(BatchHeader):
         try:
             plain = decompress(codec, self.source.slice(at, end), self.max_decompressed_size)
         except CorruptRecordError as error:
-            raise CorruptRecordError(error.reason, offset=self.base_offset) from error
+            raise type(error)(error.reason, offset=self.base_offset) from error
         # The GIL was released; if another thread was faster, its records may be in use already.
         if self.records_at != NULL:
             return 0

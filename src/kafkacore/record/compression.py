@@ -17,7 +17,7 @@ import cramjam
 import lz4.frame  # type: ignore[import-untyped]  # lz4 has no stubs
 import zstandard
 
-from kafkacore.errors import CorruptRecordError
+from kafkacore.errors import CorruptRecordError, DecompressedTooLargeError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -86,8 +86,10 @@ class _Limited:
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
 
-def _too_large(max_size: int) -> CorruptRecordError:
-    return CorruptRecordError(f"a batch decompresses to more than max_decompressed_size={max_size} bytes")
+def _too_large(max_size: int) -> DecompressedTooLargeError:
+    return DecompressedTooLargeError(
+        f"a batch decompresses to more than max_decompressed_size={max_size} bytes"
+    )
 
 
 # ---- gzip --------------------------------------------------------------------------------------------------

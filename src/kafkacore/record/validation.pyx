@@ -1,34 +1,112 @@
 """A producer's batch checked before it is appended: bytes in, the batch or what is wrong with it out.
 
-Source of the checks: Kafka's ``LogValidator``. Does not know: the log, timestamps' limits.
+Every record is looked at, without the GIL and without an object of it. Source of the checks: Kafka's
+``LogValidator``. Does not know: the log, topics, what a client is told.
 """
 
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 from kafkacore.record.batch cimport BatchIterator, RecordBatch
-from kafkacore.record.layout cimport CURRENT_MAGIC, MAGIC_AT
+from kafkacore.record.layout cimport (
+    ATTRIBUTES_AT, COMPRESSION_MASK, CRC_AT, CURRENT_MAGIC, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, RECORDS_AT,
+)
 from kafkacore.record.parse cimport BAD_OFFSET, PARSE_OK, RECORDS_LEFT, RecordFields, parse_record
+from kafkacore.wire._crc32c cimport crc32c_of
+from kafkacore.wire.primitives cimport store_int16, store_int32
 
 from kafkacore.errors import CorruptRecordError, InvalidRecordError
 from kafkacore.record.batch import read_batches
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_DECOMPRESSED_SIZE
+from kafkacore.record.compression import compress
 
 cdef Py_ssize_t _DEFAULT_MAX_SIZE = _DEFAULT_MAX_DECOMPRESSED_SIZE
+cdef enum:
+    # Beside the codes of `parse`: a record that is whole and that the topic does not take.
+    REFUSED = 1
+    # Bytes of records that are looked at faster than another thread takes the GIL and gives it back.
+    ALONE_UP_TO = 16 * 1024
 
 
-cdef int _walk(RecordBatch batch, int32_t *index) noexcept nogil:
-    """Check all records, and that their offsets are 0, 1, 2 ... as a producer has to write them."""
-    cdef const uint8_t *pos = batch.records_at
+cdef struct Walk:
+    # What records must be, and how far they have been looked at.
+    bint needs_keys
+    int64_t earliest
+    int64_t latest
+    const uint8_t *pos
+    int32_t index
+    int64_t timestamp
+    int64_t max_timestamp
+    bint has_key
+
+
+cdef int walk_on(RecordBatch batch, Walk *walk) noexcept nogil:
+    """Check the records from `walk.index` on, and that their offsets are 0, 1, 2 ... as a producer has to
+    write them. REFUSED: the record before `walk.index` is not for this topic.
+    """
     cdef RecordFields fields
     cdef int error
-    while index[0] < batch.record_count:
-        error = parse_record(&pos, batch.records_end, batch.last_offset_delta, &fields)
+    while walk.index < batch.record_count:
+        error = parse_record(&walk.pos, batch.records_end, batch.last_offset_delta, &fields)
         if error != PARSE_OK:
             return error
-        if fields.offset_delta != index[0]:
+        if fields.offset_delta != walk.index:
             return BAD_OFFSET
-        index[0] += 1
-    return PARSE_OK if pos == batch.records_end else RECORDS_LEFT
+        walk.index += 1
+        walk.timestamp = batch.timestamp_of(&fields)
+        walk.max_timestamp = max(walk.max_timestamp, walk.timestamp)
+        walk.has_key = fields.key_size >= 0
+        if walk.needs_keys and not walk.has_key:
+            return REFUSED
+        if walk.timestamp != -1 and not walk.earliest <= walk.timestamp <= walk.latest:
+            return REFUSED
+    return PARSE_OK if walk.pos == batch.records_end else RECORDS_LEFT
+
+
+def judge_records(RecordBatch batch not None, *, bint needs_keys=False, int64_t earliest_ms=INT64_MIN,
+                  int64_t latest_ms=INT64_MAX, int max_refused=1000):
+    """Decompress a batch and look at each of its records.
+
+    Parameters
+    ----------
+    needs_keys:
+        A record without a key is refused.
+    earliest_ms, latest_ms:
+        A record with a timestamp outside is refused; one without, whose timestamp is -1, is not.
+    max_refused:
+        How many of those that are refused to name.
+
+    Returns
+    -------
+    tuple
+        The largest timestamp, -1 if there is none; how many records are refused; and of the first of them
+        ``(index, timestamp)``, the timestamp ``None`` for one that lacks its key.
+
+    Raises
+    ------
+    CorruptRecordError
+        The records break the format, are not as many as the header says, or their offsets do not rise by one.
+    """
+    cdef Walk walk
+    cdef int error = REFUSED
+    cdef int refused_count = 0
+    cdef list refused = []
+    batch.open()
+    walk.needs_keys, walk.earliest, walk.latest = needs_keys, earliest_ms, latest_ms
+    walk.pos, walk.index, walk.timestamp, walk.max_timestamp = batch.records_at, 0, -1, -1
+    while error == REFUSED:
+        if batch.records_end - walk.pos > ALONE_UP_TO:
+            with nogil:
+                error = walk_on(batch, &walk)
+        else:
+            error = walk_on(batch, &walk)
+        if error == REFUSED:
+            refused_count += 1
+            if refused_count <= max_refused:
+                is_late = walk.has_key or not needs_keys
+                refused.append((walk.index - 1, walk.timestamp if is_late else None))
+    if error != PARSE_OK:
+        batch.fail(error, walk.index)
+    return walk.max_timestamp, refused_count, refused
 
 
 def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE):
@@ -51,8 +129,6 @@ def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_
     """
     cdef BatchIterator batches = read_batches(buffer, True, max_decompressed_size)
     cdef RecordBatch batch
-    cdef int32_t index = 0
-    cdef int error
     if batches.payload.size > MAGIC_AT and batches.payload.data[MAGIC_AT] < CURRENT_MAGIC:
         raise CorruptRecordError(f"magic {batches.payload.data[MAGIC_AT]} < {CURRENT_MAGIC} from a client")
     batch = next(batches, None)
@@ -61,15 +137,39 @@ def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_
     if batch.size_in_bytes != batches.payload.size:
         raise InvalidRecordError(f"{batches.payload.size - batch.size_in_bytes} bytes behind the batch")
     if batch.is_control:
-        raise InvalidRecordError("a control batch from a client")
+        raise InvalidRecordError("Clients are not allowed to write control records")
     if batch.record_count == 0 or batch.record_count != batch.last_offset_delta + 1:
         raise InvalidRecordError(f"{batch.record_count} records in {batch.last_offset_delta + 1} offsets")
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
         raise InvalidRecordError(f"producer {batch.producer_id} without sequence number or epoch")
     if check_records:
-        batch.open()
-        with nogil:
-            error = _walk(batch, &index)
-        if error != PARSE_OK:
-            batch.fail(error, index)
+        judge_records(batch)
     return batch
+
+
+def with_codec(RecordBatch batch not None, int codec, level=None) -> bytearray:
+    """The same batch, its records compressed by ``codec`` (0 for not at all) but not encoded anew.
+
+    Parameters
+    ----------
+    level:
+        As for :func:`kafkacore.record.compression.compress`.
+    """
+    cdef uint8_t[::1] view
+    cdef uint8_t *at
+    cdef Py_ssize_t start, size
+    cdef uint32_t crc
+    batch.open()
+    start = batch.records_at - batch.records.data
+    records = batch.records.slice(start, start + (batch.records_end - batch.records_at))
+    made = bytearray(batch.source.slice(batch.position, batch.position + RECORDS_AT))
+    made += compress(codec, records, level) if codec else records
+    view = made
+    at = &view[0]
+    size = view.shape[0]
+    store_int32(at + LENGTH_AT, <int32_t> (size - LOG_OVERHEAD))
+    store_int16(at + ATTRIBUTES_AT, <int16_t> (batch.attributes & ~COMPRESSION_MASK | codec))
+    with nogil:
+        crc = crc32c_of(0, at + ATTRIBUTES_AT, size - ATTRIBUTES_AT)
+    store_int32(at + CRC_AT, <int32_t> crc)
+    return made

@@ -8,15 +8,15 @@ import pytest
 from model.log_oracle import NOW_MS, batch, make_log, open_manager, read_all
 
 from kafkacore.broker.log import UnifiedLog
+from kafkacore.broker.log.validation import RefusedRecordsError, RefusedTimestampsError
 from kafkacore.errors import (
     CorruptRecordError,
     InvalidRecordError,
-    InvalidTimestampError,
     KafkaError,
     MessageSizeTooLargeError,
     RecordListTooLargeError,
 )
-from kafkacore.record import RecordBatchBuilder, read_batches
+from kafkacore.record import Compression, RecordBatchBuilder, read_batches
 from kafkacore.structs import TimestampType
 from kafkacore.testing.disk import SimulatedDisk
 from kafkacore.wire import crc32c
@@ -46,8 +46,10 @@ def patched(data: memoryview, position: int, form: str, value: int) -> memoryvie
         (patched(batch([b"a", b"b"]), 23, ">i", 5), InvalidRecordError),
         (patched(batch([b"a"]), 0, ">q", 7), InvalidRecordError),
         (batch([b"a"], producer=(5, 0, -1)), InvalidRecordError),
-        (batch([b"a"], NOW_MS + 3_600_001), InvalidTimestampError),
-        (patched(batch([b"a"]), 21, ">h", 8), InvalidTimestampError),
+        (batch([b"a"], NOW_MS + 3_600_001), RefusedTimestampsError),
+        (patched(batch([b"a"]), 61, ">b", 100), InvalidRecordError),
+        (patched(batch([b"a"]), 64, ">b", 2), InvalidRecordError),
+        (patched(batch([b"a"]), 21, ">h", 1), InvalidRecordError),
         (batch([b"a" * 2000]), MessageSizeTooLargeError),
     ],
 )
@@ -75,22 +77,123 @@ def test_flip_of_any_bit_behind_the_epoch_is_refused() -> None:
     assert log.log_end_offset == 0
 
 
-def test_compacted_topic_refuses_a_record_without_a_key() -> None:
+def records(*keys_and_times: tuple[bytes | None, int], codec: Compression = Compression.NONE) -> memoryview:
+    builder = RecordBatchBuilder(1 << 24, codec)
+    for key, timestamp in keys_and_times:
+        builder.append(timestamp, key, b"value")
+    return builder.close()
+
+
+CODECS = list(Compression)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_compacted_topic_names_the_records_without_a_key(codec: Compression) -> None:
     log = log_with(cleanup_policy="compact")
-    keyless = RecordBatchBuilder(1000)
-    keyless.append(NOW_MS, b"key", b"value")
-    keyless.append(NOW_MS, None, b"value")
-    with pytest.raises(InvalidRecordError, match="cannot accept message without key"):
-        log.append(keyless.close(), now_ms=NOW_MS)
+    sent = [(b"key", NOW_MS), (None, NOW_MS), (b"", NOW_MS), (None, NOW_MS)]
+    with pytest.raises(RefusedRecordsError, match="due to 2 record errors in total") as refused:
+        log.append(records(*sent, codec=codec), now_ms=NOW_MS)
+    why = "Compacted topic cannot accept message without key in topic partition flights-0"
+    assert refused.value.record_errors == [(1, why), (3, why)]
     assert log.log_end_offset == 0
     assert log.append(batch([b"value"]), now_ms=NOW_MS).last_offset == 0
 
 
-def test_records_before_the_limit_of_the_past_are_refused() -> None:
-    log = log_with(message_timestamp_before_max_ms=1000)
-    log.append(batch([b"a", b"b"], NOW_MS - 1000), now_ms=NOW_MS)
-    with pytest.raises(InvalidTimestampError, match=r"message\.timestamp\.before\.max\.ms=1000"):
-        log.append(batch([b"a", b"b"], NOW_MS - 1001, step_ms=2000), now_ms=NOW_MS)
+@pytest.mark.parametrize("codec", CODECS)
+def test_records_out_of_the_limits_of_time_are_named(codec: Compression) -> None:
+    log = log_with(message_timestamp_before_max_ms=1000, message_timestamp_after_max_ms=500)
+    log.append(records((b"k", NOW_MS - 1000), (b"k", NOW_MS + 500), (b"k", -1), codec=codec), now_ms=NOW_MS)
+    sent = [(b"k", NOW_MS - 1001), (b"k", NOW_MS), (b"k", NOW_MS + 501), (b"k", -1)]
+    with pytest.raises(RefusedTimestampsError, match="rejected due to invalid timestamp") as refused:
+        log.append(records(*sent, codec=codec), now_ms=NOW_MS)
+    within = f"The timestamp should be within [{NOW_MS - 1000}, {NOW_MS + 500}]"
+    assert refused.value.record_errors == [
+        (0, f"Timestamp {NOW_MS - 1001} of message with offset 0 is out of range. {within}"),
+        (2, f"Timestamp {NOW_MS + 501} of message with offset 2 is out of range. {within}"),
+    ]
+
+
+def test_one_bad_timestamp_makes_the_whole_an_invalid_timestamp() -> None:
+    log = log_with(cleanup_policy="compact")
+    with pytest.raises(RefusedTimestampsError) as refused:
+        log.append(records((None, NOW_MS), (b"k", NOW_MS + 3_600_001)), now_ms=NOW_MS)
+    assert [index for index, _ in refused.value.record_errors] == [0, 1]
+
+
+def test_no_more_than_a_thousand_records_are_named() -> None:
+    log = log_with(cleanup_policy="compact")
+    with pytest.raises(RefusedRecordsError, match="due to 1500 record errors") as refused:
+        log.append(records(*[(None, NOW_MS)] * 1500), now_ms=NOW_MS)
+    assert [index for index, _ in refused.value.record_errors] == list(range(1000))
+
+
+def test_limits_of_time_do_not_matter_where_the_broker_sets_it() -> None:
+    log = log_with(message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms=1)
+    log.append(records((b"k", NOW_MS + 10**10), (b"k", 0)), now_ms=NOW_MS)
+    marked = patched(batch([b"a"]), 21, ">h", 8)
+    with pytest.raises(RefusedTimestampsError) as refused:
+        log.append(marked, now_ms=NOW_MS)
+    assert [index for index, _ in refused.value.record_errors] == [0]
+
+
+def test_producer_that_says_append_time_for_a_topic_of_create_time_is_put_right() -> None:
+    log = log_with()
+    log.append(patched(batch([b"a", b"b"]), 21, ">h", 8), now_ms=NOW_MS)
+    (found,) = read_batches(log.read(0, 1000).records)
+    assert found.timestamp_type is TimestampType.CREATE_TIME
+    assert [record.timestamp for record in found] == [NOW_MS, NOW_MS + 1]
+
+
+def test_latest_time_is_what_the_records_have_not_what_the_header_says() -> None:
+    log = log_with()
+    log.append(patched(batch([b"a", b"b"]), 35, ">q", NOW_MS + 10**9), now_ms=NOW_MS)
+    (found,) = read_batches(log.read(0, 1000).records)
+    assert found.max_timestamp == NOW_MS + 1
+    assert log.offset_for_timestamp(NOW_MS + 2) is None
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_batch_that_would_become_too_large_is_refused_as_too_large(codec: Compression) -> None:
+    log = log_with(max_decompressed_batch_bytes=100_000)
+    log.append(batch([b"a" * 99_000], compression=codec), now_ms=NOW_MS)
+    with pytest.raises(MessageSizeTooLargeError, match=r"max\.decompressed\.batch\.bytes=100000"):
+        log.append(batch([b"a" * 100_000], compression=codec), now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("wanted", ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_topic_says_how_batches_are_compressed(codec: Compression, wanted: str) -> None:
+    log = log_with(compression_type=wanted, compression_zstd_level=7, compression_gzip_level=9)
+    values = [b"some text %d" % (index % 9) for index in range(300)]
+    for round_number in range(2):
+        sent = batch(values, compression=codec, producer=(7, 3, 300 * round_number))
+        log.append(sent, now_ms=NOW_MS)
+    found = list(read_batches(log.read(0, 1 << 20).records))
+    by_name = {each.name.lower(): each for each in CODECS} | {
+        "producer": codec,
+        "uncompressed": Compression.NONE,
+    }
+    for index, one in enumerate(found):
+        assert one.compression is by_name[wanted]
+        assert (one.producer_id, one.producer_epoch, one.base_sequence) == (7, 3, 300 * index)
+        assert [record.value for record in one] == values
+        assert [record.timestamp for record in one] == list(range(NOW_MS, NOW_MS + 300))
+        assert (one.base_offset, one.max_timestamp) == (300 * index, NOW_MS + 299)
+    assert len(found) == 2
+
+
+def test_batch_that_grows_beyond_the_limit_by_the_topics_codec_is_refused() -> None:
+    log = log_with(compression_type="uncompressed", max_message_bytes=2000)
+    with pytest.raises(MessageSizeTooLargeError):
+        log.append(batch([b"a" * 3000], compression=Compression.GZIP), now_ms=NOW_MS)
+    assert log.log_end_offset == 0
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_append_time_is_set_whatever_the_codec(codec: Compression) -> None:
+    log = log_with(message_timestamp_type="LogAppendTime")
+    log.append(batch([b"a", b"b"], timestamp=5, compression=codec), now_ms=NOW_MS)
+    assert [(record.timestamp, record.value) for record in read_all(log)] == [(NOW_MS, b"a"), (NOW_MS, b"b")]
 
 
 def test_records_get_the_brokers_time_where_the_topic_says_so() -> None:

@@ -1,8 +1,7 @@
 """Produce: batches as they came into the log, an answer when as safe as ``acks`` asks.
 
 Versions 3 to 13, topics by name (to 12) and by id (from 13). Gaps: no transactions; one batch per
-partition, as Kafka demands since version 3; ``record_errors`` is empty, because records are not looked
-into.
+partition, as Kafka demands since version 3.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import Any
 
 from kafkacore.broker.delayed_operation import DelayedProduce
 from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.log.validation import RefusedRecordsError, RefusedTimestampsError
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, CloseConnectionError, Request
 from kafkacore.errors import (
     InvalidRecordError,
@@ -31,9 +31,12 @@ from kafkacore.structs import TopicPartition
 FIRST_VERSION_BY_ID = 13
 FIRST_VERSION_WITH_ZSTD = 7
 ACKS_ALL = -1
+#: Format of batches, and where they have its number.
+_MAGIC, _MAGIC_AT = 2, 16
 
 _PartitionResponse = ProduceResponse.PartitionProduceResponse
 _TopicResponse = ProduceResponse.TopicProduceResponse
+_RecordError = ProduceResponse.BatchIndexAndErrorMessage
 
 
 class _Pending:
@@ -94,6 +97,7 @@ class _Produce:
                 index=partition.index,
                 error_code=error_code(error),
                 base_offset=-1,
+                record_errors=_record_errors(error),
                 error_message=error_message(error),
             )
 
@@ -143,6 +147,16 @@ class _Produce:
         self.request.respond(self.response)
 
 
+def _record_errors(error: Exception) -> list[Any]:
+    """Which records of the batch are to blame, where it is not the batch as a whole."""
+    if not isinstance(error, (RefusedRecordsError, RefusedTimestampsError)):
+        return []
+    return [
+        _RecordError(batch_index=index, batch_index_error_message=message)
+        for index, message in error.record_errors
+    ]
+
+
 def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
     if message.transactional_id is not None:
@@ -179,16 +193,16 @@ def check_records(records: memoryview | None, version: int) -> None:
     CorruptRecordError
         Bytes that are no batch.
     """
+    if records is not None and len(records) > _MAGIC_AT and records[_MAGIC_AT] < _MAGIC:
+        raise InvalidRecordError(
+            f"Produce requests with version {version} must have magic {_MAGIC}, not {records[_MAGIC_AT]}"
+        )
     headers = list(read_batch_headers(records)) if records is not None else []
     if len(headers) != 1:
         raise InvalidRecordError(
             f"Produce requests with version {version} must have exactly one batch, not {len(headers)}"
         )
     header = headers[0]
-    if header.magic != 2:
-        raise InvalidRecordError(
-            f"Produce requests with version {version} must have magic 2, not {header.magic}"
-        )
     if header.is_control:
         raise InvalidRecordError("Clients are not allowed to write control records")
     if header.is_transactional:

@@ -139,7 +139,7 @@ def whole_batches(const uint8_t[::1] chunk, int64_t limit_offset):
 
 
 def placed_header(const uint8_t[::1] batch, int64_t base_offset, int32_t leader_epoch,
-                  int64_t log_append_time_ms=-1):
+                  bint is_append_time, int64_t max_timestamp):
     """The header of ``batch`` as it will stand in the log, a copy: its records are written from where
     they are.
 
@@ -149,8 +149,9 @@ def placed_header(const uint8_t[::1] batch, int64_t base_offset, int32_t leader_
         A whole batch whose CRC has been checked.
     base_offset, leader_epoch:
         Its place. Outside the CRC, which stays as it is.
-    log_append_time_ms:
-        If not negative, the time that all its records get; the CRC is computed anew.
+    is_append_time, max_timestamp:
+        Whether ``max_timestamp`` is the time of all its records, or the latest of the times that each of them
+        has. If the header does not say so yet, the CRC is computed anew.
     """
     assert batch.shape[0] >= RECORDS_AT
     header = bytearray(batch[:RECORDS_AT])
@@ -158,12 +159,14 @@ def placed_header(const uint8_t[::1] batch, int64_t base_offset, int32_t leader_
     cdef uint8_t *at = &view[0]
     cdef const uint8_t *records = &batch[0] + RECORDS_AT
     cdef size_t records_size = <size_t> (batch.shape[0] - RECORDS_AT)
+    cdef uint8_t time_bit = TIMESTAMP_TYPE_BIT if is_append_time else 0
     cdef uint32_t crc
     store_int64(at + BASE_OFFSET_AT, base_offset)
     store_int32(at + PARTITION_LEADER_EPOCH_AT, leader_epoch)
-    if log_append_time_ms >= 0:
-        at[ATTRIBUTES_AT + 1] |= TIMESTAMP_TYPE_BIT
-        store_int64(at + MAX_TIMESTAMP_AT, log_append_time_ms)
+    if (load_int64(at + MAX_TIMESTAMP_AT) != max_timestamp
+            or at[ATTRIBUTES_AT + 1] & TIMESTAMP_TYPE_BIT != time_bit):
+        at[ATTRIBUTES_AT + 1] = at[ATTRIBUTES_AT + 1] & ~TIMESTAMP_TYPE_BIT | time_bit
+        store_int64(at + MAX_TIMESTAMP_AT, max_timestamp)
         with nogil:
             crc = crc32c_of(0, at + ATTRIBUTES_AT, RECORDS_AT - ATTRIBUTES_AT)
             crc = crc32c_of(crc, records, records_size)

@@ -10,11 +10,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from kafkacore.errors import InvalidConfigurationError
+from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE
 from kafkacore.structs import TimestampType
 
 LONG_MAX = 2**63 - 1
 WEEK_MS = 7 * 24 * 3600 * 1000
 HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
 
 _TIMESTAMP_TYPES = {
     "CreateTime": TimestampType.CREATE_TIME,
@@ -41,6 +43,16 @@ class LogConfig:
     message_timestamp_before_max_ms: int = LONG_MAX
     message_timestamp_after_max_ms: int = HOUR_MS
     cleanup_policy: str = "delete"
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
+    delete_retention_ms: int = DAY_MS
+    #: The broker's, not a topic's: what a compressed batch may have in it.
+    max_decompressed_batch_bytes: int = DEFAULT_MAX_DECOMPRESSED_SIZE
 
     @property
     def deletes(self) -> bool:
@@ -49,7 +61,7 @@ class LogConfig:
 
     @property
     def compacts(self) -> bool:
-        """Whether every record must have a key. (Nothing is compacted yet: all records are kept.)"""
+        """Whether only the last record of each key has to be kept, so that every record must have one."""
         return "compact" in self.cleanup_policy.split(",")
 
     @classmethod
@@ -72,10 +84,17 @@ class LogConfig:
         return cls(**arguments) if base is None else replace(base, **arguments)
 
 
+#: Keys whose values are texts, and those that are fractions; the others are whole numbers.
+_TEXTS = ("cleanup.policy", "compression.type")
+_FRACTIONS = ("min.cleanable.dirty.ratio",)
+
+
 def _typed(key: str, text: str) -> object:
-    if key == "cleanup.policy":
+    if key in _TEXTS:
         return text
     try:
-        return _TIMESTAMP_TYPES[text] if key == "message.timestamp.type" else int(text)
+        if key == "message.timestamp.type":
+            return _TIMESTAMP_TYPES[text]
+        return float(text) if key in _FRACTIONS else int(text)
     except (KeyError, ValueError):
         raise InvalidConfigurationError(f"Invalid value {text} for configuration {key}") from None

@@ -213,8 +213,8 @@ class UnifiedLog:
 
         Raises
         ------
-        CorruptRecordError, InvalidRecordError, InvalidTimestampError, MessageSizeTooLargeError,
-        RecordListTooLargeError
+        CorruptRecordError, InvalidRecordError, RefusedRecordsError, RefusedTimestampsError,
+        MessageSizeTooLargeError, RecordListTooLargeError
             As :func:`~kafkacore.broker.log.validation.validate_append` says.
         InvalidProducerEpochError, OutOfOrderSequenceNumberError
             As :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.check` says.
@@ -222,9 +222,8 @@ class UnifiedLog:
             The disk refuses. If it is full, the log goes on when it no longer is; else it is offline.
         """
         records = memoryview(records)
-        header = validate_append(records, self.config, now_ms)
+        header, records, max_timestamp = validate_append(records, self.config, now_ms, self.topic_partition)
         is_append_time = self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
-        append_time = now_ms if is_append_time else NO_TIMESTAMP
         with self._lock:
             self._check_usable()
             if header.producer_id >= 0:
@@ -233,10 +232,9 @@ class UnifiedLog:
                     return self._duplicate_info(duplicate, is_append_time)
             first_offset = self.log_end_offset
             last_offset = first_offset + header.last_offset
-            max_timestamp = now_ms if is_append_time else header.max_timestamp
             try:
                 self._maybe_roll(header.size_in_bytes, max_timestamp, last_offset, now_ms)
-                self._write(records, header, first_offset, append_time)
+                self._write(records, header, first_offset, is_append_time, max_timestamp)
             except OSError as error:
                 if error.errno in _DISK_FULL and not isinstance(error, AppendNotUndoneError):
                     raise KafkaStorageError(f"{self.name}: {error.strerror}") from error
@@ -249,20 +247,28 @@ class UnifiedLog:
             log_start_offset = self.log_start_offset
         if self._flushes_acks:
             self._work.mark_dirty(self)
+        append_time = now_ms if is_append_time else NO_TIMESTAMP
         return LogAppendInfo(first_offset, last_offset, append_time, log_start_offset, False)
 
     def _duplicate_info(self, batch: BatchMetadata, is_append_time: bool) -> LogAppendInfo:
         append_time = batch.timestamp if is_append_time else NO_TIMESTAMP
         return LogAppendInfo(batch.first_offset, batch.last_offset, append_time, self.log_start_offset, True)
 
-    def _write(self, records: memoryview, header: BatchHeader, first_offset: int, append_time: int) -> None:
-        placed = placed_header(records, first_offset, self._epochs.latest, append_time)
+    def _write(
+        self,
+        records: memoryview,
+        header: BatchHeader,
+        first_offset: int,
+        is_append_time: bool,
+        max_timestamp: int,
+    ) -> None:
+        placed = placed_header(records, first_offset, self._epochs.latest, is_append_time, max_timestamp)
         last_offset = first_offset + header.last_offset
         self._segments[-1].append(
             [placed, records[BATCH_OVERHEAD:]],
             header.size_in_bytes,
             last_offset,
-            append_time if append_time >= 0 else header.max_timestamp,
+            max_timestamp,
             last_offset,
         )
 
