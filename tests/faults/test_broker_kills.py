@@ -1,0 +1,55 @@
+"""The embedded broker SIGKILLed at random moments under three producers and two consumers: goals G1 and G1b.
+
+What was acknowledged is in the log, once, in order, at the offset that was told; no offset ever has two values,
+and no consumer is further than the log.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from model.dose import dose, new_seed, note
+from model.kill_run import PARTITIONS, KillRun
+
+from kafkacore.testing import EmbeddedBroker
+
+#: Small, so that the log rolls under the kills.
+SEGMENT_BYTES = 1 << 20
+
+
+def run_and_check(folder: Path, kills: int, *, idempotent: bool) -> KillRun:
+    seed = new_seed()
+    config = {"num_partitions": PARTITIONS, "log_segment_bytes": SEGMENT_BYTES, "log_retention_ms": -1}
+    with EmbeddedBroker(folder, **config) as broker:
+        run = KillRun(broker, idempotent, rest_s=dose(0.01, 0.02))
+        run.run(random.Random(seed), kills)
+        ends, log = run.log()
+        findings = run.ledger.check(log, ends, idempotent=idempotent)
+    ready = sorted(run.ready_ms)
+    note(
+        f"embedded broker killed under three producers{'' if idempotent else ', not idempotent'}",
+        seed,
+        kills=run.kills,
+        acknowledged=run.ledger.acknowledged,
+        in_the_log=sum(ends.values()),
+        consumed=run.consumed,
+        findings=len(findings),
+        ready=f"{ready[len(ready) // 2]:.0f} ms median, {ready[-1]:.0f} at most",
+    )
+    assert "\n".join(findings) == ""
+    assert run.consumed == sum(ends.values())
+    assert run.ledger.acknowledged >= 100 * kills
+    return run
+
+
+@pytest.mark.timeout(dose(240, 7_200))
+def test_acknowledged_records_survive_every_kill_once_and_in_order(tmp_path: Path) -> None:
+    run = run_and_check(tmp_path, dose(50, 1_000), idempotent=True)
+    assert run.kills == dose(50, 1_000)
+
+
+@pytest.mark.timeout(dose(120, 1_800))
+def test_without_idempotence_only_what_was_in_flight_at_a_kill_is_doubled(tmp_path: Path) -> None:
+    run_and_check(tmp_path, dose(20, 200), idempotent=False)

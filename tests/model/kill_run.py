@@ -1,0 +1,226 @@
+"""A broker that is killed again and again under three producers and two consumers: what they were told.
+
+An embedded broker in; a :class:`~model.kill_ledger.KillLedger`, the log as it was read back, and times out. Two
+producers are ours, one is librdkafka's. Does not know: what is a broken promise.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import confluent_kafka
+from model.kill_ledger import KillLedger, value_of
+
+import kafkacore
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.structs import TopicPartition
+from kafkacore.testing import EmbeddedBroker
+
+TOPIC = "killed"
+PARTITIONS = 4
+PRODUCERS = 3
+LIMIT_S = 60.0
+#: A kill comes so long after a start, the shorter the likelier.
+SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.05, 2.0
+#: Records that a producer sends between two rests.
+BURST = 16
+
+
+@dataclass
+class KillRun:
+    """One run. ``rest_s``: how long a producer rests after each burst; the shorter, the more records."""
+
+    broker: EmbeddedBroker
+    idempotent: bool = True
+    rest_s: float = 0.01
+    ledger: KillLedger = field(default_factory=KillLedger)
+    kills: int = 0
+    ready_ms: list[float] = field(default_factory=list)
+    consumed: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _producers_done: threading.Event = field(default_factory=threading.Event)
+    _crashes: list[BaseException] = field(default_factory=list)
+
+    def run(self, chance: random.Random, kills: int) -> None:
+        """Kill the broker ``kills`` times; then wait for every outcome, and until all is consumed."""
+        create_topic(self.broker.bootstrap_servers)
+        producers = [
+            self._thread(self._produce_ours, 0),
+            self._thread(self._produce_ours, 1),
+            self._thread(self._produce_librdkafka, 2),
+        ]
+        consumers = [self._thread(self._consume, [0, 1]), self._thread(self._consume, [2, 3])]
+        try:
+            for _ in range(kills):
+                # Not a wait for something: the moment of the kill is what is drawn.
+                self._stopped.wait(SHORTEST_LIFE_S * (LONGEST_LIFE_S / SHORTEST_LIFE_S) ** chance.random())
+                assert not self._crashes, self._crashes
+                self._kill_and_start()
+        finally:
+            self._stopped.set()
+            for thread in producers:
+                thread.join(2 * LIMIT_S)
+            self._producers_done.set()
+            for thread in consumers:
+                thread.join(2 * LIMIT_S)
+        assert not self._crashes, self._crashes
+        assert not any(thread.is_alive() for thread in producers + consumers)
+
+    def _kill_and_start(self) -> None:
+        with self._lock:
+            self.ledger.killed()
+            self.broker.kill()
+        begun_ms = SYSTEM_CLOCK.monotonic_ms()
+        self.broker.start()
+        self.ready_ms.append(SYSTEM_CLOCK.monotonic_ms() - begun_ms)
+        self.kills += 1
+
+    def _thread(self, target: Callable[..., None], *arguments: Any) -> threading.Thread:
+        def guarded() -> None:
+            try:
+                target(*arguments)
+            except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+                self._crashes.append(error)
+
+        thread = threading.Thread(target=guarded)
+        thread.start()
+        return thread
+
+    # ---- Producers ----------------------------------------------------------------------------------------
+
+    def _sends(self, producer: int) -> Iterator[tuple[int, int, bytes]]:
+        """Partition, number and value of each send until the end; whoever takes them rests between bursts."""
+        turn = producer
+        while not self._stopped.wait(self.rest_s):
+            for _ in range(BURST):
+                turn += 1
+                partition = turn % PARTITIONS
+                with self._lock:
+                    number = self.ledger.sent(producer, partition)
+                yield partition, number, value_of(producer, partition, number)
+
+    def _acknowledged(self, producer: int, partition: int, number: int, offset: int) -> None:
+        with self._lock:
+            self.ledger.acknowledge(producer, partition, number, offset)
+
+    def _failed(self, producer: int, partition: int, number: int, error: object) -> None:
+        with self._lock:
+            self.ledger.fail(producer, partition, number, error)
+
+    def _produce_ours(self, producer: int) -> None:
+        with kafkacore.KafkaProducer(
+            bootstrap_servers=self.broker.bootstrap_servers,
+            acks="all",
+            enable_idempotence=self.idempotent,
+            # Without sequence numbers, one request at a time keeps the order.
+            max_in_flight_requests_per_connection=5 if self.idempotent else 1,
+            linger_ms=2,
+            batch_size=4_000,
+            retry_backoff_ms=20,
+            retry_backoff_max_ms=200,
+            reconnect_backoff_ms=20,
+            reconnect_backoff_max_ms=100,
+            request_timeout_ms=10_000,
+            delivery_timeout_ms=LIMIT_S * 1000,
+            max_block_ms=LIMIT_S * 1000,
+        ) as client:
+            for partition, number, value in self._sends(producer):
+                client.send(TOPIC, value, partition=partition).add_callback(
+                    lambda metadata, p=partition, n=number: self._acknowledged(producer, p, n, metadata.offset)
+                ).add_errback(lambda error, p=partition, n=number: self._failed(producer, p, n, error))
+            client.flush(LIMIT_S)
+
+    def _produce_librdkafka(self, producer: int) -> None:
+        client = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": self.broker.bootstrap_servers,
+                "enable.idempotence": self.idempotent,
+                "acks": "all",
+                "max.in.flight.requests.per.connection": 5 if self.idempotent else 1,
+                "linger.ms": 2,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 100,
+                "retry.backoff.ms": 20,
+                "message.timeout.ms": int(LIMIT_S * 1000),
+                "log_level": 0,
+            }
+        )
+
+        def deliver(partition: int, number: int) -> Callable[[Any, Any], None]:
+            def report(error: Any, message: Any) -> None:
+                if error is None:
+                    self._acknowledged(producer, partition, number, message.offset())
+                else:
+                    self._failed(producer, partition, number, error)
+
+            return report
+
+        for partition, number, value in self._sends(producer):
+            client.produce(TOPIC, value, partition=partition, on_delivery=deliver(partition, number))
+            client.poll(0)
+        assert client.flush(LIMIT_S) == 0
+
+    # ---- Consumers ----------------------------------------------------------------------------------------
+
+    def _consume(self, partitions: list[int]) -> None:
+        """Read on from where this consumer is through every kill. An offset that is gone again raises."""
+        assigned = [TopicPartition(TOPIC, partition) for partition in partitions]
+        with reader(self.broker.bootstrap_servers) as client:
+            client.assign(assigned)
+            client.seek_to_beginning(*assigned)
+            deadline_ms = None
+            while True:
+                for tp, records in client.poll(timeout_ms=100).items():
+                    with self._lock:
+                        self.consumed += len(records)
+                        for record in records:
+                            self.ledger.saw(tp.partition, record.offset, record.value)
+                if self._producers_done.is_set():
+                    ends = client.end_offsets(assigned)
+                    if all(client.position(tp) >= ends[tp] for tp in assigned):
+                        return
+                    deadline_ms = deadline_ms or SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+                    assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "not consumed to the end"
+
+    def log(self) -> tuple[dict[int, int], Iterator[tuple[int, int, bytes]]]:
+        """The end of each partition, and all records."""
+        partitions = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
+        with reader(self.broker.bootstrap_servers) as client:
+            ends = {tp.partition: end for tp, end in client.end_offsets(partitions).items()}
+        return ends, self._records(ends)
+
+    def _records(self, ends: dict[int, int]) -> Iterator[tuple[int, int, bytes]]:
+        with reader(self.broker.bootstrap_servers) as client:
+            partitions = [TopicPartition(TOPIC, partition) for partition in ends]
+            client.assign(partitions)
+            client.seek_to_beginning(*partitions)
+            while any(client.position(tp) < ends[tp.partition] for tp in partitions):
+                found = client.poll(timeout_ms=LIMIT_S * 1000)
+                assert found, "the log could not be read to its end"
+                for tp, records in found.items():
+                    for record in records:
+                        yield tp.partition, record.offset, record.value or b""
+
+
+def reader(servers: str) -> kafkacore.KafkaConsumer:
+    return kafkacore.KafkaConsumer(
+        bootstrap_servers=servers,
+        auto_offset_reset="none",
+        enable_auto_commit=False,
+        fetch_max_wait_ms=50,
+        reconnect_backoff_ms=20,
+        reconnect_backoff_max_ms=100,
+        retry_backoff_ms=20,
+        max_poll_records=5_000,
+    )
+
+
+def create_topic(servers: str) -> None:
+    """By asking for it: the broker makes topics of ``num_partitions``."""
+    with kafkacore.KafkaProducer(bootstrap_servers=servers) as client:
+        assert len(client.partitions_for(TOPIC)) == PARTITIONS
