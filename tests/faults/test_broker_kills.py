@@ -1,7 +1,7 @@
 """The embedded broker SIGKILLed at random moments under three producers and two consumers: goals G1 and G1b.
 
-What was acknowledged is in the log, once, in order, at the offset that was told; no offset ever has two values,
-and no consumer is further than the log.
+What was acknowledged is in the log, once, in order, at the offset that was told; no offset ever has two
+values, and no consumer is further than the log.
 """
 
 from __future__ import annotations

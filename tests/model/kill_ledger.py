@@ -1,8 +1,8 @@
 """What producers were told, by the million, against the log: the judge of long runs under kills.
 
-Sends, outcomes and what consumers saw in; sentences about broken promises out. A record is known by its producer,
-its partition and its number there, which rises by one with each send: so a number for each is all that is kept
-(``model.history`` keeps all of it, and says more). Does not know: clients, brokers.
+Sends, outcomes and what consumers saw in; sentences about broken promises out. A record is known by its
+producer, its partition and its number there, which rises by one with each send: so a number for each is all
+that is kept (``model.history`` keeps all of it, and says more). Does not know: clients, brokers.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class KillLedger:
         self.find(f"{producer}/{partition}#{number} failed: {error}")
 
     def killed(self) -> None:
-        """The broker is killed now. Of a producer that is not idempotent, what is in flight may be doubled."""
+        """The broker is killed now: what is in flight may be doubled by who is not idempotent."""
         self.in_flight.append(
             {line: (_first_open(offsets), len(offsets)) for line, offsets in self.told.items()}
         )

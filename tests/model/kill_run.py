@@ -1,7 +1,7 @@
 """A broker that is killed again and again under three producers and two consumers: what they were told.
 
-An embedded broker in; a :class:`~model.kill_ledger.KillLedger`, the log as it was read back, and times out. Two
-producers are ours, one is librdkafka's. Does not know: what is a broken promise.
+An embedded broker in; a :class:`~model.kill_ledger.KillLedger`, the log as it was read back, and times out.
+Two producers are ours, one is librdkafka's. Does not know: what is a broken promise.
 """
 
 from __future__ import annotations
@@ -130,9 +130,10 @@ class KillRun:
             max_block_ms=LIMIT_S * 1000,
         ) as client:
             for partition, number, value in self._sends(producer):
-                client.send(TOPIC, value, partition=partition).add_callback(
-                    lambda metadata, p=partition, n=number: self._acknowledged(producer, p, n, metadata.offset)
-                ).add_errback(lambda error, p=partition, n=number: self._failed(producer, p, n, error))
+                future = client.send(TOPIC, value, partition=partition)
+                place = producer, partition, number
+                future.add_callback(lambda told, at=place: self._acknowledged(*at, told.offset))
+                future.add_errback(lambda error, at=place: self._failed(*at, error))
             client.flush(LIMIT_S)
 
     def _produce_librdkafka(self, producer: int) -> None:
