@@ -56,6 +56,7 @@ class BrokerConfig:
     advertised_host: str | None = None
     advertised_port: int | None = None
     allow_remote: bool = False
+    status_port: int = -1
     flush: str = "ack"
     node_id: int = 1
     rack: str | None = None

@@ -6,7 +6,6 @@ of both. Does not know: how anything is used. Source of names and syntax: Kafka'
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -50,6 +49,8 @@ BROKER_KEYS: Final = (
               "stands in front of the broker.", 1, 65535),
     BrokerKey("allow.remote", "allow_remote", _B, "Listen where other machines can connect. They are not "
               "asked who they are."),
+    BrokerKey("status.port", "status_port", _I, "Where the status page and the metrics are, on 127.0.0.1; "
+              "0 takes a free port, -1 is nowhere. `kafkacore broker` says 0.", -1, 65535),
     BrokerKey("flush", "flush", _S, "What acknowledged means with acks=all: on the disk (`ack`), or written "
               "to the operating system (`os`).", choices=("ack", "os")),
     BrokerKey("node.id", "node_id", _I, "The number of this node; a folder keeps that of its first start.",
@@ -320,7 +321,9 @@ class _Resolver:
                     "because allow.remote is not set"
                 )
         if "data_dir" not in self._arguments:
-            raise KafkaConfigurationError("data.dir is missing: name the folder for the broker's data")
+            raise KafkaConfigurationError(
+                "data.dir is missing: name the folder for the broker's data, in a file log.dirs"
+            )
         arguments = {**self._arguments, "log_defaults": self._log_defaults}
         return ResolvedProperties(arguments, self._origins, list(self._notes.values()))
 
@@ -328,6 +331,8 @@ class _Resolver:
 def _suggestion(name: str) -> str:
     if name in TOPIC_CONFIG:
         return f": it is a topic's; the broker's is {TOPIC_CONFIG[name].broker_name}"
+    import difflib  # Only who has made a mistake waits for it.
+
     known = {*_BY_NAME, *BROKER_SYNONYMS, *_UNITS, *WITHOUT_EFFECT, *REPLICATION_FACTORS}
     known |= {"listen", "log.dir", "broker.id", "process.roles"}
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)

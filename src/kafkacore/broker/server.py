@@ -11,11 +11,13 @@ import logging
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -25,10 +27,12 @@ from kafkacore.broker.disk import Disk
 from kafkacore.broker.identity import load_or_create_cluster_id
 from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.log import LogManager
+from kafkacore.broker.log_lines import event
 from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import BrokerServices
 from kafkacore.broker.socket_server import SocketServer
+from kafkacore.broker.start_errors import BrokerStartError, cannot_listen, cannot_use_folder
 from kafkacore.broker.timer import Timer
 from kafkacore.broker.topic_catalog import TopicCatalog
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -42,6 +46,7 @@ EXIT_CLEAN, EXIT_FAILED = 0, 1
 #: What a handler, or the network thread's end, writes to whoever waits; the number of no signal.
 POKE = b"x"
 LISTEN_BACKLOG = 512
+_SIGNALS = {int(each): each.name for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 JOIN_SECONDS = 30.0
 
 
@@ -94,7 +99,7 @@ class KafkaBroker:
 
         Raises
         ------
-        KafkaError, OSError
+        KafkaError
             The folder cannot be used or the address cannot be listened on; nothing is left running.
         """
         assert self._thread is None, "a broker is started once"
@@ -102,9 +107,11 @@ class KafkaBroker:
         try:
             self.port = listener.getsockname()[1]
             self._server = self._assemble(listener)
-        except BaseException:
+        except BaseException as error:
             listener.close()
             self._close_log()
+            if isinstance(error, OSError):
+                raise cannot_use_folder(self.config, error) from error
             raise
         self._thread = threading.Thread(target=self._run, name="kafka-broker-network")
         self._thread.start()
@@ -115,12 +122,14 @@ class KafkaBroker:
             self.bootstrap_servers,
             self.config.data_dir,
             self.config.flush,
+            extra=event("started", cluster_id=self.cluster_id, node_id=self.config.node_id),
         )
 
     def _assemble(self, listener: socket.socket) -> SocketServer:
         config, clock, disk = self.config, self._clock, self._disk
         config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         # The log manager first: it takes the folder's lock.
+        began_ms = clock.monotonic_ms()
         self._log_manager = LogManager(
             config.data_dir,
             clock=clock,
@@ -131,6 +140,7 @@ class KafkaBroker:
             },
             flush=config.flush,
         )
+        self._say_loaded(self._log_manager, clock.monotonic_ms() - began_ms)
         self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock, disk)
         producer_ids = ProducerIdManager(config.data_dir, disk)
         topics = TopicCatalog(self._log_manager, config, clock)
@@ -170,6 +180,21 @@ class KafkaBroker:
             max_connections=config.max_connections,
         )
 
+    def _say_loaded(self, log_manager: LogManager, took_ms: float) -> None:
+        topics = log_manager.topics().values()
+        partition_count = sum(topic.partition_count for topic in topics)
+        logger.info(
+            "loaded %d topics with %d partitions from %s in %.0f ms%s",
+            len(topics),
+            partition_count,
+            self.config.data_dir,
+            took_ms,
+            ""
+            if log_manager.was_clean or not topics
+            else "; it was not closed cleanly, so their ends were recovered",
+            extra=event("loaded", topics=len(topics), partitions=partition_count, ms=round(took_ms)),
+        )
+
     def _run(self) -> None:
         assert self._server is not None
         try:
@@ -197,8 +222,15 @@ class KafkaBroker:
     def _close_log(self) -> None:
         log_manager, self._log_manager = self._log_manager, None
         if log_manager is not None:
+            began_ms = self._clock.monotonic_ms()
             log_manager.close()
-            logger.info("the logs in %s are closed", self.config.data_dir)
+            took_ms = self._clock.monotonic_ms() - began_ms
+            logger.info(
+                "closed the logs in %s in %.0f ms",
+                self.config.data_dir,
+                took_ms,
+                extra=event("closed", ms=round(took_ms)),
+            )
 
     def __enter__(self) -> KafkaBroker:
         self.start()
@@ -212,7 +244,10 @@ class KafkaBroker:
 
 def _listen(config: BrokerConfig) -> socket.socket:
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    listener = socket.create_server((config.host, config.port), family=family, backlog=LISTEN_BACKLOG)
+    try:
+        listener = socket.create_server((config.host, config.port), family=family, backlog=LISTEN_BACKLOG)
+    except OSError as error:
+        raise cannot_listen("the broker", config.host, config.port, "--listen {}:0", error) from error
     listener.setblocking(False)
     return listener
 
@@ -237,8 +272,15 @@ def run_broker(
     *,
     stop_on_stdin_eof: bool = False,
     on_ready: Callable[[KafkaBroker], None] | None = None,
+    ready_file: Path | None = None,
+    notes: Iterable[str] = (),
+    is_ephemeral: bool = False,
+    ends_process: bool = False,
 ) -> int:
-    """Run a broker until SIGTERM, SIGINT or, if asked, the end of standard input. For the main thread.
+    """Run a broker until SIGTERM, SIGINT, SIGHUP or, if asked, the end of standard input.
+
+    For the main thread. A second signal changes nothing: the broker is closing. Where SIGHUP is ignored
+    (nohup), it stays so.
 
     Parameters
     ----------
@@ -248,6 +290,14 @@ def run_broker(
         Stop when standard input ends: whoever holds the other end of the pipe has gone, even by SIGKILL.
     on_ready:
         Called once clients can connect; by default prints :func:`ready_line` on standard output.
+    ready_file:
+        Has :func:`ready_line` in it from then on, and is removed before the broker stops.
+    notes:
+        Sentences about the configuration, for the log.
+    is_ephemeral:
+        Remove the data folder at the end.
+    ends_process:
+        The process ends with the broker: a signal that comes after the broker has closed changes nothing.
 
     Returns
     -------
@@ -260,27 +310,54 @@ def run_broker(
     broker = KafkaBroker(config, on_stopped=lambda: _poke(write_end))
     handlers = {
         number: signal.signal(number, lambda _number, _frame: _poke(write_end))
-        for number in (signal.SIGTERM, signal.SIGINT)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        if not (number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN)
     }
     # A signal that comes just before the wait ends it too; its handler alone would run after the wait.
     woken_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     try:
+        for note in notes:
+            logger.info("%s", note)
         try:
             broker.start()
-        except (KafkaError, OSError) as error:
-            sys.stderr.write(f"kafkacore broker: cannot start: {error}\n")
+            if ready_file is not None:
+                _write_ready_file(ready_file, broker)
+        except KafkaError as error:
+            _say_failed(error)
             return EXIT_FAILED
         (on_ready or _print_ready_line)(broker)
-        _wait_for_end(read_end, watch_stdin=stop_on_stdin_eof)
-        broker.stop()
+        reason = _wait_for_end(read_end, watch_stdin=stop_on_stdin_eof)
+        logger.info("stopping: %s", reason, extra=event("stopping", reason=reason))
         return EXIT_FAILED if broker.failure is not None else EXIT_CLEAN
     finally:
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
         broker.stop()
+        if is_ephemeral:
+            shutil.rmtree(config.data_dir, ignore_errors=True)
         for number, handler in handlers.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if ends_process else handler)
         signal.set_wakeup_fd(woken_before)
         os.close(read_end)
         os.close(write_end)
+
+
+def _say_failed(error: KafkaError) -> None:
+    sentence = f"cannot start: {error.args[0] if error.args else error}"
+    if logging.getLogger("kafkacore").hasHandlers():
+        logger.error("%s", sentence, extra=event("failed"))
+    else:
+        sys.stderr.write(f"kafkacore broker: {sentence}\n")
+
+
+def _write_ready_file(path: Path, broker: KafkaBroker) -> None:
+    """As a whole or not at all, for who waits for it to appear."""
+    half = path.with_name(path.name + ".tmp")
+    try:
+        half.write_text(ready_line(broker) + "\n")
+        half.replace(path)
+    except OSError as error:
+        raise BrokerStartError(f"the ready file {path} cannot be written: {error.strerror}") from error
 
 
 def _raise_descriptor_limit() -> None:
@@ -302,15 +379,19 @@ def _poke(write_end: int) -> None:
         return  # The pipe is full of earlier pokes, one of which will do.
 
 
-def _wait_for_end(read_end: int, *, watch_stdin: bool) -> None:
-    """Wait for a signal, the network thread's end, or the end of standard input."""
+def _wait_for_end(read_end: int, *, watch_stdin: bool) -> str:
+    """Wait for a signal, the network thread's end, or the end of standard input; which of them it was."""
     watched: list[Any] = [read_end]
     if watch_stdin:
         watched.append(sys.stdin.fileno())
     while True:
         readable, _, _ = select.select(watched, [], [])
-        # Beside pokes there are the numbers of signals, of which those that matter poke as well.
-        if read_end in readable and POKE in os.read(read_end, 4096):
-            return
+        if read_end in readable:
+            # Beside pokes there are the numbers of signals, of which those that matter poke as well.
+            told = os.read(read_end, 4096)
+            if POKE in told:
+                return next(
+                    (_SIGNALS[number] for number in told if number in _SIGNALS), "the network thread ended"
+                )
         if watch_stdin and sys.stdin.fileno() in readable and not os.read(sys.stdin.fileno(), 4096):
-            return
+            return "standard input ended"

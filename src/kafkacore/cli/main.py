@@ -63,7 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--log-level",
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
-        help="say more on standard error (default: ERROR; broker: WARNING)",
+        help="say more on standard error (default: ERROR; broker: INFO)",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
@@ -105,8 +105,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _run_command(argv: Sequence[str] | None) -> int:
     arguments = build_parser().parse_args(argv)
-    default = "WARNING" if arguments.run.__module__ == "kafkacore.cli.broker" else "ERROR"
-    with _logging_at(arguments.log_level or default):
+    with _logging_at(arguments.log_level or "ERROR"):
         status = int(arguments.run(arguments))
     sys.stdout.flush()
     return status
@@ -151,7 +150,9 @@ def _interruptible() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = former_hook
-        signal.signal(signal.SIGTERM, former)
+        # What has been told to ignore signals, because the process is at its end, goes on ignoring them.
+        if signal.getsignal(signal.SIGTERM) is signal.default_int_handler:
+            signal.signal(signal.SIGTERM, former)
 
 
 def _not_to_be_lost(unraisable: sys.UnraisableHookArgs) -> None:

@@ -100,6 +100,8 @@ class LogManager:
         self._next_checkpoint_ms = clock.monotonic_ms() + CHECKPOINT_INTERVAL_MS
         self._next_retention_ms = clock.monotonic_ms() + RETENTION_INTERVAL_MS
         self._is_closed = False
+        #: Whether the folder's last owner has closed it.
+        self.was_clean = False
         self._make_folder()
         self._lock_fd = self._take_lock()
         try:
@@ -128,7 +130,7 @@ class LogManager:
 
     def _load(self) -> None:
         disk, data_dir = self._disk, self.data_dir
-        is_clean = checkpoints.take_clean_shutdown(disk, data_dir)
+        is_clean = self.was_clean = checkpoints.take_clean_shutdown(disk, data_dir)
         recovery_points = checkpoints.read_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE)
         log_starts = checkpoints.read_offsets(disk, data_dir / checkpoints.LOG_START_OFFSET_FILE)
         found = read_topics(disk, data_dir)

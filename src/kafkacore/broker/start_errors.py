@@ -1,0 +1,55 @@
+"""Why a broker cannot start, in a sentence that says what to change. An ``OSError`` in, text out."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.errors import KafkaError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+#: Below this, a port is the system's.
+_FIRST_FREE_PORT = 1024
+
+
+class BrokerStartError(KafkaError):
+    """The broker cannot start; the message says why, and what to do about it."""
+
+
+def cannot_listen(what: str, host: str, port: int, flag: str, error: OSError) -> BrokerStartError:
+    """``what`` (the broker, the status page) cannot listen there; ``flag`` gives it another place."""
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    # The numbers of the resolver's own failures are below 0.
+    if error.errno is not None and error.errno < 0:
+        why = f"the name {host} is not known here; write an address, as {flag.format('127.0.0.1')}"
+    elif error.errno == errno.EADDRINUSE:
+        why = (
+            f"another program listens there; stop it, or choose another port: {flag.format(host)} "
+            "takes a free one"
+        )
+    elif error.errno == errno.EADDRNOTAVAIL:
+        why = f"this machine has no address {host}; write one that it has, as {flag.format('127.0.0.1')}"
+    elif error.errno in _FORBIDDEN and 0 < port < _FIRST_FREE_PORT:
+        why = f"ports below {_FIRST_FREE_PORT} are the system's; choose a higher one"
+    else:
+        why = os.strerror(error.errno) if error.errno else str(error)
+    return BrokerStartError(f"{what} cannot listen on {place}: {why}")
+
+
+def cannot_use_folder(config: BrokerConfig, error: OSError) -> BrokerStartError:
+    """The data folder, or a file in it, refuses."""
+    place = error.filename or config.data_dir
+    what = error.strerror or str(error)
+    if error.errno in _FULL:
+        why = f"{what}: the disk is full; make room on it and start again, nothing has been lost"
+    elif error.errno in _FORBIDDEN:
+        why = f"{what}: let the broker's user write there (chown, chmod), or name another folder (--data-dir)"
+    elif error.errno in (errno.ENOTDIR, errno.EEXIST):
+        why = "it is a file, and a folder is needed; name another one (--data-dir)"
+    elif error.errno in (errno.EMFILE, errno.ENFILE):
+        why = f"{what}: more files than a process may have open; raise the limit (ulimit -n) and start again"
+    else:
+        why = what
+    return BrokerStartError(f"the folder {config.data_dir} cannot be used: {place}: {why}")

@@ -1,0 +1,141 @@
+"""The command line of a broker's process: what comes before what, and what a mistake is answered with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kafkacore.broker.__main__ import main
+from kafkacore.broker.properties_file import parse_properties
+
+LIMIT_S = 30.0
+COMMAND = [sys.executable, "-m", "kafkacore.broker", "--listen", "127.0.0.1:0"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(f"log.dirs={tmp_path}/data\nnum.partitions=3\nlog.retention.hours=1\nnum.io.threads=8\n")
+    return path
+
+
+def started(*arguments: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    return process, json.loads(process.stdout.readline())
+
+
+def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> str:
+    """End it; what it has said on standard error."""
+    process.send_signal(number)
+    said = process.communicate(timeout=LIMIT_S)[1]
+    assert process.returncode == 0, said
+    return said
+
+
+def test_flag_comes_before_override_that_before_the_file_that_before_the_default(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--config-file", str(file), "--override", "num.partitions=5", "--override", "flush=os"]
+    assert main([*given, "--flush", "ack", "--print-config"]) == 0
+    shown = capsys.readouterr().out
+    properties = parse_properties(shown)
+    assert (properties["num.partitions"], properties["flush"]) == ("5", "ack")
+    assert properties["log.retention.ms"] == "3600000"
+    assert "# num.io.threads=8 has no effect: one thread serves all requests" in shown
+    origin = {line: block.splitlines()[0] for block in shown.split("\n\n") for line in block.splitlines()}
+    assert origin["num.partitions=5"].endswith("--override")
+    assert origin["flush=ack"] == "# --flush"
+    assert origin["log.retention.ms=3600000"] == f"# {file}"
+    assert origin["node.id=1"] == "# default"
+
+
+def test_printed_configuration_is_a_config_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config-file", str(file), "--print-config"]) == 0
+    first = capsys.readouterr().out
+    file.write_text(first)
+    assert main(["--config-file", str(file), "--print-config", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert {name: entry["value"] for name, entry in again.items()} == parse_properties(first)
+    assert {entry["source"] for entry in again.values()} == {str(file)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "name the folder for the broker's data: --data-dir"),
+        (["--ephemeral", "--data-dir", "x"], "leave --data-dir out"),
+        (["--data-dir", "x", "--override", "num.partitions"], "must be name=value"),
+        (["--data-dir", "x", "--override", "num.partitoins=1"], "did you mean num.partitions?"),
+        (["--config-file", "/nowhere/server.properties"], "cannot be read: No such file"),
+        (["--data-dir", "x", "--status-port", "70000"], "a port from 0 to 65535, or off"),
+    ],
+)
+def test_mistake_is_one_sentence_and_status_2(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_ephemeral_broker_leaves_nothing(number: signal.Signals) -> None:
+    process, ready = started("--ephemeral")
+    folder = Path(ready["data_dir"])
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir() if path.is_file()} == {0o600}
+    said = ended(process, number)
+    assert f"stopping: {number.name}" in said
+    assert "flush=os" in said
+    assert not folder.exists()
+
+
+def test_ephemeral_broker_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [*COMMAND, "--ephemeral", "--ready-file", "/nowhere/ready"],
+        capture_output=True, text=True, timeout=LIMIT_S, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "the ready file /nowhere/ready cannot be written: No such file" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ready_file_is_there_while_clients_can_connect(tmp_path: Path) -> None:
+    path = tmp_path / "ready"
+    process, ready = started("--data-dir", str(tmp_path / "data"), "--ready-file", str(path))
+    assert json.loads(path.read_text()) == ready
+    ended(process)
+    assert not path.exists()
+
+
+def test_second_signal_does_not_break_the_close(tmp_path: Path) -> None:
+    process, _ = started("--data-dir", str(tmp_path), "--json")
+    process.send_signal(signal.SIGTERM)
+    assert process.stderr is not None
+    events = [json.loads(process.stderr.readline())["event"] for _ in range(3)]
+    assert events == ["loaded", "started", "stopping"]
+    said = ended(process, signal.SIGINT)
+    assert json.loads(said)["event"] == "closed"
+    again, _ = started("--data-dir", str(tmp_path))
+    assert "not closed cleanly" not in ended(again)
+
+
+def test_broker_that_was_killed_says_at_its_start_that_it_recovers(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    process, _ = started("--data-dir", str(tmp_path))
+    process.kill()
+    process.communicate(timeout=LIMIT_S)
+    said = ended(started("--data-dir", str(tmp_path))[0])
+    assert "loaded 1 topics with 1 partitions" in said
+    assert "not closed cleanly" in said
