@@ -1,0 +1,183 @@
+"""Every request that the broker serves, in every version: as it should be, cut, changed, and out of
+nowhere.
+
+What an API is comes from ``kafka_apis.HANDLERS``, so that a new one is tried as soon as it is served.
+Whatever is sent, there is an answer of that API or the connection is closed; nothing else is raised,
+nothing is logged as a surprise, no memory is taken for what the bytes only claim, and others are served
+as before.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from model.broker_harness import batch
+from model.broker_in_hand import BrokerInHand, broker_in_hand, frame_of
+from model.dose import IS_FULL, dose, new_seed
+from model.slow_codec import RandomMessages
+
+from kafkacore.broker.kafka_apis import HANDLERS
+from kafkacore.broker.request import ApiHandler
+from kafkacore.protocol import decode_response
+from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.protocol.schema import APIS
+from kafkacore.protocol.schema.declaration import Field, Message
+
+DECLARATIONS = {api.key: api.messages[0] for api in APIS if api.versions}
+VERSIONS = [(h, version) for h in HANDLERS for version in range(h.min_version, h.max_version + 1)]
+IDS = [f"{h.request_class.NAME}-v{version}" for h, version in VERSIONS]
+TOPIC_ID = UUID(int=77)
+#: What a hostile frame may make the broker allocate: some of Python's own, nothing by a count in the frame.
+LARGEST_ALLOCATION = 512 * 1024
+MESSAGES = dose(6, 60)
+CHANGES = dose(40, 600)
+
+
+class LikelyMessages(RandomMessages):
+    """Random requests that often name what there is, so that they get behind the first check."""
+
+    def _value(self, field: Field) -> Any:
+        chance = self.random
+        if chance.random() < 0.7:
+            if field.type == "string":
+                return chance.choice(
+                    ("t", "t", "u", "group", "1", "range", "consumer", "", "..", "t/", "x" * 250)
+                )
+            if field.type == "uuid":
+                return TOPIC_ID
+            if field.type in ("int16", "int32") and not field.is_array:
+                return chance.choice((0, 0, 1, 2, -1, 1000))
+            if field.type == "records":
+                return batch(b"value", b"other")
+        return super()._value(field)
+
+
+def declaration_of(handler: ApiHandler) -> Message:
+    return DECLARATIONS[handler.request_class.API_KEY]
+
+
+def random_messages(handler: ApiHandler, version: int, chance: random.Random, count: int) -> Iterator[Any]:
+    for made in (LikelyMessages, RandomMessages):
+        source = made(declaration_of(handler), handler.request_class, version, chance)
+        for _ in range(count):
+            yield source.make()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInHand]:
+    # Bytes changed into "make a million partitions" are a wish, not an attack on the parser.
+    folder = tmp_path_factory.mktemp("every-request")
+    with broker_in_hand(folder, max_partitions=60, flush="os") as broker:
+        yield broker
+
+
+def serves_others(broker: BrokerInHand) -> bool:
+    """Whether the next client is answered; topics that hostile requests have deleted come back."""
+    catalog = broker.services.topics
+    for name in ("t", "u"):
+        if catalog.get(name) is None:
+            if sum(topic.partition_count for topic in broker._log_manager.topics().values()) > 50:
+                for other in list(broker._log_manager.topics()):
+                    catalog.delete(other)
+            catalog.create(name, 2, {})
+    answer = broker.ask(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="t")]))
+    return [topic.error_code for topic in answer.topics] == [0]
+
+
+def check(broker: BrokerInHand, answers: list[Any], frame: bytes) -> None:
+    """An answer, if there is one, is one of that API and version."""
+    assert len(answers) <= 1
+    if answers and isinstance(answers[0], bytes):
+        api_key, version, correlation_id = struct.unpack_from(">hhi", frame)
+        handler = next(h for h in HANDLERS if api_key == h.request_class.API_KEY)
+        if not handler.min_version <= version <= handler.max_version:
+            version = 0
+        assert decode_response(answers[0], handler.request_class, version)[0] == correlation_id
+    assert not broker.errors, broker.errors[0]
+
+
+def changed(frame: bytes, chance: random.Random) -> bytearray:
+    """The frame with some bits, bytes or lengths of it changed, not its API key."""
+    found = bytearray(frame)
+    for _ in range(chance.choice((1, 1, 1, 2, 4))):
+        at = chance.randrange(2, len(found))
+        how = chance.randrange(5)
+        if how == 0:
+            found[at] ^= 1 << chance.randrange(8)
+        elif how == 1:
+            found[at] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
+        elif how == 2:
+            found[at : at + 4] = chance.choice((b"\x7f\xff\xff\xff", b"\xff\xff\xff\xfe", b"\x80\0\0\0"))
+        elif how == 3:
+            found[at:at] = chance.randbytes(chance.choice((1, 4, 40)))
+        else:
+            del found[max(at, 8) : at + chance.choice((1, 2, 8))]
+    return found
+
+
+@pytest.mark.parametrize(("handler", "version"), VERSIONS, ids=IDS)
+def test_no_request_of_any_version_surprises_the_broker(
+    broker: BrokerInHand, handler: ApiHandler, version: int
+) -> None:
+    chance = random.Random(new_seed())
+    for message in random_messages(handler, version, chance, MESSAGES):
+        frame = frame_of(message, version)
+        check(broker, broker.give(frame), frame)
+        for _ in range(CHANGES):
+            hostile = changed(frame, chance)
+            check(broker, broker.give(hostile), bytes(hostile))
+        step = 1 if IS_FULL else max(len(frame) // 40, 1)
+        for size in range(chance.randrange(step), len(frame), step):
+            # What is cut off may be optional at the most: nothing is.
+            assert broker.give(frame[:size]) == ["closed"], f"cut at {size} of {len(frame)}"
+        check(broker, broker.give(frame + b"\0"), frame)
+        broker.settle()
+    assert serves_others(broker)
+
+
+@pytest.mark.parametrize("handler", HANDLERS, ids=lambda each: each.request_class.NAME)
+def test_no_count_or_length_takes_memory_that_its_bytes_do_not_fill(
+    broker: BrokerInHand, handler: ApiHandler
+) -> None:
+    chance = random.Random(new_seed())
+    huge = (
+        b"\x7f\xff\xff\xff",
+        b"\x00\xff\xff\xff",
+        b"\xff\xff\xff\xff\x07",
+        b"\xff\xff\xff\x7f",
+        b"\x7f\xff",
+    )
+    for version in (handler.min_version, handler.max_version):
+        message = max(
+            random_messages(handler, version, chance, 6), key=lambda made: len(frame_of(made, version))
+        )
+        frame = frame_of(message, version)
+        for at in range(8, len(frame), 1 if IS_FULL else max(len(frame) // 25, 1)):
+            for count in huge:
+                hostile = frame[:at] + count + frame[at + len(count) :]
+                tracemalloc.start()
+                try:
+                    check(broker, broker.give(hostile), hostile)
+                    _, peak = tracemalloc.get_traced_memory()
+                finally:
+                    tracemalloc.stop()
+                assert peak < LARGEST_ALLOCATION, f"{peak} bytes for {hostile!r}"
+    assert serves_others(broker)
+
+
+def test_bytes_out_of_nowhere_are_answered_or_hung_up_on(broker: BrokerInHand) -> None:
+    chance = random.Random(new_seed())
+    keys = [h.request_class.API_KEY for h in HANDLERS]
+    for _ in range(dose(5_000, 200_000)):
+        head = struct.pack(
+            ">hhi", chance.choice([*keys, chance.randrange(-10, 100)]), chance.randrange(-1, 20), 7
+        )
+        frame = head[: chance.choice((8, 8, 8, 3))] + chance.randbytes(chance.randrange(60))
+        check(broker, broker.give(frame), frame)
+    assert serves_others(broker)

@@ -1,0 +1,101 @@
+"""A whole broker whose network thread is the test's own: requests go in as bytes, one step at a time.
+
+Everything is put together as by ``kafkacore broker`` (``KafkaBroker``), so that what is added to the
+broker is in here too. What it logs as an error, a surprise or a failed disk, is kept for the test to
+judge. Does not know: what a request says.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.request import CloseConnectionError, Request, RequestContext
+from kafkacore.broker.server import KafkaBroker
+from kafkacore.errors import KafkaProtocolError
+from kafkacore.protocol import decode_response, encode_request
+
+CONTEXT_ID = "127.0.0.1:1-1"
+
+
+class _KeptErrors(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(logging.Formatter().format(record))
+
+
+class BrokerInHand(KafkaBroker):
+    """Start and stop it with :func:`broker_in_hand`."""
+
+    def __init__(self, config: BrokerConfig, **parts: Any) -> None:
+        super().__init__(config, **parts)
+        self.errors: list[str] = []
+        self.context = RequestContext(CONTEXT_ID, config.node_id, "127.0.0.1")
+
+    def _run(self) -> None:
+        """The thread has nothing to do: :meth:`settle` does its work."""
+
+    @property
+    def server(self) -> Any:
+        return self._server
+
+    @property
+    def services(self) -> Any:
+        return self.server._apis._services
+
+    def give(self, payload: bytes | bytearray) -> list[Any]:
+        """Handle a frame; the list gets its answer, now or in a later :meth:`settle`.
+
+        ``None`` in it: there is no answer to that request. "closed": the broker hangs up.
+        """
+        answers: list[Any] = []
+
+        def on_response(_: Request, pieces: list[Any] | None) -> None:
+            answers.append(None if pieces is None else b"".join(bytes(piece) for piece in pieces))
+
+        try:
+            self.server._apis.handle(self.context, memoryview(bytearray(payload)), on_response)
+        except (KafkaProtocolError, CloseConnectionError):
+            answers.append("closed")
+        return answers
+
+    def settle(self) -> None:
+        """One turn of the network thread."""
+        self.server.poll(0)
+
+    def ask(self, message: Any, version: int | None = None) -> Any:
+        """A request that is answered at once; its response message."""
+        version = type(message).MAX_VERSION if version is None else version
+        answers = self.give(frame_of(message, version))
+        assert len(answers) == 1, "not answered at once"
+        return decode_response(answers[0], type(message), version)[1]
+
+
+def frame_of(message: Any, version: int) -> bytes:
+    """The request as it travels, without the size."""
+    return b"".join(bytes(piece) for piece in encode_request(message, version, 7, "client"))
+
+
+@contextmanager
+def broker_in_hand(folder: Path, **config: Any) -> Iterator[BrokerInHand]:
+    """A broker on ``folder``; ``config`` as ``EmbeddedBroker`` takes it."""
+    broker = BrokerInHand(BrokerConfig.from_properties({"data_dir": folder, "port": 0, **config}))
+    kept = _KeptErrors()
+    logger = logging.getLogger("kafkacore.broker")
+    logger.addHandler(kept)
+    broker.errors = kept.lines
+    try:
+        broker.start()
+        yield broker
+    finally:
+        if broker.server is not None:
+            broker.server.close()
+        broker.stop()
+        logger.removeHandler(kept)
