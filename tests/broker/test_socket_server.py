@@ -34,7 +34,7 @@ class ScriptedApis:
     def handle(self, context: RequestContext, payload: memoryview, on_response: OnResponse) -> Request:
         body = bytes(payload)
         self.handled.append(body)
-        request = Request(context, 0, 0, 0, None, None, lambda r, pieces: on_response(r, pieces))
+        request = Request(context, 0, 0, 0, None, None, lambda pieces, *_: pieces, on_response)
         if body.startswith(b"wait"):
             request.operation = DelayedFetch(
                 SYSTEM_CLOCK.monotonic_ms() + 60_000,

@@ -7,8 +7,6 @@ Source of the shape: Kafka's ``KafkaApis``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any
 
 from kafkacore.broker.handlers import (
     api_versions,
@@ -35,7 +33,7 @@ from kafkacore.broker.request import (
     Request,
     RequestContext,
 )
-from kafkacore.protocol import decode_request_header, encode_response
+from kafkacore.protocol.message import skip_tagged_fields
 from kafkacore.wire import Cursor
 
 logger = logging.getLogger(__name__)
@@ -84,38 +82,29 @@ class KafkaApis:
         CloseConnectionError
             The request cannot be answered in its own protocol.
         """
-        api_key, version, correlation_id = _fixed_header(payload)
+        cursor = Cursor(payload)
+        # What every version of the header begins with; the rest is only known once the version is.
+        api_key, version, correlation_id = cursor.read_int16(), cursor.read_int16(), cursor.read_int32()
         handler = self._handlers.get(api_key)
         if handler is None:
             raise CloseConnectionError(f"API key {api_key} is not served")
         if not handler.min_version <= version <= handler.max_version:
             if handler is not api_versions.HANDLER:
                 raise CloseConnectionError(f"{handler.request_class.NAME} version {version} is not served")
-            request = Request(context, api_key, 0, correlation_id, None, None, _encoder(on_response))
+            request = Request(context, api_key, 0, correlation_id, None, None, handler.encode, on_response)
             request.respond(api_versions.unsupported_version())
             return request
-        header, cursor = decode_request_header(payload)
-        message = handler.request_class.decode(cursor, version)
+        client_id = cursor.read_nullable_string(False)
+        flexible_from = handler.request_class.FLEXIBLE_FROM
+        if flexible_from is not None and version >= flexible_from:
+            tag_count = cursor.read_unsigned_varint()
+            if tag_count:
+                skip_tagged_fields(cursor, tag_count)
+        message = (handler.decode or handler.request_class.decode)(cursor, version)
         request = Request(
-            context, api_key, version, correlation_id, header.client_id, message, _encoder(on_response)
+            context, api_key, version, correlation_id, client_id, message, handler.encode, on_response
         )
         response = handler.handle(request, self._services)
         if response is not ANSWERED_LATER:
             request.respond(response)
         return request
-
-
-def _fixed_header(payload: memoryview) -> tuple[int, int, int]:
-    """What every version of the header begins with; the rest is only known once the version is."""
-    cursor = Cursor(payload)
-    return cursor.read_int16(), cursor.read_int16(), cursor.read_int32()
-
-
-def _encoder(on_response: OnResponse) -> Callable[[Request, Any], None]:
-    def encode(request: Request, response: Any) -> None:
-        if response is None:
-            on_response(request, None)
-        else:
-            on_response(request, encode_response(response, request.version, request.correlation_id))
-
-    return encode

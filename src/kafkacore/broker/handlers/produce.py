@@ -6,8 +6,15 @@ partition, as Kafka demands since version 3.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from kafkacore.broker._produce_call import (
+    ProduceCall,
+    ProducePartition,
+    ProduceTopic,
+    encode_produce,
+    read_produce,
+)
 from kafkacore.broker.delayed_operation import DelayedProduce
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.log.validation import RefusedRecordsError, RefusedTimestampsError
@@ -24,34 +31,34 @@ from kafkacore.errors import (
     UnsupportedCompressionTypeError,
     for_code,
 )
-from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
+from kafkacore.protocol.generated.produce import ProduceRequest
 from kafkacore.record import Compression, read_batch_headers
 from kafkacore.structs import TopicPartition
 
-FIRST_VERSION_BY_ID = 13
+if TYPE_CHECKING:
+    from kafkacore.broker.log import UnifiedLog
+
 FIRST_VERSION_WITH_ZSTD = 7
 ACKS_ALL = -1
 #: Format of batches, and where they have its number.
 _MAGIC, _MAGIC_AT = 2, 16
 
-_PartitionResponse = ProduceResponse.PartitionProduceResponse
-_TopicResponse = ProduceResponse.TopicProduceResponse
-_RecordError = ProduceResponse.BatchIndexAndErrorMessage
-
 
 class _Pending:
-    """A partition that is written and waits to be safe; what its answer will be is in ``answer``."""
+    """A partition that is written and waits to be safe."""
+
+    __slots__ = ("_log", "_node_id", "_required", "_services", "partition", "topic_partition")
 
     def __init__(
         self,
-        answer: Any,
+        partition: ProducePartition,
         topic_partition: TopicPartition,
-        log: Any,
+        log: UnifiedLog,
         required: int,
         node_id: int,
         services: BrokerServices,
     ) -> None:
-        self.answer = answer
+        self.partition = partition
         self.topic_partition = topic_partition
         self._log = log
         self._required = required
@@ -68,62 +75,60 @@ class _Pending:
         # A topic made anew under the old name has another log.
         return None if log is self._log else UnknownTopicOrPartitionError.errno
 
+    def settle(self) -> None:
+        """Put into the answer what has become of it."""
+        outcome = self.outcome()
+        if outcome != 0:
+            error = RequestTimedOutError if outcome is None else for_code(outcome)
+            self.partition.error_code = error.errno
+            self.partition.error_message = error.message
+            self.partition.base_offset = -1
+
 
 class _Produce:
-    """One Produce on its way: the answers so far, and what the rest of them waits for."""
+    """One Produce on its way: what is appended, and what its answer waits for."""
 
     def __init__(self, request: Request, services: BrokerServices) -> None:
         self.request = request
         self.services = services
-        self.response = ProduceResponse()
+        self.call: ProduceCall = request.message
         self.pending: list[_Pending] = []
         # Text, not the exception: its traceback would hold this object, and the payload with it, in a cycle.
         self.first_error = ""
 
     def append_all(self) -> None:
-        by_id = self.request.version >= FIRST_VERSION_BY_ID
-        for topic in self.request.message.topic_data:
-            answers = [self._append(topic, partition, by_id) for partition in topic.partition_data]
-            self.response.responses.append(
-                _TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
-            )
+        for topic in self.call.topics:
+            for partition in topic.partitions:
+                try:
+                    self._append(topic, partition)
+                except Exception as error:  # noqa: BLE001 - a partition's failure is its own; error_code logs surprises
+                    self.first_error = self.first_error or str(error)
+                    partition.error_code = error_code(error)
+                    partition.error_message = error_message(error)
+                    if isinstance(error, (RefusedRecordsError, RefusedTimestampsError)):
+                        # It is not the batch as a whole that is to blame.
+                        partition.record_errors = list(error.record_errors)
 
-    def _append(self, topic: Any, partition: Any, by_id: bool) -> Any:
-        try:
-            return self._appended(topic, partition, by_id)
-        except Exception as error:  # noqa: BLE001 - a partition's failure is its own; error_code logs surprises
-            self.first_error = self.first_error or str(error)
-            return _PartitionResponse(
-                index=partition.index,
-                error_code=error_code(error),
-                base_offset=-1,
-                record_errors=_record_errors(error),
-                error_message=error_message(error),
-            )
-
-    def _appended(self, topic: Any, partition: Any, by_id: bool) -> Any:
-        acks = self.request.message.acks
+    def _append(self, topic: ProduceTopic, partition: ProducePartition) -> None:
+        services, request, acks = self.services, self.request, self.call.acks
         if acks not in (ACKS_ALL, 0, 1):
             raise InvalidRequiredAcksError(f"acks={acks} is none of -1, 0, 1")
-        name = self.services.topics.resolve(topic.name, topic.topic_id, by_id)
-        check_records(partition.records, self.request.version)
-        self._check_replicas(name, acks)
-        topic_partition = TopicPartition(name, partition.index)
-        log, info = self.services.replica_manager.append(
-            topic_partition, partition.records, self.request.node_id
-        )
-        answer = _PartitionResponse(
-            index=partition.index,
-            base_offset=info.first_offset,
-            log_append_time_ms=info.log_append_time_ms,
-            log_start_offset=info.log_start_offset,
-        )
+        name = topic.name if topic.topic_id is None else services.topics.name_of_bytes(topic.topic_id)
+        assert name is not None, "a topic has a name or an id"
+        check_records(partition.records, request.version)
         if acks == ACKS_ALL:
-            required, node_id = info.last_offset + 1, self.request.node_id
-            self.pending.append(_Pending(answer, topic_partition, log, required, node_id, self.services))
-        return answer
+            self._check_replicas(name)
+        topic_partition = TopicPartition(name, partition.index)
+        assert partition.records is not None, "checked"
+        log, info = services.replica_manager.append(topic_partition, partition.records, request.node_id)
+        partition.base_offset = info.first_offset
+        partition.log_append_time_ms = info.log_append_time_ms
+        partition.log_start_offset = info.log_start_offset
+        if acks == ACKS_ALL and log.high_watermark <= info.last_offset:
+            required, node_id = info.last_offset + 1, request.node_id
+            self.pending.append(_Pending(partition, topic_partition, log, required, node_id, services))
 
-    def _check_replicas(self, name: str, acks: int) -> None:
+    def _check_replicas(self, name: str) -> None:
         """This node is the whole in-sync set, so a topic that asks for two of them cannot have acks=all."""
         topic = self.services.topics.get(name)
         if topic is None:
@@ -131,47 +136,32 @@ class _Produce:
         wanted = topic.configs.get("min.insync.replicas")
         if wanted is None:
             wanted = self.services.config.log_defaults.get("min.insync.replicas", "1")
-        if acks == ACKS_ALL and int(wanted) > 1:
+        if wanted != "1":
             raise NotEnoughReplicasError(
                 f"min.insync.replicas of {name} is {wanted}, this cluster has one node"
             )
 
     def answer(self) -> None:
         for pending in self.pending:
-            outcome = pending.outcome()
-            if outcome != 0:
-                error = RequestTimedOutError if outcome is None else for_code(outcome)
-                pending.answer.error_code = error.errno
-                pending.answer.error_message = error.message
-                pending.answer.base_offset = -1
-        self.request.respond(self.response)
-
-
-def _record_errors(error: Exception) -> list[Any]:
-    """Which records of the batch are to blame, where it is not the batch as a whole."""
-    if not isinstance(error, (RefusedRecordsError, RefusedTimestampsError)):
-        return []
-    return [
-        _RecordError(batch_index=index, batch_index_error_message=message)
-        for index, message in error.record_errors
-    ]
+            pending.settle()
+        self.request.respond(self.call)
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
-    message = request.message
-    if message.transactional_id is not None:
+    call: ProduceCall = request.message
+    if call.transactional_id is not None:
         raise CloseConnectionError("Produce of a transaction, which this broker did not open")
     produce = _Produce(request, services)
     produce.append_all()
-    if message.acks == 0:
+    if call.acks == 0:
         if produce.first_error:
             # There is no answer to put the error in; hanging up is how Kafka lets such a producer know.
             raise CloseConnectionError(f"Produce with acks=0 failed: {produce.first_error}")
         request.respond(None)
         return ANSWERED_LATER
     if not produce.pending:
-        return produce.response
-    deadline_ms = services.clock.monotonic_ms() + max(message.timeout_ms, 0)
+        return call
+    deadline_ms = services.clock.monotonic_ms() + max(call.timeout_ms, 0)
     request.operation = DelayedProduce(deadline_ms, produce.pending, produce.answer)
     services.replica_manager.produce_purgatory.try_complete_else_watch(
         request.operation, [pending.topic_partition for pending in produce.pending]
@@ -213,4 +203,4 @@ def check_records(records: memoryview | None, version: int) -> None:
         )
 
 
-HANDLER = ApiHandler(ProduceRequest, 3, 13, handle)
+HANDLER = ApiHandler(ProduceRequest, 3, 13, handle, read_produce, encode_produce)

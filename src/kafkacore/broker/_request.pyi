@@ -1,0 +1,39 @@
+from collections.abc import Callable
+from typing import Any, final
+
+from kafkacore.broker.delayed_operation import DelayedOperation
+
+class CloseConnectionError(Exception): ...
+
+@final
+class RequestContext:
+    connection_id: str
+    node_id: int
+    host: str
+    software_name: str
+    software_version: str
+    def __init__(self, connection_id: str, node_id: int, host: str = "") -> None: ...
+
+@final
+class Request:
+    context: RequestContext
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    message: Any
+    operation: DelayedOperation | None
+    def __init__(
+        self,
+        context: RequestContext,
+        api_key: int,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        message: Any,
+        encode: Callable[[Any, int, int], list[Any]],
+        on_response: Callable[[Request, list[Any] | None], None],
+    ) -> None: ...
+    @property
+    def node_id(self) -> int: ...
+    def respond(self, response: Any) -> None: ...
