@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkacore.broker.config_keys import BROKER_KEYS, BrokerKey, as_text, resolve
-from kafkacore.broker.topic_config import TOPIC_CONFIG, checked_value
+from kafkacore.broker.topic_config import INT_MAX, TOPIC_CONFIG, checked_value
 from kafkacore.errors import InvalidConfigurationError, KafkaConfigurationError
 
 
@@ -70,6 +70,10 @@ class BrokerConfig:
     max_connections: int = 10_000
     max_partitions: int = 100_000
     max_decompressed_batch_bytes: int = 64 * 1024 * 1024
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = INT_MAX
     log_defaults: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -79,6 +83,11 @@ class BrokerConfig:
         if self.num_partitions > self.max_partitions:
             raise KafkaConfigurationError(
                 f"num.partitions={self.num_partitions} must be between 1 and {self.max_partitions}"
+            )
+        if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
+            raise KafkaConfigurationError(
+                f"group.min.session.timeout.ms={self.group_min_session_timeout_ms} must not be larger than "
+                f"group.max.session.timeout.ms={self.group_max_session_timeout_ms}"
             )
         if not self.allow_remote and not is_loopback(self.host):
             raise KafkaConfigurationError(

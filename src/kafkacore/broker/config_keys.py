@@ -71,6 +71,13 @@ BROKER_KEYS: Final = (
               "so long is closed; -1 for never.", -1, INT_MAX),
     BrokerKey("max.connections", "max_connections", _I, "Connections at a time; one more is closed at once.",
               1, INT_MAX),
+    BrokerKey("group.min.session.timeout.ms", "group_min_session_timeout_ms", _I, "The shortest "
+              "`session.timeout.ms` that a member of a group may ask for.", 0, INT_MAX),
+    BrokerKey("group.max.session.timeout.ms", "group_max_session_timeout_ms", _I, "The longest "
+              "`session.timeout.ms` that a member of a group may ask for.", 0, INT_MAX),
+    BrokerKey("group.initial.rebalance.delay.ms", "group_initial_rebalance_delay_ms", _I, "How long the "
+              "first members of an empty group wait for more; once more for each that comes.", 0, INT_MAX),
+    BrokerKey("group.max.size", "group_max_size", _I, "Members of a group; one more is refused.", 1, INT_MAX),
     BrokerKey("max.partitions", "max_partitions", _I, "Partitions of all topics together.", 1, INT_MAX),
     BrokerKey("max.decompressed.batch.bytes", "max_decompressed_batch_bytes", _I, "Most bytes that a "
               "producer's compressed batch may have in it; one with more is refused as too large.",

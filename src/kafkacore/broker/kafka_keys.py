@@ -59,8 +59,7 @@ _BY_REASON: Final = {
         unstable.api.versions.enable unstable.feature.versions.enable
     """,
     "this broker decides it by itself": """
-        group.coordinator.cached.buffer.max.bytes group.initial.rebalance.delay.ms
-        group.max.session.timeout.ms group.max.size group.min.session.timeout.ms log.cleaner.backoff.ms
+        group.coordinator.cached.buffer.max.bytes log.cleaner.backoff.ms
         log.cleaner.dedupe.buffer.size log.cleaner.enable log.cleaner.io.buffer.load.factor
         log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
         log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms

@@ -1,0 +1,450 @@
+"""A classic group: its members, its generation, and the states it may go through.
+
+Members in; which state it is in, who leads it, which protocol wins, whom it waits for, out. Does not know:
+time-outs, the log, requests. Source of the behaviour: Kafka's ``ClassicGroup``.
+
+    Empty ──► PreparingRebalance ──► CompletingRebalance ──► Stable
+      ▲            │    ▲ ▲                   │                │
+      └────────────┘    │ └───────────────────┘                │
+                        └──────────────────────────────────────┘     Dead, from anywhere
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from kafkacore.broker.group.interfaces import OffsetExpiry
+from kafkacore.broker.group.member import (
+    NO_ASSIGNMENT,
+    ClassicGroupMember,
+    JoinedMember,
+    JoinResult,
+    MemberProtocol,
+    OnJoined,
+    OnSynced,
+    SyncResult,
+)
+from kafkacore.broker.group.records import NO_TIMESTAMP
+from kafkacore.coordinator.protocol import PROTOCOL_TYPE, decode_subscription
+from kafkacore.errors import (
+    CoordinatorNotAvailableError,
+    FencedInstanceIdError,
+    GroupIdNotFoundError,
+    IllegalGenerationError,
+    MalformedMessageError,
+    NonEmptyGroupError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+
+if TYPE_CHECKING:
+    from kafkacore.broker.group.delayed import DelayedHeartbeat, DelayedJoin, DelayedSync
+
+logger = logging.getLogger(__name__)
+
+#: ``type`` of these groups in ListGroups (KIP-848).
+CLASSIC: Final = "Classic"
+
+
+class GroupState(Enum):
+    """Named as DescribeGroups and ListGroups say them."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+#: State → the states it may be entered from.
+_FROM: Final = {
+    GroupState.EMPTY: {GroupState.PREPARING_REBALANCE},
+    GroupState.PREPARING_REBALANCE: {GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY},
+    GroupState.COMPLETING_REBALANCE: {GroupState.PREPARING_REBALANCE},
+    GroupState.STABLE: {GroupState.COMPLETING_REBALANCE},
+    GroupState.DEAD: set(GroupState),
+}
+
+
+class ClassicGroup:
+    """A group of the classic protocol. Used by the network thread alone.
+
+    Parameters
+    ----------
+    wall_ms:
+        The wall's clock, for the time of the last change of state.
+    """
+
+    kind = CLASSIC
+
+    def __init__(self, group_id: str, wall_ms: Callable[[], int]) -> None:
+        self.group_id = group_id
+        self._wall_ms = wall_ms
+        self.state = GroupState.EMPTY
+        self.previous_state = GroupState.DEAD
+        self.state_timestamp_ms = wall_ms()
+        self.generation_id = 0
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.leader_id: str | None = None
+        #: Topics of all members' subscriptions; ``None`` where nobody knows.
+        self.subscribed_topics: frozenset[str] | None = None
+        self._members: dict[str, ClassicGroupMember] = {}
+        self._static: dict[str, str] = {}
+        self._awaiting_join_count = 0
+        self._votes: Counter[str] = Counter()
+        #: They were given a member id and have not come back with it (KIP-394).
+        self.pending_joins: set[str] = set()
+        #: They have joined this generation and not asked for their assignment.
+        self.pending_syncs: set[str] = set()
+        #: Somebody has come while the first rebalance waited for more.
+        self.new_member_added = False
+        #: What waits on this group in a purgatory.
+        self.delayed_join: DelayedJoin | None = None
+        self.delayed_sync: DelayedSync | None = None
+        self.sessions: dict[str, DelayedHeartbeat] = {}
+
+    # ---- State ----------------------------------------------------------------------------------------
+
+    def is_in(self, *states: GroupState) -> bool:
+        return self.state in states
+
+    @property
+    def can_rebalance(self) -> bool:
+        return self.state in _FROM[GroupState.PREPARING_REBALANCE]
+
+    def transition_to(self, state: GroupState) -> None:
+        assert self.state in _FROM[state], f"{self.group_id}: {self.state.value} to {state.value}"
+        self.previous_state, self.state = self.state, state
+        self.state_timestamp_ms = self._wall_ms()
+
+    def begin_generation(self) -> None:
+        """All who could rejoin have: choose the protocol, and wait for the leader; or be empty."""
+        self.generation_id += 1
+        self.protocol_name = self.select_protocol() if self._members else None
+        self.subscribed_topics = self.topics_of_members()
+        self.transition_to(GroupState.COMPLETING_REBALANCE if self._members else GroupState.EMPTY)
+        self.pending_syncs.clear()
+
+    # ---- Members --------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Members, those pending not counted."""
+        return len(self._members)
+
+    def __contains__(self, member_id: str) -> bool:
+        return member_id in self._members
+
+    def __iter__(self) -> Iterator[ClassicGroupMember]:
+        """The members, in the order in which they came."""
+        return iter(self._members.values())
+
+    def members(self) -> list[ClassicGroupMember]:
+        """The members as they are now, whatever becomes of them in a loop."""
+        return list(self._members.values())
+
+    def member(self, member_id: str) -> ClassicGroupMember:
+        """A member that there is."""
+        return self._members[member_id]
+
+    def static_member_id(self, group_instance_id: str) -> str | None:
+        return self._static.get(group_instance_id)
+
+    @property
+    def static_count(self) -> int:
+        return len(self._static)
+
+    @property
+    def awaiting_join_count(self) -> int:
+        return self._awaiting_join_count
+
+    @property
+    def has_all_members_joined(self) -> bool:
+        return len(self._members) == self._awaiting_join_count and not self.pending_joins
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """As long as the slowest member may take."""
+        return max((member.rebalance_timeout_ms for member in self), default=0)
+
+    def is_leader(self, member_id: str) -> bool:
+        return self.leader_id is not None and self.leader_id == member_id
+
+    def add(self, member: ClassicGroupMember, on_joined: OnJoined | None = None) -> None:
+        """A member more; the first one leads. Its protocols were checked by :meth:`supports`."""
+        if member.group_instance_id is not None:
+            assert member.group_instance_id not in self._static, f"{member.group_instance_id} is a member"
+            self._static[member.group_instance_id] = member.member_id
+        if not self._members:
+            self.protocol_type = member.protocol_type
+        assert member.protocol_type == self.protocol_type, f"{self.group_id}: {member.protocol_type}"
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self._members[member.member_id] = member
+        self._votes.update(member.protocol_names)
+        self._await_join(member, on_joined)
+        self.pending_joins.discard(member.member_id)
+
+    def update(
+        self,
+        member: ClassicGroupMember,
+        protocols: tuple[MemberProtocol, ...],
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        on_joined: OnJoined | None,
+    ) -> None:
+        """A member has joined again; ``None`` if it does not wait for an answer."""
+        self._votes.subtract(member.protocol_names)
+        member.protocols = protocols
+        self._votes.update(member.protocol_names)
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+        self._await_join(member, on_joined)
+
+    def _await_join(self, member: ClassicGroupMember, on_joined: OnJoined | None) -> None:
+        self._awaiting_join_count += (on_joined is not None) - member.is_awaiting_join
+        before, member.on_joined = member.on_joined, on_joined
+        if before is not None and on_joined is not None:
+            # It asks again on another connection. Kafka leaves the first question unanswered for ever.
+            before(JoinResult(RebalanceInProgressError.errno, member.member_id))
+
+    def remove(self, member_id: str) -> None:
+        """A member, or a pending one, less. The oldest of the others leads if it did."""
+        member = self._members.pop(member_id, None)
+        if member is not None:
+            self._votes.subtract(member.protocol_names)
+            self._awaiting_join_count -= member.is_awaiting_join
+            if member.group_instance_id is not None:
+                self._static.pop(member.group_instance_id, None)
+        if self.is_leader(member_id):
+            self.leader_id = next(iter(self._members), None)
+        self.pending_joins.discard(member_id)
+        self.pending_syncs.discard(member_id)
+
+    def replace_static(self, group_instance_id: str, old_id: str, new_id: str) -> ClassicGroupMember:
+        """The static member goes by another id from now on; who used the old one is fenced (KIP-345)."""
+        old = self._members.pop(old_id)
+        fenced = FencedInstanceIdError.errno
+        self.answer_join(old, JoinResult(fenced, old_id))
+        self.answer_sync(old, SyncResult(fenced))
+        new = ClassicGroupMember(
+            new_id,
+            old.group_instance_id,
+            old.client_id,
+            old.client_host,
+            old.rebalance_timeout_ms,
+            old.session_timeout_ms,
+            old.protocol_type,
+            old.protocols,
+            old.assignment,
+        )
+        self._members[new_id] = new
+        if self.is_leader(old_id):
+            self.leader_id = new_id
+        self._static[group_instance_id] = new_id
+        return new
+
+    def elect_joined_leader(self) -> bool:
+        """See to it that the leader is one who has rejoined; whether there is one."""
+        leader = self._members.get(self.leader_id) if self.leader_id is not None else None
+        if leader is None:
+            return False
+        if leader.is_awaiting_join:
+            return True
+        heir = next((member for member in self if member.is_awaiting_join), None)
+        if heir is None:
+            return False
+        logger.info(
+            "group %s: leader %s did not rejoin in time, %s leads now",
+            self.group_id,
+            leader.member_id,
+            heir.member_id,
+        )
+        self.leader_id = heir.member_id
+        return True
+
+    # ---- Protocols ------------------------------------------------------------------------------------
+
+    def supports(self, protocol_type: str, names: Collection[str]) -> bool:
+        """Whether a member of this type that knows these protocols can join the others."""
+        if self.is_in(GroupState.EMPTY):
+            return bool(protocol_type) and bool(names)
+        return self.protocol_type == protocol_type and any(
+            self._votes[name] == len(self._members) for name in names
+        )
+
+    def select_protocol(self) -> str:
+        """The protocol that most members like best of those that all know."""
+        candidates = {name for name, count in self._votes.items() if count == len(self._members)}
+        return Counter(member.vote(candidates) for member in self).most_common(1)[0][0]
+
+    def topics_of_members(self) -> frozenset[str] | None:
+        """What the members of a consumer group subscribe to; ``None`` if that cannot be known."""
+        if self.protocol_type != PROTOCOL_TYPE:
+            return None
+        if not self._members:
+            return frozenset()
+        if self.protocol_name is None:
+            return None
+        try:
+            said = [decode_subscription(member.metadata(self.protocol_name)) for member in self]
+        except MalformedMessageError as error:
+            logger.warning(
+                "group %s: its subscriptions cannot be read, so offsets of its topics do not expire: %s",
+                self.group_id,
+                error,
+            )
+            return None
+        return frozenset(topic for subscription in said for topic in subscription.topics)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member may be reading ``topic``."""
+        if self.subscribed_topics is None:
+            return self.protocol_type == PROTOCOL_TYPE
+        return topic in self.subscribed_topics
+
+    def joined_members(self) -> Sequence[JoinedMember]:
+        """Everybody, with what they say in the chosen protocol; for the leader."""
+        name = self.protocol_name
+        assert name is not None, f"{self.group_id} has chosen no protocol"
+        return [JoinedMember(one.member_id, one.group_instance_id, one.metadata(name)) for one in self]
+
+    # ---- Answers --------------------------------------------------------------------------------------
+
+    def answer_join(self, member: ClassicGroupMember, result: JoinResult) -> bool:
+        """Answer the JoinGroup that ``member`` waits for, if it does."""
+        on_joined, member.on_joined = member.on_joined, None
+        if on_joined is None:
+            return False
+        self._awaiting_join_count -= 1
+        on_joined(result)
+        return True
+
+    @staticmethod
+    def answer_sync(member: ClassicGroupMember, result: SyncResult) -> bool:
+        """Answer the SyncGroup that ``member`` waits for, if it does."""
+        on_synced, member.on_synced = member.on_synced, None
+        if on_synced is None:
+            return False
+        on_synced(result)
+        return True
+
+    @staticmethod
+    def await_sync(member: ClassicGroupMember, on_synced: OnSynced) -> None:
+        """``member`` waits for its assignment; if it did before, that question is over."""
+        before, member.on_synced = member.on_synced, on_synced
+        if before is not None:
+            before(SyncResult(RebalanceInProgressError.errno))
+
+    def current_generation(self, member_id: str, *, skip_assignment: bool = False) -> JoinResult:
+        """What a member of the running generation is answered; the leader hears of the others."""
+        return JoinResult(
+            0,
+            member_id,
+            self.generation_id,
+            self.protocol_type,
+            self.protocol_name,
+            self.leader_id or "",
+            skip_assignment,
+            self.joined_members() if self.is_leader(member_id) else (),
+        )
+
+    def forget_assignments(self) -> None:
+        for member in self:
+            member.assignment = NO_ASSIGNMENT
+
+    # ---- Who may do what ------------------------------------------------------------------------------
+
+    def validate_member(self, member_id: str, group_instance_id: str | None, operation: str) -> None:
+        """Raises what a request of somebody who is no member, or fenced, is told.
+
+        Raises
+        ------
+        UnknownMemberIdError, FencedInstanceIdError
+        """
+        if group_instance_id is not None:
+            known_id = self._static.get(group_instance_id)
+            if known_id is None:
+                raise UnknownMemberIdError
+            if known_id != member_id:
+                logger.info(
+                    "group %s: %s of %s as %s refused: %s has taken its place",
+                    self.group_id,
+                    operation,
+                    member_id,
+                    group_instance_id,
+                    known_id,
+                )
+                raise FencedInstanceIdError
+        if member_id not in self._members:
+            raise UnknownMemberIdError
+
+    def validate_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_id: int,
+        *,
+        is_transactional: bool = False,
+    ) -> None:
+        """Raises what a commit of somebody who may not is told; an empty group takes anybody's.
+
+        Raises
+        ------
+        CoordinatorNotAvailableError, UnknownMemberIdError, FencedInstanceIdError, IllegalGenerationError,
+        RebalanceInProgressError
+        """
+        if self.is_in(GroupState.DEAD):
+            raise CoordinatorNotAvailableError
+        if generation_id < 0 and self.is_in(GroupState.EMPTY):
+            return
+        if generation_id >= 0 or member_id or group_instance_id is not None:
+            operation = "txn-offset-commit" if is_transactional else "offset-commit"
+            self.validate_member(member_id, group_instance_id, operation)
+            if generation_id != self.generation_id:
+                raise IllegalGenerationError
+        elif not is_transactional and not self.is_in(GroupState.EMPTY):
+            raise UnknownMemberIdError
+        if not is_transactional and self.is_in(GroupState.COMPLETING_REBALANCE):
+            raise RebalanceInProgressError
+
+    def validate_offset_fetch(self) -> None:
+        """Raises :class:`GroupIdNotFoundError` if the group is dead."""
+        if self.is_in(GroupState.DEAD):
+            raise GroupIdNotFoundError(f"Group {self.group_id} is in dead state.")
+
+    def validate_offset_delete(self) -> None:
+        """Offsets of a consumer group may go topic by topic while it lives, those of another may not.
+
+        Raises
+        ------
+        GroupIdNotFoundError, NonEmptyGroupError
+        """
+        self.validate_offset_fetch()
+        if not self.is_in(GroupState.EMPTY) and self.protocol_type != PROTOCOL_TYPE:
+            raise NonEmptyGroupError
+
+    def validate_delete(self) -> None:
+        """Raises :class:`GroupIdNotFoundError` or, if it has members, :class:`NonEmptyGroupError`."""
+        self.validate_offset_fetch()
+        if not self.is_in(GroupState.EMPTY):
+            raise NonEmptyGroupError
+
+    def offset_expiry(self) -> OffsetExpiry | None:
+        """From when its offsets age; ``None`` while they do not (KIP-211)."""
+        if self.protocol_type is None:
+            return OffsetExpiry(None)
+        if self.is_in(GroupState.EMPTY):
+            return OffsetExpiry(None if self.state_timestamp_ms == NO_TIMESTAMP else self.state_timestamp_ms)
+        knows_topics = self.protocol_type == PROTOCOL_TYPE and self.subscribed_topics is not None
+        return OffsetExpiry(None) if knows_topics and self.is_in(GroupState.STABLE) else None
+
+    def new_member_id(self, client_id: str, group_instance_id: str | None, random_bits: int) -> str:
+        """A name for who joins without one: what it calls itself, and something that nobody else has."""
+        name = client_id if group_instance_id is None else group_instance_id
+        return f"{name}-{UUID(int=random_bits, version=4)}"

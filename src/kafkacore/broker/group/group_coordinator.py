@@ -1,0 +1,305 @@
+"""The coordinator of the groups of the classic protocol, as the handlers of requests see it.
+
+What a request asks of a group in; what it is answered out, at once or by a callback. Does not know: messages,
+connections. Source of the behaviour: Kafka's ``GroupCoordinatorService`` and ``GroupMetadataManager``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
+from kafkacore.broker.group.group_record import born_record
+from kafkacore.broker.group.joining import Admission, Joining
+from kafkacore.broker.group.member import OnSynced, SyncResult
+from kafkacore.broker.group.rebalancer import Rebalancer
+from kafkacore.broker.group.records import CoordinatorRecord, group_metadata_tombstone
+from kafkacore.broker.group.registry import GroupRegistry
+from kafkacore.clock import Clock
+from kafkacore.errors import (
+    BrokerResponseError,
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    IllegalGenerationError,
+    InconsistentGroupProtocolError,
+    InvalidSessionTimeoutError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+
+if TYPE_CHECKING:
+    from kafkacore.broker.config import BrokerConfig
+    from kafkacore.broker.group.interfaces import CoordinatorLog
+    from kafkacore.broker.timer import Timer
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Syncing:
+    """A SyncGroup as the coordinator sees it; ``on_synced`` answers it.
+
+    Parameters
+    ----------
+    protocol_type, protocol_name:
+        What the member takes the group's to be; ``None`` from versions that do not say it.
+    assignments:
+        Member id → assignment, from the leader.
+    """
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: Mapping[str, bytes]
+    on_synced: OnSynced
+
+
+class Leaving(NamedTuple):
+    """One member that is to leave; by its instance id alone if ``member_id`` is empty (KIP-345)."""
+
+    member_id: str
+    group_instance_id: str | None
+    reason: str
+
+
+class GroupCoordinator:
+    """Used by the network thread alone. ``node_id`` is everywhere the node that was asked.
+
+    Parameters
+    ----------
+    log:
+        Where groups are written, and which node coordinates which.
+    timer:
+        Of all that waits in the broker.
+    offset_tombstones:
+        The records that remove all offsets of a group.
+    """
+
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        config: BrokerConfig,
+        clock: Clock,
+        timer: Timer,
+        offset_tombstones: Callable[[str], Sequence[CoordinatorRecord]],
+    ) -> None:
+        self._log = log
+        self._config = config
+        self.rebalancer = Rebalancer(log, config, clock, timer)
+        self.registry = GroupRegistry(self.rebalancer, log.partition_for, config, clock)
+        self._offset_tombstones = offset_tombstones
+        self._admission = Admission(self.rebalancer, config, clock)
+
+    # ---- Joining --------------------------------------------------------------------------------------
+
+    def join(self, joining: Joining, node_id: int) -> None:
+        """Let a member join; answered when the group's next generation begins, or refused.
+
+        Raises
+        ------
+        BrokerResponseError
+            It is refused before its group is looked at.
+        """
+        self._log.check(joining.group_id, node_id)
+        config = self._config
+        shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
+        if not shortest <= joining.session_timeout_ms <= longest:
+            raise InvalidSessionTimeoutError
+        with self.rebalancer.outbox as outbox:
+            joining = joining.answered_by(outbox.later(joining.on_joined))
+            group = self.registry.get(joining.group_id)
+            if group is not None:
+                self._admission.join(group, joining)
+            elif joining.member_id:
+                joining.refuse(UnknownMemberIdError, joining.member_id)
+            else:
+                group = self.registry.create(joining.group_id)
+                self._admission.join(group, joining)
+                self._store_born(group)
+
+    def _store_born(self, group: ClassicGroup) -> None:
+        def on_safe(code: int) -> None:
+            if code and self.registry.get(group.group_id) is group:
+                logger.warning("group %s: it is new and could not be written: error %d", group.group_id, code)
+                self.registry.remove(group.group_id, code)
+
+        self._log.append(group.group_id, [born_record(group)], on_safe)
+
+    # ---- Assignments ----------------------------------------------------------------------------------
+
+    def sync(self, syncing: Syncing, node_id: int) -> None:
+        """Hand a member its assignment, as soon as its generation has one.
+
+        Raises
+        ------
+        BrokerResponseError
+            What the member is told instead.
+        """
+        self._log.check(syncing.group_id, node_id)
+        group = self._group_of_member(syncing.group_id, syncing.member_id, syncing.group_instance_id, "sync")
+        if syncing.generation_id != group.generation_id:
+            raise IllegalGenerationError
+        for said, is_so in (
+            (syncing.protocol_type, group.protocol_type),
+            (syncing.protocol_name, group.protocol_name),
+        ):
+            if said is not None and is_so is not None and said != is_so:
+                raise InconsistentGroupProtocolError
+        if group.is_in(GroupState.PREPARING_REBALANCE):
+            raise RebalanceInProgressError
+        with self.rebalancer.outbox as outbox:
+            member = group.member(syncing.member_id)
+            if group.is_in(GroupState.STABLE):
+                answer = SyncResult(0, group.protocol_type, group.protocol_name, member.assignment)
+                outbox.later(syncing.on_synced)(answer)
+            else:
+                group.await_sync(member, outbox.later(syncing.on_synced))
+            self.rebalancer.sync_received(group, member.member_id)
+            if group.is_in(GroupState.COMPLETING_REBALANCE) and group.is_leader(member.member_id):
+                self.rebalancer.assign(group, syncing.assignments, member.member_id)
+
+    def _group_of_member(
+        self, group_id: str, member_id: str, instance_id: str | None, operation: str
+    ) -> ClassicGroup:
+        group = self.registry.known(group_id)
+        if group.is_in(GroupState.DEAD):
+            raise CoordinatorNotAvailableError
+        group.validate_member(member_id, instance_id, operation)
+        return group
+
+    # ---- Signs of life --------------------------------------------------------------------------------
+
+    def heartbeat(
+        self, group_id: str, member_id: str, instance_id: str | None, generation_id: int, node_id: int
+    ) -> None:
+        """A member lives.
+
+        Raises
+        ------
+        RebalanceInProgressError
+            It lives, and is to join again.
+        BrokerResponseError
+            It is no member, or none of this generation.
+        """
+        try:
+            self._log.check(group_id, node_id)
+        except CoordinatorLoadInProgressError:
+            return  # Its session begins anew when the group has been read.
+        group = self._group_of_member(group_id, member_id, instance_id, "heartbeat")
+        if generation_id != group.generation_id:
+            raise IllegalGenerationError
+        self.rebalancer.touch(group, group.member(member_id))
+        if group.is_in(GroupState.PREPARING_REBALANCE):
+            raise RebalanceInProgressError
+
+    # ---- Leaving --------------------------------------------------------------------------------------
+
+    def leave(
+        self,
+        group_id: str,
+        leaving: Sequence[Leaving],
+        node_id: int,
+        on_left: Callable[[int, list[int]], None],
+    ) -> None:
+        """Members leave; ``on_left`` is told the code of the whole and of each, once that is safe.
+
+        Raises
+        ------
+        BrokerResponseError
+            What the request as a whole is told.
+        """
+        self._log.check(group_id, node_id)
+        group = self.registry.get(group_id)
+        if group is None:
+            on_left(0, [UnknownMemberIdError.errno] * len(leaving))
+            return
+        with self.rebalancer.outbox:
+            codes = [self._leave(group, one) for one in leaving]
+            left = [one for one, code in zip(leaving, codes, strict=True) if not code]
+            if left and not group.is_in(GroupState.EMPTY):
+                names = ", ".join(one.member_id or str(one.group_instance_id) for one in left)
+                self.rebalancer.prepare_or_complete(group, f"{names} left")
+        self._log.when_safe(group_id, lambda code: on_left(code, codes))
+
+    def _leave(self, group: ClassicGroup, leaving: Leaving) -> int:
+        member_id, instance_id = leaving.member_id, leaving.group_instance_id
+        if not member_id:
+            member_id = group.static_member_id(instance_id) or "" if instance_id is not None else ""
+            if not member_id:
+                return UnknownMemberIdError.errno
+        if member_id in group.pending_joins:
+            self.rebalancer.end_session(group, member_id)
+            group.remove(member_id)
+            return 0
+        try:
+            group.validate_member(member_id, instance_id, "leave")
+        except BrokerResponseError as error:
+            return error.errno
+        logger.info("group %s: member %s leaves (reason: %s)", group.group_id, member_id, leaving.reason)
+        self.rebalancer.forget_member(group, group.member(member_id))
+        return 0
+
+    # ---- Administration -------------------------------------------------------------------------------
+
+    def groups(self, node_id: int, states: Collection[str], kinds: Collection[str]) -> list[ClassicGroup]:
+        """The groups that ``node_id`` coordinates; of these states and kinds, if any are named."""
+        wanted_states = {state.strip().lower() for state in states}
+        wanted_kinds = {kind.strip().lower() for kind in kinds}
+        return [
+            group
+            for group in self.registry
+            if (not wanted_states or group.state.value.lower() in wanted_states)
+            and (not wanted_kinds or group.kind.lower() in wanted_kinds)
+            and self._is_coordinated_by(node_id, group)
+        ]
+
+    def _is_coordinated_by(self, node_id: int, group: ClassicGroup) -> bool:
+        try:
+            self._log.check(group.group_id, node_id)
+        except BrokerResponseError:
+            return False  # Another node lists it.
+        return True
+
+    def describe(self, group_id: str, node_id: int) -> ClassicGroup:
+        """One group.
+
+        Raises
+        ------
+        GroupIdNotFoundError
+            There is none of this name.
+        BrokerResponseError
+            It is not coordinated here, or not yet.
+        """
+        self._log.check(group_id, node_id)
+        return self.registry.found(group_id)
+
+    def delete(
+        self, group_ids: Sequence[str], node_id: int, on_deleted: Callable[[dict[str, int]], None]
+    ) -> None:
+        """Delete groups that have no members, with their offsets; ``on_deleted`` is told the code of each."""
+        codes: dict[str, int] = {}
+
+        def on_safe(group_id: str, code: int) -> None:
+            codes[group_id] = code
+            if len(codes) == len(group_ids):
+                on_deleted(codes)
+
+        if not group_ids:
+            on_deleted(codes)
+        for group_id in group_ids:
+            try:
+                self._log.check(group_id, node_id)
+                self.registry.found(group_id).validate_delete()
+                records = [*self._offset_tombstones(group_id), group_metadata_tombstone(group_id)]
+                self._log.append(group_id, records, partial(on_safe, group_id))
+                logger.info("group %s: deleted, with %d offsets", group_id, len(records) - 1)
+            except Exception as error:  # noqa: BLE001 - one group's failure is its own; logged if ours
+                on_safe(group_id, error_code(error))

@@ -1,0 +1,291 @@
+"""Who may join a group, as what, and whether that takes a rebalance.
+
+One JoinGroup in; its answer, now or when the group is ready, out. Does not know: the message, the log.
+Source of the behaviour: Kafka's ``GroupMetadataManager.classicGroupJoin`` (KIP-62, 345, 394, 800, 814).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
+from kafkacore.broker.group.member import ClassicGroupMember, JoinResult, MemberProtocol, OnJoined
+from kafkacore.broker.group.rebalancer import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalancer
+from kafkacore.clock import Clock
+from kafkacore.errors import (
+    BrokerResponseError,
+    CoordinatorNotAvailableError,
+    GroupMaxSizeReachedError,
+    InconsistentGroupProtocolError,
+    MemberIdRequiredError,
+    UnknownMemberIdError,
+)
+
+if TYPE_CHECKING:
+    from kafkacore.broker.config import BrokerConfig
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Joining:
+    """A JoinGroup as the coordinator sees it; ``on_joined`` answers it.
+
+    Parameters
+    ----------
+    member_id:
+        Empty if it has none yet.
+    must_know_its_id:
+        A dynamic member is given an id first and joins with it (version 4, KIP-394).
+    may_skip_assignment:
+        A static leader that comes back may be told to assign nothing (version 9, KIP-814).
+    """
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[MemberProtocol, ...]
+    reason: str
+    must_know_its_id: bool
+    may_skip_assignment: bool
+    on_joined: OnJoined
+
+    @property
+    def protocol_names(self) -> frozenset[str]:
+        return frozenset(protocol.name for protocol in self.protocols)
+
+    def answered_by(self, on_joined: OnJoined) -> Joining:
+        """The same, with another one to answer."""
+        return replace(self, on_joined=on_joined)
+
+    def refuse(self, error: type[BrokerResponseError] | BrokerResponseError, member_id: str = "") -> None:
+        self.on_joined(JoinResult(error.errno, member_id))
+
+
+class Admission:
+    """Used by the network thread alone.
+
+    Parameters
+    ----------
+    rebalancer:
+        What happens when somebody has come.
+    """
+
+    def __init__(self, rebalancer: Rebalancer, config: BrokerConfig, clock: Clock) -> None:
+        self._rebalancer = rebalancer
+        self._config = config
+        self._clock = clock
+
+    def join(self, group: ClassicGroup, joining: Joining) -> None:
+        """Let a member in, or refuse it."""
+        member_id = joining.member_id
+        if not self._has_room(group, member_id):
+            self._rebalancer.end_session(group, member_id)
+            group.remove(member_id)
+            joining.refuse(GroupMaxSizeReachedError)
+        elif group.is_in(GroupState.DEAD):
+            joining.refuse(CoordinatorNotAvailableError, member_id)
+        elif not group.supports(joining.protocol_type, joining.protocol_names):
+            joining.refuse(InconsistentGroupProtocolError, member_id)
+        elif member_id:
+            self._join_by_id(group, joining)
+        else:
+            self._join_without_id(group, joining)
+
+    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
+        most = self._config.group_max_size
+        if group.is_in(GroupState.EMPTY, GroupState.DEAD):
+            return True
+        if group.is_in(GroupState.PREPARING_REBALANCE):
+            # By who has rejoined: the others may be gone, or too many since the limit was lowered.
+            is_there = member_id in group and group.member(member_id).is_awaiting_join
+            return is_there or group.awaiting_join_count < most
+        return member_id in group or len(group) < most
+
+    # ---- Who has no id --------------------------------------------------------------------------------
+
+    def _join_without_id(self, group: ClassicGroup, joining: Joining) -> None:
+        instance_id = joining.group_instance_id
+        bits = self._clock.random.getrandbits(128)
+        new_id = group.new_member_id(joining.client_id, instance_id, bits)
+        known_id = None if instance_id is None else group.static_member_id(instance_id)
+        if known_id is not None:
+            logger.info(
+                "group %s: static member %s is back, %s takes the place of %s",
+                group.group_id,
+                instance_id,
+                new_id,
+                known_id,
+            )
+            self._replace_static(group, joining, known_id, new_id)
+        elif instance_id is None and joining.must_know_its_id:
+            group.pending_joins.add(new_id)
+            self._rebalancer.begin_session(group, new_id, joining.session_timeout_ms)
+            joining.refuse(MemberIdRequiredError, new_id)
+        else:
+            self._add(group, joining, new_id)
+
+    def _add(self, group: ClassicGroup, joining: Joining, member_id: str) -> None:
+        member = ClassicGroupMember(
+            member_id,
+            joining.group_instance_id,
+            joining.client_id,
+            joining.client_host,
+            joining.rebalance_timeout_ms,
+            joining.session_timeout_ms,
+            joining.protocol_type,
+            joining.protocols,
+        )
+        member.is_new = True
+        if group.is_in(GroupState.PREPARING_REBALANCE) and group.previous_state is GroupState.EMPTY:
+            group.new_member_added = True
+        group.add(member, joining.on_joined)
+        logger.info(
+            "group %s: member %s joins from %s (client %s, static id %s; reason: %s)",
+            group.group_id,
+            member_id,
+            joining.client_host,
+            joining.client_id,
+            joining.group_instance_id,
+            joining.reason,
+        )
+        # It sends no heartbeats before it is answered: should it be gone, it must not be waited for forever.
+        self._rebalancer.begin_session(group, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
+        self._rebalancer.prepare_or_complete(group, f"member {member_id} is new; reason: {joining.reason}")
+
+    # ---- Who comes by its id --------------------------------------------------------------------------
+
+    def _join_by_id(self, group: ClassicGroup, joining: Joining) -> None:
+        member_id = joining.member_id
+        if member_id in group.pending_joins:
+            if joining.group_instance_id is not None:
+                joining.refuse(UnknownMemberIdError, member_id)
+            else:
+                self._add(group, joining, member_id)
+            return
+        try:
+            group.validate_member(member_id, joining.group_instance_id, "join")
+        except BrokerResponseError as error:
+            joining.refuse(error, member_id)
+            return
+        member = group.member(member_id)
+        reason = self._reason_to_rebalance(group, member, joining)
+        if reason is not None:
+            self._rejoin(group, member, joining, reason)
+        elif group.is_in(GroupState.EMPTY):
+            logger.warning("group %s: member %s rejoins an empty group", group.group_id, member_id)
+            joining.refuse(UnknownMemberIdError, member_id)
+        else:
+            # It may not have heard the answer to its last JoinGroup: the generation goes on.
+            joining.on_joined(group.current_generation(member_id))
+
+    @staticmethod
+    def _reason_to_rebalance(group: ClassicGroup, member: ClassicGroupMember, joining: Joining) -> str | None:
+        """Why the member's rejoining takes a rebalance; ``None`` if it does not."""
+        told = f"; reason: {joining.reason}"
+        if group.is_in(GroupState.PREPARING_REBALANCE):
+            return f"member {member.member_id} rejoins{told}"
+        if group.is_in(GroupState.STABLE) and group.is_leader(member.member_id):
+            # So the leader has changes assigned that are no member's, as of topics.
+            return f"leader {member.member_id} rejoins{told}"
+        if not group.is_in(GroupState.EMPTY) and member.protocols != joining.protocols:
+            return f"member {member.member_id} has changed its subscription{told}"
+        return None
+
+    def _rejoin(self, group: ClassicGroup, member: ClassicGroupMember, joining: Joining, reason: str) -> None:
+        self._update(group, member, joining)
+        self._rebalancer.prepare_or_complete(group, reason)
+
+    @staticmethod
+    def _update(group: ClassicGroup, member: ClassicGroupMember, joining: Joining) -> None:
+        group.update(
+            member,
+            joining.protocols,
+            joining.rebalance_timeout_ms,
+            joining.session_timeout_ms,
+            joining.on_joined,
+        )
+
+    # ---- Static members that come back ----------------------------------------------------------------
+
+    def _replace_static(self, group: ClassicGroup, joining: Joining, old_id: str, new_id: str) -> None:
+        assert joining.group_instance_id is not None
+        leader_before = group.leader_id or ""
+        self._rebalancer.end_session(group, old_id)
+        member = group.replace_static(joining.group_instance_id, old_id, new_id)
+        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        self._update(group, member, joining)
+        self._rebalancer.touch(group, member)
+        told = f"; reason: {joining.reason}"
+        if group.is_in(GroupState.COMPLETING_REBALANCE):
+            # The leader may be assigning to the old id by now.
+            self._rebalancer.prepare(group, f"static member {joining.group_instance_id} is back{told}")
+        elif not group.is_in(GroupState.STABLE):
+            self._rebalancer.maybe_complete(group)
+        elif group.select_protocol() != group.protocol_name:
+            self._rebalancer.prepare(
+                group, f"static member {joining.group_instance_id} is back, by another protocol{told}"
+            )
+        else:
+            self._keep_generation(group, joining, member, old_id, before, leader_before)
+
+    def _keep_generation(
+        self,
+        group: ClassicGroup,
+        joining: Joining,
+        member: ClassicGroupMember,
+        old_id: str,
+        before: tuple[tuple[MemberProtocol, ...], int, int],
+        leader_before: str,
+    ) -> None:
+        """Write the new id down, and answer with the generation that goes on."""
+        generation_id = group.generation_id
+
+        def on_safe(error_code: int) -> None:
+            is_here = member.member_id in group and group.member(member.member_id) is member
+            if not is_here or group.generation_id != generation_id or not group.is_in(GroupState.STABLE):
+                return  # It was answered, or takes part in the rebalance that has begun.
+            if error_code:
+                self._go_back(group, joining, member, old_id, before)
+                refused = group.current_generation(old_id)._replace(
+                    error_code=error_code, member_id="", members=(), leader=leader_before
+                )
+                joining.on_joined(refused)
+            elif joining.may_skip_assignment:
+                skips = group.is_leader(member.member_id)
+                result = group.current_generation(member.member_id, skip_assignment=skips)
+                group.answer_join(member, result)
+            else:
+                # It hears of the leader that was: were it told that it leads, it would assign.
+                result = group.current_generation(member.member_id)
+                group.answer_join(member, result._replace(leader=leader_before, members=()))
+
+        assignments = {one.member_id: one.assignment for one in group}
+        self._rebalancer.store(group, assignments, on_safe)
+
+    def _go_back(
+        self,
+        group: ClassicGroup,
+        joining: Joining,
+        member: ClassicGroupMember,
+        old_id: str,
+        before: tuple[tuple[MemberProtocol, ...], int, int],
+    ) -> None:
+        assert joining.group_instance_id is not None
+        logger.warning(
+            "group %s: that %s takes the place of %s could not be written, so it does not",
+            group.group_id,
+            member.member_id,
+            old_id,
+        )
+        group.update(member, *before, None)
+        self._rebalancer.end_session(group, member.member_id)
+        old = group.replace_static(joining.group_instance_id, member.member_id, old_id)
+        self._rebalancer.touch(group, old)

@@ -1,0 +1,167 @@
+"""The groups that are coordinated here, by their id; what the log and the offsets ask of them.
+
+Records of groups in, as they are written and as they are read again; groups out. Does not know: requests,
+who may join. Used by the network thread alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
+from kafkacore.broker.group.group_record import group_of
+from kafkacore.broker.group.interfaces import OffsetExpiry
+from kafkacore.broker.group.rebalancer import Rebalancer
+from kafkacore.broker.group.records import CoordinatorRecord, group_metadata_tombstone
+from kafkacore.clock import Clock
+from kafkacore.errors import (
+    GroupIdNotFoundError,
+    IllegalGenerationError,
+    NotCoordinatorError,
+    UnknownMemberIdError,
+)
+
+if TYPE_CHECKING:
+    from kafkacore.broker.config import BrokerConfig
+    from kafkacore.protocol.generated.group_records import GroupMetadataValue
+
+logger = logging.getLogger(__name__)
+
+#: From this version of OffsetCommit on, a group that does not exist is told by its own error.
+FIRST_COMMIT_VERSION_WITH_NOT_FOUND = 9
+
+
+class GroupRegistry:
+    """Implements :class:`~kafkacore.broker.group.interfaces.Groups`.
+
+    Parameters
+    ----------
+    partition_for:
+        The partition of ``__consumer_offsets`` that a group lives on.
+    """
+
+    def __init__(
+        self,
+        rebalancer: Rebalancer,
+        partition_for: Callable[[str], int],
+        config: BrokerConfig,
+        clock: Clock,
+    ) -> None:
+        self._rebalancer = rebalancer
+        self._partition_for = partition_for
+        self._config = config
+        self._clock = clock
+        self._groups: dict[str, ClassicGroup] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __iter__(self) -> Iterator[ClassicGroup]:
+        return iter(list(self._groups.values()))
+
+    def get(self, group_id: str) -> ClassicGroup | None:
+        return self._groups.get(group_id)
+
+    def known(self, group_id: str) -> ClassicGroup:
+        """A group that there is; raises :class:`UnknownMemberIdError`: without it nobody is its member."""
+        group = self._groups.get(group_id)
+        if group is None:
+            raise UnknownMemberIdError(f"Group {group_id} not found.")
+        return group
+
+    def create(self, group_id: str) -> ClassicGroup:
+        group = self._groups[group_id] = ClassicGroup(group_id, self._clock.wall_ms)
+        return group
+
+    def remove(self, group_id: str, error_code: int = NotCoordinatorError.errno) -> None:
+        """Forget a group; whoever waits for it is told ``error_code``."""
+        group = self._groups.pop(group_id, None)
+        if group is not None:
+            with self._rebalancer.outbox:
+                self._rebalancer.bury(group, error_code)
+
+    # ---- Asked by the log -----------------------------------------------------------------------------
+
+    def apply_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        if value is None:
+            self.remove(group_id)
+        elif group_id not in self._groups:
+            self._groups[group_id] = group_of(group_id, value, self._clock.wall_ms)
+
+    def load(self, group_ids: Sequence[str]) -> None:
+        with self._rebalancer.outbox:
+            for group_id in group_ids:
+                self.ensure_simple(group_id)
+                self._begin(self._groups[group_id])
+
+    def _begin(self, group: ClassicGroup) -> None:
+        if not len(group):
+            return
+        logger.info(
+            "group %s: loaded, generation %d with %d members", group.group_id, group.generation_id, len(group)
+        )
+        for member in group:
+            self._rebalancer.touch(group, member)
+        if len(group) > self._config.group_max_size:
+            # The limit was lowered: who rejoins first stays.
+            self._rebalancer.prepare(
+                group, f"loaded with {len(group)} members, group.max.size is {self._config.group_max_size}"
+            )
+
+    def unload(self, partition: int) -> None:
+        gone = [group for group in self if self._partition_for(group.group_id) == partition]
+        for group in gone:
+            if len(group):
+                logger.info(
+                    "group %s: no longer coordinated here, generation %d", group.group_id, group.generation_id
+                )
+            self.remove(group.group_id)
+
+    # ---- Asked by the offsets -------------------------------------------------------------------------
+
+    def exists(self, group_id: str) -> bool:
+        return group_id in self._groups
+
+    def ensure_simple(self, group_id: str) -> None:
+        if group_id not in self._groups:
+            self.create(group_id)
+
+    def validate_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int, version: int
+    ) -> None:
+        group = self._groups.get(group_id)
+        if group is None:
+            if generation < 0:
+                return
+            if version >= FIRST_COMMIT_VERSION_WITH_NOT_FOUND:
+                raise GroupIdNotFoundError(f"Group {group_id} not found.")
+            raise IllegalGenerationError
+        group.validate_offset_commit(member_id, instance_id, generation)
+        if group.is_in(GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            self._rebalancer.touch(group, group.member(member_id))
+
+    def validate_offset_delete(self, group_id: str) -> None:
+        self.found(group_id).validate_offset_delete()
+
+    def found(self, group_id: str) -> ClassicGroup:
+        """A group that there is; raises :class:`GroupIdNotFoundError`."""
+        group = self._groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFoundError(f"Group {group_id} not found.")
+        return group
+
+    def is_subscribed(self, group_id: str, topic: str) -> bool:
+        group = self._groups.get(group_id)
+        return group is not None and group.is_subscribed_to(topic)
+
+    def offset_expiry(self, group_id: str) -> OffsetExpiry | None:
+        group = self._groups.get(group_id)
+        return OffsetExpiry(None) if group is None else group.offset_expiry()
+
+    def removal(self, group_id: str) -> Sequence[CoordinatorRecord]:
+        group = self._groups.get(group_id)
+        if group is None or not group.is_in(GroupState.EMPTY):
+            return ()
+        return (group_metadata_tombstone(group_id),)
