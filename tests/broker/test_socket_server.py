@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kafkacore.broker.delayed_operation import DelayedFetch
+from kafkacore.broker.metrics import BrokerMetrics
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import CloseConnectionError, OnResponse, Request, RequestContext
 from kafkacore.broker.socket_server import SocketServer
@@ -28,6 +29,7 @@ class ScriptedApis:
 
     def __init__(self, replica_manager: ReplicaManager) -> None:
         self._purgatory = replica_manager.fetch_purgatory
+        self.metrics = BrokerMetrics({}, SYSTEM_CLOCK)
         self.handled: list[bytes] = []
         self.released: set[bytes] = set()
 
@@ -266,3 +268,23 @@ def test_stop_from_another_thread_ends_the_loop(harness: Harness) -> None:
     harness.server.stop()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_function_of_another_thread_runs_on_the_network_thread(harness: Harness) -> None:
+    harness.connect()
+    results: list[object] = []
+    asker = threading.Thread(
+        target=lambda: results.append(harness.server.call(threading.current_thread, timeout_s=10.0))
+    )
+    asker.start()
+    harness.until(lambda: not asker.is_alive())
+    assert results == [threading.current_thread()]
+    assert [context.host for context in harness.server.contexts()] == ["127.0.0.1"]
+
+
+def test_function_that_nobody_runs_or_that_fails_gives_nothing(harness: Harness) -> None:
+    assert harness.server.call(lambda: 1, timeout_s=0.0) is None
+    asker = threading.Thread(target=lambda: harness.server.call(lambda: 1 // 0, timeout_s=10.0))
+    asker.start()
+    harness.until(lambda: not asker.is_alive())
+    harness.server.poll(0)

@@ -51,6 +51,7 @@ class MemoryLog:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.high_watermark = 0
+        self.fetched_bytes = 0
         self.failure: str | None = None
         #: Epochs and the offsets that they begin at.
         self.epochs = [(0, 0)]

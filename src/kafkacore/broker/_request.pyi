@@ -12,6 +12,7 @@ class RequestContext:
     host: str
     software_name: str
     software_version: str
+    client_id: str | None
     def __init__(self, connection_id: str, node_id: int, host: str = "") -> None: ...
 
 @final
@@ -23,6 +24,9 @@ class Request:
     client_id: str | None
     message: Any
     operation: DelayedOperation | None
+    began_ms: float
+    waits_since_ms: float
+    stats: Any
     def __init__(
         self,
         context: RequestContext,

@@ -29,6 +29,8 @@ cdef class RequestContext:
     cdef readonly int node_id
     # What the client calls itself in ApiVersions (KIP-511).
     cdef public str software_name, software_version
+    # What it called itself in its last request.
+    cdef public str client_id
 
     def __init__(self, str connection_id not None, int node_id, str host=""):
         self.connection_id = connection_id
@@ -63,6 +65,9 @@ cdef class Request:
     cdef readonly object message
     # What it waits for in a purgatory, so that a closed connection can call it off.
     cdef public object operation
+    # When its handling began, when it began to wait (0: it has not), and whom its answer is told.
+    cdef public double began_ms, waits_since_ms
+    cdef public object stats
     cdef object encode, on_response
 
     def __init__(
@@ -86,6 +91,8 @@ cdef class Request:
     def respond(self, response):
         """Answer. ``None``: there is nothing to send, go on with the connection's next request."""
         self.operation = None
+        if self.stats is not None:
+            self.stats.answered(self.began_ms, self.waits_since_ms, response)
         if response is not None:
             response = self.encode(response, self.version, self.correlation_id)
         self.on_response(self, response)

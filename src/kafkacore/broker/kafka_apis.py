@@ -24,6 +24,7 @@ from kafkacore.broker.handlers import (
     offset_for_leader_epoch,
     produce,
 )
+from kafkacore.broker.metrics import BrokerMetrics
 from kafkacore.broker.request import (
     ANSWERED_LATER,
     ApiHandler,
@@ -70,6 +71,8 @@ class KafkaApis:
     def __init__(self, services: BrokerServices) -> None:
         self._services = services
         self._handlers: dict[int, ApiHandler] = {h.request_class.API_KEY: h for h in HANDLERS}
+        names = {key: h.request_class.NAME.removesuffix("Request") for key, h in self._handlers.items()}
+        self.metrics = BrokerMetrics(names, services.clock)
         api_versions.serve(HANDLERS)
 
     def handle(self, context: RequestContext, payload: memoryview, on_response: OnResponse) -> Request:
@@ -100,11 +103,18 @@ class KafkaApis:
             tag_count = cursor.read_unsigned_varint()
             if tag_count:
                 skip_tagged_fields(cursor, tag_count)
+        clock, stats = self._services.clock, self.metrics.apis[api_key]
+        began_ms = clock.monotonic_ms()
+        stats.queue.record(began_ms - self.metrics.turn_began_ms, began_ms)
         message = (handler.decode or handler.request_class.decode)(cursor, version)
         request = Request(
             context, api_key, version, correlation_id, client_id, message, handler.encode, on_response
         )
+        context.client_id = client_id
+        request.stats, request.began_ms = stats, began_ms
         response = handler.handle(request, self._services)
-        if response is not ANSWERED_LATER:
+        if response is ANSWERED_LATER:
+            request.waits_since_ms = clock.monotonic_ms()
+        else:
             request.respond(response)
         return request

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import logging
 import socket
+import threading
 from collections import deque
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import CloseConnectionError, Request, RequestContext
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.kafka_apis import KafkaApis
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 #: Upper limit of one wait, so that a lost wake-up costs a second and not an answer.
 MAX_WAIT_MS = 1000.0
@@ -48,6 +50,23 @@ class _Connection:
         self.is_gone = False
         self.is_muted = False
         self.is_pumping = False
+
+
+class _Call:
+    """A function of another thread, and what it gave."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self.result: Any = None
+        self.is_done = threading.Event()
+
+    def run(self) -> None:
+        try:
+            self.result = self._function()
+        except Exception:
+            logger.exception("a look at the broker failed")
+        finally:
+            self.is_done.set()
 
 
 class SocketServer:
@@ -89,7 +108,10 @@ class SocketServer:
         self._clock = clock
         self._max_connections = max_connections
         self._connections: dict[str, _Connection] = {}
-        self._accepted_count = 0
+        self.accepted_count = 0
+        self.refused_count = 0
+        #: Functions of other threads that this one is to run.
+        self._calls: deque[_Call] = deque()
         self._is_stopping = False
         for listener_id, (_, listener) in self._listeners.items():
             selector.register_listener(listener_id, listener)
@@ -103,6 +125,20 @@ class SocketServer:
         self._is_stopping = True
         self._selector.wakeup()
 
+    def call(self, function: Callable[[], T], timeout_s: float) -> T | None:
+        """Have the network thread run ``function`` between two requests; what it gave. Any other thread.
+
+        ``None`` if the thread has ended, or has not come to it in time. To be quick, since all clients wait.
+        """
+        call = _Call(function)
+        self._calls.append(call)
+        self._selector.wakeup()
+        return call.result if call.is_done.wait(timeout_s) else None
+
+    def contexts(self) -> list[RequestContext]:
+        """Every connection. Network thread."""
+        return [connection.context for connection in self._connections.values()]
+
     def run(self) -> None:
         """Serve until :meth:`stop`."""
         while not self._is_stopping:
@@ -111,6 +147,9 @@ class SocketServer:
     def poll(self, timeout_ms: float) -> None:
         """One turn: wait for sockets at most ``timeout_ms``, then do all there is to do."""
         self._selector.poll(self._wait_ms(timeout_ms))
+        self._apis.metrics.turn_began_ms = self._clock.monotonic_ms()
+        while self._calls:
+            self._calls.popleft().run()
         for listener_id, accepted, address in self._selector.accepted:
             self._on_accepted(self._listeners[listener_id][0], accepted, address)
         disconnected = self._selector.disconnected
@@ -144,12 +183,15 @@ class SocketServer:
 
     def _on_accepted(self, node_id: int, accepted: socket.socket, address: Any) -> None:
         if len(self._connections) >= self._max_connections:
-            logger.warning("refused %s: %d connections is the limit", address, self._max_connections)
+            self.refused_count += 1
+            logger.warning(
+                "refused %s: %d connections is the limit (max.connections)", address, self._max_connections
+            )
             accepted.close()
             return
-        self._accepted_count += 1
+        self.accepted_count += 1
         host, port = address[:2] if isinstance(address, tuple) else (address, 0)
-        connection_id = f"{host}:{port}-{self._accepted_count}"
+        connection_id = f"{host}:{port}-{self.accepted_count}"
         try:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:

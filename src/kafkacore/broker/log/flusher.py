@@ -13,6 +13,7 @@ from threading import Condition, Thread
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaStorageError
+from kafkacore.metrics import Sensor
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,8 @@ class LogFlusher:
         self._on_flushed = on_flushed
         self._on_idle = on_idle
         self._idle_ms = idle_ms
+        #: Milliseconds that each sync of a log took.
+        self.flush_times = Sensor("log flush")
         self._condition = Condition()
         # A dict for its order: logs are synced in the order in which they became dirty.
         self._dirty: dict[UnifiedLog, None] = {}
@@ -93,8 +96,11 @@ class LogFlusher:
             self._guarded(task)
 
     def _flush(self, log: UnifiedLog) -> None:
+        began_ms = self._clock.monotonic_ms()
         try:
             has_moved = log.flush_dirty()
+            now_ms = self._clock.monotonic_ms()
+            self.flush_times.record(now_ms - began_ms, now_ms)
         except KafkaStorageError:
             # The log has said so in the broker's own log, and says so to everyone who asks it.
             has_moved = False

@@ -23,6 +23,7 @@ from kafkacore.broker.log.topics_file import TopicState, is_legal_name, read_top
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, InvalidTopicError, KafkaConfigurationError, KafkaStorageError
+from kafkacore.metrics import Sensor
 from kafkacore.structs import TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)
@@ -287,6 +288,22 @@ class LogManager:
         if log.failure is not None:
             raise KafkaStorageError(log.failure)
         return log
+
+    def logs(self) -> dict[TopicPartition, UnifiedLog]:
+        """Every log that is not offline, and those whose disk has failed since."""
+        with self._lock:
+            return dict(self._logs)
+
+    @property
+    def offline(self) -> dict[TopicPartition, str]:
+        """The partitions that could not be opened, and why."""
+        with self._lock:
+            return dict(self._offline)
+
+    @property
+    def flush_times(self) -> Sensor:
+        """Milliseconds that syncs of logs took."""
+        return self._flusher.flush_times
 
     def create_topic(
         self, name: str, partition_count: int, topic_id: UUID, configs: Mapping[str, str]

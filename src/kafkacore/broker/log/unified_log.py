@@ -127,6 +127,8 @@ class UnifiedLog:
         #: Bytes appended since the start, and how many of them are on disk.
         self.appended_bytes = 0
         self.flushed_bytes = 0
+        #: Bytes handed out to consumers, counted by who does it.
+        self.fetched_bytes = 0
         loaded = load_log(
             disk,
             folder,
