@@ -13,7 +13,6 @@ from kafkacore.broker.request import CloseConnectionError
 from kafkacore.errors import (
     BrokerResponseError,
     CorruptRecordError,
-    FetchSessionIdNotFoundError,
     InvalidRecordError,
     InvalidRequestError,
     InvalidRequiredAcksError,
@@ -95,7 +94,6 @@ def fetch(
     partition_max_bytes: int = 1 << 20,
     leader_epoch: int = -1,
     isolation_level: int = 0,
-    session_id: int = 0,
 ) -> Any:
     state = broker.log_manager.topic_states.get(topic)
     return broker.send(
@@ -104,7 +102,6 @@ def fetch(
             min_bytes=min_bytes,
             max_bytes=max_bytes,
             isolation_level=isolation_level,
-            session_id=session_id,
             topics=[
                 FetchRequest.FetchTopic(
                     topic=topic,
@@ -409,13 +406,6 @@ def test_fetch_of_committed_records_lists_aborted_transactions(broker: BrokerHar
     (uncommitted,) = fetched(fetch(broker, (0, 0)))
     assert list(committed.aborted_transactions) == []
     assert uncommitted.aborted_transactions is None
-
-
-def test_fetch_has_no_session_and_knows_none(broker: BrokerHarness) -> None:
-    assert fetch(broker, (0, 0)).message.session_id == 0
-    answer = fetch(broker, (0, 0), session_id=5)
-    assert answer.message.error_code == FetchSessionIdNotFoundError.errno
-    assert list(answer.message.responses) == []
 
 
 def test_fetch_of_nothing_is_answered_at_once(broker: BrokerHarness) -> None:

@@ -61,10 +61,11 @@ def named(request: FetchRequest) -> list[tuple[int, int]]:
     return [(each.partition, each.fetch_offset) for topic in request.topics for each in topic.partitions]
 
 
+@pytest.mark.parametrize("broker", ["apache_kafka", "our_broker"])
 def test_later_requests_of_many_partitions_name_only_the_one_that_changed(
-    apache_kafka: ApacheKafka, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, broker: str
 ) -> None:
-    servers, count = apache_kafka.bootstrap_servers, MANY
+    servers, count = request.getfixturevalue(broker).bootstrap_servers, MANY
     topic = new_topic(servers, count)
     partitions = [TopicPartition(topic, number) for number in range(count)]
     changed = count // 2 + 7

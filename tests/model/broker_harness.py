@@ -10,6 +10,7 @@ from model.memory_log import MemoryLog, MemoryLogManager
 from kafkacore.broker.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
+from kafkacore.broker.fetch_session import FetchManager
 from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.broker.replica_manager import ReplicaManager
@@ -44,6 +45,12 @@ class BrokerHarness:
         self.cluster = ClusterState(self.topics, [BrokerNode(self.config.node_id, "127.0.0.1", 9092)])
         self.timer = Timer(self.clock.monotonic_ms())
         self.replica_manager = ReplicaManager(self.cluster, self.clock, self.timer, self._wakeup)
+        self.fetch_sessions = FetchManager(
+            self.replica_manager,
+            self.topics.name_of,
+            self.clock,
+            self.config.max_incremental_fetch_session_cache_slots,
+        )
         self.topics.on_removed = self.replica_manager.partition_changed
         self.services = BrokerServices(
             config=self.config,
@@ -54,6 +61,7 @@ class BrokerHarness:
             cluster=self.cluster,
             replica_manager=self.replica_manager,
             timer=self.timer,
+            fetch_sessions=self.fetch_sessions,
             producer_ids=ProducerIdManager(tmp_path, Disk()),
         )
         self.apis = KafkaApis(self.services)

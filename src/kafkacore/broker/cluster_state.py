@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from kafkacore.errors import (
     FencedLeaderEpochError,
@@ -74,6 +75,11 @@ class ClusterState:
             return self._topics.log(topic_partition).leader_epoch
         except KafkaStorageError:
             return NO_EPOCH
+
+    def topic_id(self, topic_partition: TopicPartition) -> UUID | None:
+        """The id of a partition's topic; ``None`` if there is none."""
+        topic = self._topics.get(topic_partition.topic)
+        return None if topic is None else topic.topic_id
 
     def led_log(
         self, topic_partition: TopicPartition, node_id: int, current_leader_epoch: int = NO_EPOCH

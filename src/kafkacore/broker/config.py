@@ -66,6 +66,7 @@ class BrokerConfig:
     message_max_bytes: int = 1_048_588
     socket_request_max_bytes: int = 100 * 1024 * 1024
     fetch_max_bytes: int = 55 * 1024 * 1024
+    max_incremental_fetch_session_cache_slots: int = 1000
     connections_max_idle_ms: int = 600_000
     max_connections: int = 10_000
     max_partitions: int = 100_000

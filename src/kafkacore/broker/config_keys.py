@@ -67,6 +67,8 @@ BROKER_KEYS: Final = (
               "costs its sender the connection.", 1, INT_MAX),
     BrokerKey("fetch.max.bytes", "fetch_max_bytes", _I, "Most bytes of records in one answer to a Fetch.",
               1024, INT_MAX),
+    BrokerKey("max.incremental.fetch.session.cache.slots", "max_incremental_fetch_session_cache_slots", _I,
+              "Clients whose fetches are remembered, so that both sides say only what is new.", 0, INT_MAX),
     BrokerKey("connections.max.idle.ms", "connections_max_idle_ms", _L, "A connection that says nothing for "
               "so long is closed; -1 for never.", -1, INT_MAX),
     BrokerKey("max.connections", "max_connections", _I, "Connections at a time; one more is closed at once.",

@@ -87,13 +87,17 @@ class DelayedOperationPurgatory:
         """Complete ``operation`` now if it can be, else keep it for an event on ``keys`` or its deadline."""
         if operation.can_complete():
             return operation.force_complete(expired=False)
+        self.watch(operation, keys)
+        return False
+
+    def watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> None:
+        """Keep ``operation``, which cannot be completed now, for an event on ``keys`` or its deadline."""
         operation.purgatory = self
         operation.keys = tuple(keys)
         self._waiting_count += 1
         for key in operation.keys:
             self._watchers.setdefault(key, {})[operation] = None
         self._timer.add(operation.deadline_ms, operation)
-        return False
 
     def check_and_complete(self, key: Hashable) -> int:
         """Something has happened to ``key``: complete what now can be. How many were."""

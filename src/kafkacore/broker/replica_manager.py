@@ -8,41 +8,38 @@ partitions with one replica.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Protocol
 
-from kafkacore.broker.delayed_operation import DelayedOperationPurgatory
+from kafkacore.broker.delayed_operation import DelayedFetch, DelayedOperationPurgatory
 from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.fetch_partition import (
+    NO_EPOCH,
+    NO_OFFSET,
+    NO_RECORDS,
+    ZERO_ID,
+    FetchContext,
+    FetchParams,
+    FetchPartition,
+    FetchPartitionResult,
+    PartitionResults,
+)
 from kafkacore.broker.timer import Timer
 from kafkacore.clock import Clock
-from kafkacore.errors import OffsetOutOfRangeError
+from kafkacore.errors import InconsistentTopicIdError, OffsetOutOfRangeError, UnknownTopicIdError
 from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
     from kafkacore.broker.cluster_state import ClusterState
     from kafkacore.broker.log import LogAppendInfo, UnifiedLog
 
-NO_RECORDS = memoryview(b"")
 
+class PartitionWatcher(Protocol):
+    """Whoever is told that something has happened to a partition, whether or not he waits."""
 
-class FetchPartition(NamedTuple):
-    """What a Fetch asks of one partition. ``error`` is set if that is known to fail before looking."""
-
-    topic_partition: TopicPartition
-    fetch_offset: int
-    max_bytes: int
-    current_leader_epoch: int
-    error: int = 0
-
-
-class FetchPartitionResult(NamedTuple):
-    """What one partition answers. ``records`` are whole batches as they lie in the log."""
-
-    error: int = 0
-    high_watermark: int = -1
-    last_stable_offset: int = -1
-    log_start_offset: int = -1
-    records: memoryview = NO_RECORDS
+    def partition_changed(self) -> Hashable:
+        """Note it; returns the key of the fetch purgatory to look at."""
+        ...
 
 
 class ReplicaManager:
@@ -69,6 +66,9 @@ class ReplicaManager:
         # Appended to by the flusher thread and emptied by the network thread; deque's own operations are
         # atomic.
         self._changed: deque[TopicPartition] = deque()
+        # What has been taken from there and is to be looked for in the purgatories.
+        self._keys: dict[Hashable, None] = {}
+        self._watchers: dict[TopicPartition, dict[PartitionWatcher, None]] = {}
 
     # ---- Events ---------------------------------------------------------------------------------------
 
@@ -78,21 +78,43 @@ class ReplicaManager:
         self._wakeup()
 
     def partition_changed(self, topic_partition: TopicPartition) -> None:
-        """A partition has grown or gone. Network thread; whoever waits on it is looked at soon."""
+        """A partition has grown, gone, or has another leader. Network thread; whoever waits on it is looked
+        at soon."""
         self._changed.append(topic_partition)
+
+    def watch(self, topic_partition: TopicPartition, watcher: PartitionWatcher) -> None:
+        """Tell ``watcher`` of every event on a partition, until :meth:`unwatch`."""
+        self._watchers.setdefault(topic_partition, {})[watcher] = None
+
+    def unwatch(self, topic_partition: TopicPartition, watcher: PartitionWatcher) -> None:
+        watchers = self._watchers[topic_partition]
+        del watchers[watcher]
+        if not watchers:
+            del self._watchers[topic_partition]
 
     @property
     def has_events(self) -> bool:
-        return bool(self._changed)
+        return bool(self._changed or self._keys)
+
+    def _take_events(self) -> None:
+        """Tell the watchers what has happened; completes nothing yet."""
+        changed = self._changed
+        while changed:
+            for topic_partition in {changed.popleft() for _ in range(len(changed))}:
+                self._keys[topic_partition] = None
+                for watcher in self._watchers.get(topic_partition, ()):
+                    self._keys[watcher.partition_changed()] = None
 
     def complete_delayed(self) -> int:
         """Answer the requests that the events since the last call have made answerable; how many."""
         completed = 0
-        while self._changed:
-            batch = {self._changed.popleft() for _ in range(len(self._changed))}
-            for topic_partition in batch:
-                completed += self.produce_purgatory.check_and_complete(topic_partition)
-                completed += self.fetch_purgatory.check_and_complete(topic_partition)
+        self._take_events()
+        while self._keys:
+            keys, self._keys = self._keys, {}
+            for key in keys:
+                completed += self.produce_purgatory.check_and_complete(key)
+                completed += self.fetch_purgatory.check_and_complete(key)
+            self._take_events()
         return completed
 
     # ---- Produce --------------------------------------------------------------------------------------
@@ -115,39 +137,61 @@ class ReplicaManager:
 
     # ---- Fetch ----------------------------------------------------------------------------------------
 
-    def read(
-        self, partitions: Sequence[FetchPartition], node_id: int, max_bytes: int, read_committed: bool
-    ) -> list[FetchPartitionResult]:
-        """Read from each partition in turn until ``max_bytes`` are gathered.
+    def fetch_messages(
+        self, params: FetchParams, context: FetchContext, respond: Callable[[PartitionResults], None]
+    ) -> DelayedFetch | None:
+        """Read, and ``respond`` with what there is, once it is enough or the wait is over.
+
+        At once if nothing is to be waited for: there is enough, an error, a log that parts from what the
+        client has read. Then ``None`` is returned, else what the fetch waits in.
+        """
+        now_ms = self._clock.monotonic_ms()
+        # What has happened before this fetch is not what it waits for.
+        self._take_events()
+        partitions = list(context.partitions())
+        results = self.read(params, partitions)
+        if params.max_wait_ms <= 0 or params.min_bytes <= 0 or not context.keys():
+            respond(results)
+            return None
+        if is_worth_answering(results, params.min_bytes):
+            respond(results)
+            return None
+        operation = DelayedFetch(
+            now_ms + params.max_wait_ms,
+            lambda: self.is_satisfied(params, context),
+            lambda: respond(self.read(params, list(context.partitions()))),
+        )
+        # It has been looked at just now.
+        self.fetch_purgatory.watch(operation, context.keys())
+        return operation
+
+    def read(self, params: FetchParams, partitions: list[FetchPartition]) -> PartitionResults:
+        """Read from each partition in turn until ``max_bytes`` are gathered (``readFromLog``).
 
         The first partition that has something gives at least one batch, however large it is, so that a
         consumer whose limits are too small still gets on (KIP-74).
         """
         results = []
-        gathered = 0
+        remaining = params.max_bytes
+        min_one_message = not params.has_hard_limits
         for partition in partitions:
-            result = self._read_one(
-                partition, node_id, max(max_bytes - gathered, 0), not gathered, read_committed
-            )
-            gathered += len(result.records)
-            results.append(result)
+            result = self._read_one(params, partition, remaining, min_one_message)
+            size = len(result.records)
+            if size:
+                min_one_message = False
+                remaining = max(remaining - size, 0)
+            results.append((partition, result))
         return results
 
     def _read_one(
-        self,
-        partition: FetchPartition,
-        node_id: int,
-        remaining: int,
-        min_one_message: bool,
-        read_committed: bool,
+        self, params: FetchParams, partition: FetchPartition, remaining: int, min_one_message: bool
     ) -> FetchPartitionResult:
-        if partition.error:
-            return FetchPartitionResult(error=partition.error)
         try:
-            log, limit = self._readable(partition, node_id, read_committed)
+            log, limit, diverging_epoch = self._readable(params, partition)
             records = NO_RECORDS
+            is_readable = partition.fetch_offset < limit and diverging_epoch is None
             limit_bytes = min(max(partition.max_bytes, 0), remaining)
-            if partition.fetch_offset < limit and (limit_bytes or min_one_message):
+            if is_readable and (limit_bytes or min_one_message):
                 records = log.read(
                     partition.fetch_offset,
                     limit_bytes,
@@ -157,40 +201,75 @@ class ReplicaManager:
         except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
             return FetchPartitionResult(error=error_code(error))
         return FetchPartitionResult(
-            0, log.high_watermark, log.last_stable_offset, log.log_start_offset, records
+            0,
+            log.high_watermark,
+            log.last_stable_offset,
+            log.log_start_offset,
+            records,
+            diverging_epoch,
+            is_readable,
         )
 
     def _readable(
-        self, partition: FetchPartition, node_id: int, read_committed: bool
-    ) -> tuple[UnifiedLog, int]:
-        """The log, and the offset before which a consumer may read; raises what the client is to be told."""
-        log = self._cluster.led_log(partition.topic_partition, node_id, partition.current_leader_epoch)
-        if not log.log_start_offset <= partition.fetch_offset <= log.log_end_offset:
+        self, params: FetchParams, partition: FetchPartition
+    ) -> tuple[UnifiedLog, int, tuple[int, int] | None]:
+        """The log, the offset before which a consumer may read, where the log parts from what he has read.
+
+        Raises what the client is to be told.
+        """
+        topic_partition = partition.topic_partition
+        if topic_partition is None:
+            raise UnknownTopicIdError(f"No topic has the id {partition.topic_id}")
+        log = self._cluster.led_log(topic_partition, params.node_id, partition.current_leader_epoch)
+        if partition.topic_id != ZERO_ID and partition.topic_id != self._cluster.topic_id(topic_partition):
+            raise InconsistentTopicIdError(f"{topic_partition.topic} has another id than the fetch session")
+        offset = partition.fetch_offset
+        diverging_epoch = None
+        if partition.last_fetched_epoch != NO_EPOCH:
+            diverging_epoch = _diverging_epoch(log, partition)
+        if offset < log.log_start_offset or (diverging_epoch is None and offset > log.log_end_offset):
             raise OffsetOutOfRangeError(
-                f"offset {partition.fetch_offset} of {partition.topic_partition} is outside "
+                f"offset {offset} of {topic_partition} is outside "
                 f"{log.log_start_offset}..{log.log_end_offset}"
             )
-        return log, log.last_stable_offset if read_committed else log.high_watermark
+        limit = log.last_stable_offset if params.read_committed else log.high_watermark
+        return log, limit, diverging_epoch
 
-    def has_bytes(
-        self,
-        partitions: Sequence[FetchPartition],
-        node_id: int,
-        min_bytes: int,
-        max_bytes: int,
-        read_committed: bool,
-    ) -> bool:
-        """Whether a Fetch can be answered: ``min_bytes`` are there, or an error. Reads if it must."""
-        readable = 0
-        for partition in partitions:
-            if partition.error:
-                return True
+    def is_satisfied(self, params: FetchParams, context: FetchContext) -> bool:
+        """Whether a Fetch that waits can be answered: ``min_bytes`` are there, or an error."""
+        readable = []
+        for partition in context.partitions():
             try:
-                _, limit = self._readable(partition, node_id, read_committed)
+                _, limit, diverging_epoch = self._readable(params, partition)
             except Exception:  # noqa: BLE001 - told to the client, and logged, by the read that answers
                 return True
-            readable += partition.fetch_offset < limit
-        if not readable or min_bytes <= 1:
-            return readable > 0
-        results = self.read(partitions, node_id, max_bytes, read_committed)
-        return sum(len(result.records) for result in results) >= min_bytes
+            if diverging_epoch is not None:
+                return True
+            if partition.fetch_offset < limit:
+                readable.append(partition)
+                if params.min_bytes <= 1:
+                    return True
+        return bool(readable) and is_worth_answering(self.read(params, readable), params.min_bytes)
+
+
+def is_worth_answering(results: PartitionResults, min_bytes: int) -> bool:
+    """Whether there are ``min_bytes``, or something that the client should know at once."""
+    gathered = 0
+    for _, result in results:
+        if result.error or result.diverging_epoch is not None:
+            return True
+        gathered += len(result.records)
+    return gathered >= min_bytes
+
+
+def _diverging_epoch(log: UnifiedLog, partition: FetchPartition) -> tuple[int, int] | None:
+    """Where the log ends in the epoch that the client has read last, if that is not where he goes on."""
+    epoch, end_offset = log.end_offset_for_epoch(partition.last_fetched_epoch)
+    if epoch == NO_EPOCH or end_offset == NO_OFFSET:
+        raise OffsetOutOfRangeError(
+            f"the end of leader epoch {partition.last_fetched_epoch} of {partition.topic_partition} "
+            "is not known"
+        )
+    if epoch < partition.last_fetched_epoch or end_offset < partition.fetch_offset:
+        return epoch, end_offset
+    return None

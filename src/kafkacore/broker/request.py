@@ -18,6 +18,7 @@ from kafkacore.wire import Cursor
 
 if TYPE_CHECKING:
     from kafkacore.broker.cluster_state import ClusterState
+    from kafkacore.broker.fetch_session import FetchManager
     from kafkacore.broker.producer_ids import ProducerIdManager
     from kafkacore.broker.replica_manager import ReplicaManager
     from kafkacore.broker.topic_catalog import TopicCatalog
@@ -48,6 +49,7 @@ class BrokerServices:
     cluster: ClusterState
     replica_manager: ReplicaManager
     timer: Timer
+    fetch_sessions: FetchManager
     producer_ids: ProducerIdManager
 
 

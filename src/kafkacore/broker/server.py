@@ -24,6 +24,7 @@ from typing import Any
 from kafkacore.broker.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
+from kafkacore.broker.fetch_session import FetchManager
 from kafkacore.broker.identity import load_or_create_cluster_id
 from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.log import LogManager
@@ -168,6 +169,9 @@ class KafkaBroker:
             cluster=cluster,
             replica_manager=replica_manager,
             timer=timer,
+            fetch_sessions=FetchManager(
+                replica_manager, topics.name_of, clock, config.max_incremental_fetch_session_cache_slots
+            ),
             producer_ids=producer_ids,
         )
         return SocketServer(

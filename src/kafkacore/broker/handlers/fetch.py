@@ -1,121 +1,177 @@
 """Fetch: records from an offset on, waiting for ``min_bytes`` no longer than ``max_wait_ms``.
 
-Versions 4 to 18, topics by name (to 12) and by id (from 13). Gaps: no incremental fetch sessions (every
-answer has session id 0, with which clients go on sending full requests: KIP-227); no aborted transactions,
-because transactions are not served; replicas other than consumers are served as consumers.
+Versions 4 to 18, topics by name (to 12) and by id (from 13). Sessions from 7 on (KIP-227). From 12 on a
+client that says which epoch it has read last is told where the log parts from that (KIP-595), from 16 on
+one that asks the wrong node is told the right one (KIP-951). The first batch comes whole, however small the
+limits are (KIP-74). Gaps: no aborted transactions, because transactions are not served; no preferred read
+replica, because every node reads the same log; replicas are served as consumers.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.delayed_operation import DelayedFetch
-from kafkacore.broker.replica_manager import FetchPartition, FetchPartitionResult
+from kafkacore.broker.current_leader import CurrentLeaders
+from kafkacore.broker.fetch_partition import (
+    ZERO_ID,
+    FetchParams,
+    FetchPartition,
+    FetchPartitionResult,
+    PartitionResults,
+)
+from kafkacore.broker.fetch_session import FetchAsk, PartitionKey
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.errors import (
     FetchSessionIdNotFoundError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
+    FetchSessionTopicIdError,
+    InvalidFetchSessionEpochError,
+    KafkaStorageError,
+    NotLeaderForPartitionError,
+    UnsupportedCompressionTypeError,
 )
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
-from kafkacore.structs import IsolationLevel, TopicPartition
+from kafkacore.structs import IsolationLevel
 
 FIRST_VERSION_BY_ID = 13
-_OUT_OF_REACH = TopicPartition("", -1)
+FIRST_VERSION_WITH_ZSTD = 10
+FIRST_VERSION_WITH_LEADER = 16
+#: Clients that speak no later version do not know KAFKA_STORAGE_ERROR for one to retry.
+LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 
 _PartitionData = FetchResponse.PartitionData
 _TopicResponse = FetchResponse.FetchableTopicResponse
+_SESSION_ERRORS = (FetchSessionIdNotFoundError, FetchSessionTopicIdError, InvalidFetchSessionEpochError)
 
 
 class _Fetch:
-    """One Fetch on its way: what it asks, and how to answer it."""
+    """One Fetch on its way: whose session it is of, and how to answer it."""
 
     def __init__(self, request: Request, services: BrokerServices) -> None:
-        message = request.message
         self.request = request
         self.services = services
-        self.read_committed = message.isolation_level == IsolationLevel.READ_COMMITTED
-        self.max_bytes = min(max(message.max_bytes, 0), services.config.fetch_max_bytes)
-        self.min_bytes = min(message.min_bytes, self.max_bytes)
-        self.partitions = _asked_partitions(message, request.version, services)
+        self.read_committed = request.message.isolation_level == IsolationLevel.READ_COMMITTED
+        self.context = services.fetch_sessions.new_context(_ask(request, services))
 
-    def is_satisfied(self) -> bool:
-        return self.services.replica_manager.has_bytes(
-            self.partitions, self.request.node_id, self.min_bytes, self.max_bytes, self.read_committed
+    def params(self) -> FetchParams:
+        message = self.request.message
+        max_bytes = min(max(message.max_bytes, 0), self.services.config.fetch_max_bytes)
+        return FetchParams(
+            self.request.node_id,
+            message.max_wait_ms,
+            min(message.min_bytes, max_bytes),
+            max_bytes,
+            self.read_committed,
         )
 
-    def response(self) -> Any:
-        results = iter(
-            self.services.replica_manager.read(
-                self.partitions, self.request.node_id, self.max_bytes, self.read_committed
-            )
-        )
+    def respond(self, results: PartitionResults) -> None:
+        self.request.respond(self._response(results))
+
+    def _response(self, results: PartitionResults) -> Any:
+        try:
+            told = self.context.taken(results)
+        except InvalidFetchSessionEpochError as error:
+            return FetchResponse(error_code=error.errno, session_id=self.context.session_id)
+        leaders = CurrentLeaders(self.services.cluster)
+        responses: list[Any] = []
+        for partition, result in told:
+            if not responses or (responses[-1].topic_id, responses[-1].topic) != (
+                partition.topic_id,
+                partition.name,
+            ):
+                responses.append(_TopicResponse(topic=partition.name, topic_id=partition.topic_id))
+            data = self._partition_data(partition, result)
+            if data.error_code and self.request.version >= FIRST_VERSION_WITH_LEADER:
+                leader = leaders.told_with(data.error_code, partition.topic_partition)
+                if leader is not None:
+                    data.current_leader = FetchResponse.LeaderIdAndEpoch(
+                        leader_id=leader[0], leader_epoch=leader[1]
+                    )
+            responses[-1].partitions.append(data)
         return FetchResponse(
-            responses=[
-                _TopicResponse(
-                    topic=topic.topic,
-                    topic_id=topic.topic_id,
-                    partitions=[
-                        _partition_data(asked.partition, next(results), self.read_committed)
-                        for asked in topic.partitions
-                    ],
+            session_id=self.context.session_id,
+            responses=responses,
+            node_endpoints=[
+                FetchResponse.NodeEndpoint(
+                    node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
                 )
-                for topic in self.request.message.topics
-            ]
+                for node in leaders.endpoints()
+            ],
         )
 
-    def answer(self) -> None:
-        self.request.respond(self.response())
+    def _partition_data(self, partition: FetchPartition, result: FetchPartitionResult) -> Any:
+        error = self._error(partition, result)
+        if error:
+            return _PartitionData(
+                partition_index=partition.partition, error_code=error, high_watermark=-1, records=b""
+            )
+        data = _PartitionData(
+            partition_index=partition.partition,
+            high_watermark=result.high_watermark,
+            last_stable_offset=result.last_stable_offset,
+            log_start_offset=result.log_start_offset,
+            aborted_transactions=[] if self.read_committed else None,
+            records=result.records,
+        )
+        if result.diverging_epoch is not None:
+            epoch, end_offset = result.diverging_epoch
+            data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return data
+
+    def _error(self, partition: FetchPartition, result: FetchPartitionResult) -> int:
+        version = self.request.version
+        if result.error == KafkaStorageError.errno and version <= LAST_VERSION_WITHOUT_STORAGE_ERROR:
+            return NotLeaderForPartitionError.errno
+        if version < FIRST_VERSION_WITH_ZSTD and not result.error:
+            topic = self.services.topics.get(partition.name)
+            if topic is not None and topic.configs.get("compression.type") == "zstd":
+                return UnsupportedCompressionTypeError.errno
+        return result.error
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
-    message = request.message
-    if message.session_id != 0:
-        # No session was ever handed out, so this client talks of one from before a restart of another broker.
-        return FetchResponse(error_code=FetchSessionIdNotFoundError.errno)
-    fetch = _Fetch(request, services)
-    if message.max_wait_ms <= 0 or message.min_bytes <= 0 or not fetch.partitions or fetch.is_satisfied():
-        return fetch.response()
-    request.operation = DelayedFetch(
-        services.clock.monotonic_ms() + message.max_wait_ms, fetch.is_satisfied, fetch.answer
-    )
-    services.replica_manager.fetch_purgatory.try_complete_else_watch(
-        request.operation, {partition.topic_partition for partition in fetch.partitions}
-    )
+    try:
+        fetch = _Fetch(request, services)
+    except _SESSION_ERRORS as error:
+        return FetchResponse(error_code=error.errno)
+    request.operation = services.replica_manager.fetch_messages(fetch.params(), fetch.context, fetch.respond)
     return ANSWERED_LATER
 
 
-def _asked_partitions(message: Any, version: int, services: BrokerServices) -> list[FetchPartition]:
-    asked = []
+def _ask(request: Request, services: BrokerServices) -> FetchAsk:
+    message = request.message
+    by_id = request.version >= FIRST_VERSION_BY_ID
+    partitions: dict[PartitionKey, FetchPartition] = {}
     for topic in message.topics:
-        error, name = 0, topic.topic
-        if version >= FIRST_VERSION_BY_ID:
-            name = services.topics.name_of(topic.topic_id)
-            error = 0 if name is not None else UnknownTopicIdError.errno
-        elif services.topics.get(name) is None:
-            error = UnknownTopicOrPartitionError.errno
-        for partition in topic.partitions:
-            asked.append(
-                FetchPartition(
-                    _OUT_OF_REACH if error else TopicPartition(name, partition.partition),
-                    partition.fetch_offset,
-                    partition.partition_max_bytes,
-                    partition.current_leader_epoch,
-                    error,
-                )
+        if by_id:
+            topic_key, topic_id, name = (
+                topic.topic_id,
+                topic.topic_id,
+                services.topics.name_of(topic.topic_id),
             )
-    return asked
-
-
-def _partition_data(partition: int, result: FetchPartitionResult, read_committed: bool) -> Any:
-    return _PartitionData(
-        partition_index=partition,
-        error_code=result.error,
-        high_watermark=result.high_watermark,
-        last_stable_offset=result.last_stable_offset,
-        log_start_offset=result.log_start_offset,
-        aborted_transactions=[] if read_committed and not result.error else None,
-        records=result.records,
+        else:
+            topic_key, topic_id, name = topic.topic, ZERO_ID, topic.topic
+        for asked in topic.partitions:
+            partitions[topic_key, asked.partition] = FetchPartition(
+                name,
+                topic_id,
+                asked.partition,
+                asked.fetch_offset,
+                asked.partition_max_bytes,
+                asked.current_leader_epoch,
+                asked.last_fetched_epoch,
+            )
+    return FetchAsk(
+        request.node_id,
+        message.session_id,
+        message.session_epoch,
+        partitions,
+        [
+            (topic.topic_id if by_id else topic.topic, partition)
+            for topic in message.forgotten_topics_data
+            for partition in topic.partitions
+        ],
+        by_id,
+        max(message.replica_id, message.replica_state.replica_id) >= 0,
     )
 
 

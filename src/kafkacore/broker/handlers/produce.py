@@ -7,6 +7,7 @@ partition, as Kafka demands since version 3.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from kafkacore.broker._produce_call import (
     ProduceCall,
@@ -15,6 +16,7 @@ from kafkacore.broker._produce_call import (
     encode_produce,
     read_produce,
 )
+from kafkacore.broker.current_leader import CurrentLeaders
 from kafkacore.broker.delayed_operation import DelayedProduce
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.log.validation import RefusedRecordsError, RefusedTimestampsError
@@ -144,7 +146,25 @@ class _Produce:
     def answer(self) -> None:
         for pending in self.pending:
             pending.settle()
-        self.request.respond(self.call)
+        self.request.respond(self.finished())
+
+    def finished(self) -> ProduceCall:
+        """The response, with who leads what this node does not."""
+        leaders = CurrentLeaders(self.services.cluster)
+        for topic in self.call.topics:
+            for partition in topic.partitions:
+                if partition.error_code:
+                    name = self._name(topic) or ""
+                    partition.current_leader = leaders.told_with(
+                        partition.error_code, TopicPartition(name, partition.index)
+                    )
+        self.call.node_endpoints = list(leaders.endpoints())
+        return self.call
+
+    def _name(self, topic: ProduceTopic) -> str | None:
+        if topic.topic_id is None:
+            return topic.name
+        return self.services.topics.name_of(UUID(bytes=topic.topic_id))
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
@@ -160,7 +180,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
         request.respond(None)
         return ANSWERED_LATER
     if not produce.pending:
-        return call
+        return produce.finished() if produce.first_error else call
     deadline_ms = services.clock.monotonic_ms() + max(call.timeout_ms, 0)
     request.operation = DelayedProduce(deadline_ms, produce.pending, produce.answer)
     services.replica_manager.produce_purgatory.try_complete_else_watch(

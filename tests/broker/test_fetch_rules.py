@@ -1,0 +1,165 @@
+"""Fetch and Produce: who leads, where logs part, and what clients of old versions are spared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from model.broker_harness import BrokerHarness, batch
+from model.fetch_client import FINAL, FetchClient
+
+from kafkacore.broker.cluster_state import BrokerNode
+from kafkacore.errors import (
+    FencedLeaderEpochError,
+    KafkaStorageError,
+    NotLeaderForPartitionError,
+    OffsetOutOfRangeError,
+    UnsupportedCompressionTypeError,
+)
+from kafkacore.protocol.generated.fetch import FetchRequest
+from kafkacore.protocol.generated.produce import ProduceRequest
+from kafkacore.structs import TopicPartition
+
+PARTITION = TopicPartition("t", 0)
+OTHER = BrokerNode(2, "other.example", 9093, "rack-b")
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> BrokerHarness:
+    made = BrokerHarness(tmp_path)
+    made.topics.create("t", 1, {})
+    made.replica_manager.append(PARTITION, memoryview(batch(b"a", b"b")), made.config.node_id)
+    return made
+
+
+def move_leader(broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other node leads from now on, in the next epoch."""
+    broker.cluster._nodes[OTHER.node_id] = OTHER
+    monkeypatch.setattr(broker.cluster, "leader", lambda _: OTHER.node_id)
+    broker.log("t").begin_epoch(1)
+    broker.replica_manager.partition_changed(PARTITION)
+
+
+def ask(broker: BrokerHarness, version: int = 18, *, wait_ms: int = 0, **partition: Any) -> Any:
+    topic_id = broker.log_manager.topic_states["t"].topic_id
+    by_name = {"topic": "t"} if version < 13 else {"topic_id": topic_id}
+    wanted = FetchRequest.FetchPartition(
+        partition=0, **{"fetch_offset": 2, "partition_max_bytes": 1 << 20, **partition}
+    )
+    request = FetchRequest(
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        topics=[FetchRequest.FetchTopic(**by_name, partitions=[wanted])],
+    )
+    return broker.send(request, version)
+
+
+def answered(answer: Any) -> Any:
+    assert answer.count == 1, "not answered"
+    return answer.message.responses[0].partitions[0]
+
+
+@pytest.mark.parametrize("version", [15, 16, 18])
+def test_fetch_from_the_wrong_node_names_the_right_one(
+    broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    move_leader(broker, monkeypatch)
+    answer = ask(broker, version)
+    told = answered(answer)
+    assert told.error_code == NotLeaderForPartitionError.errno
+    leader = (told.current_leader.leader_id, told.current_leader.leader_epoch)
+    nodes = [(n.node_id, n.host, n.port, n.rack) for n in answer.message.node_endpoints]
+    assert leader == ((2, 1) if version >= 16 else (-1, -1))
+    assert nodes == ([tuple(OTHER)] if version >= 16 else [])
+
+
+def test_fetch_in_an_old_epoch_names_the_leader_and_its_epoch(broker: BrokerHarness) -> None:
+    broker.log("t").begin_epoch(3)
+    told = answered(ask(broker, current_leader_epoch=2))
+    assert told.error_code == FencedLeaderEpochError.errno
+    assert (told.current_leader.leader_id, told.current_leader.leader_epoch) == (broker.config.node_id, 3)
+
+
+@pytest.mark.parametrize("has_session", [False, True])
+def test_waiting_fetch_is_answered_when_another_node_takes_over(
+    broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch, has_session: bool
+) -> None:
+    client = FetchClient(broker)
+    client.want("t", 0, 2)
+    if has_session:
+        client.fetch()
+    else:
+        client.epoch = FINAL
+    answer = client.send(max_wait_ms=60_000)
+    broker.settle()
+    assert answer.count == 0
+    move_leader(broker, monkeypatch)
+    broker.settle()
+    client.take(answer.message)
+    assert client.view[client.key("t", 0)].error == NotLeaderForPartitionError.errno
+
+
+@pytest.mark.parametrize("version", [9, 10, 13])
+def test_produce_to_the_wrong_node_names_the_right_one(
+    broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    move_leader(broker, monkeypatch)
+    topic_id = broker.log_manager.topic_states["t"].topic_id
+    by_name = {"name": "t"} if version < 13 else {"topic_id": topic_id}
+    data = ProduceRequest.PartitionProduceData(index=0, records=batch(b"a"))
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=100,
+        topic_data=[ProduceRequest.TopicProduceData(**by_name, partition_data=[data])],
+    )
+    response = broker.ask(request, version)
+    told = response.responses[0].partition_responses[0]
+    assert told.error_code == NotLeaderForPartitionError.errno
+    leader = (told.current_leader.leader_id, told.current_leader.leader_epoch)
+    assert leader == ((2, 1) if version >= 10 else (-1, -1))
+    assert [n.port for n in response.node_endpoints] == ([OTHER.port] if version >= 10 else [])
+
+
+def test_client_that_has_read_what_is_no_longer_there_is_told_where_the_logs_part(
+    broker: BrokerHarness,
+) -> None:
+    log = broker.log("t")
+    log.begin_epoch(4)
+    broker.replica_manager.append(PARTITION, memoryview(batch(b"c")), broker.config.node_id)
+    for epoch, offset, parts_at in ((0, 3, (0, 2)), (2, 2, (0, 2)), (4, 9, (4, 3))):
+        told = answered(ask(broker, last_fetched_epoch=epoch, fetch_offset=offset, wait_ms=5000))
+        assert told.error_code == 0
+        assert (told.diverging_epoch.epoch, told.diverging_epoch.end_offset) == parts_at
+        assert not told.records
+        assert told.high_watermark == 3
+    for epoch, offset in ((0, 1), (0, 2), (4, 2)):
+        told = answered(ask(broker, last_fetched_epoch=epoch, fetch_offset=offset))
+        assert told.diverging_epoch.epoch == -1
+        assert told.records
+
+
+def test_epoch_that_the_log_does_not_know_is_out_of_range(broker: BrokerHarness) -> None:
+    assert answered(ask(broker, last_fetched_epoch=5)).error_code == OffsetOutOfRangeError.errno
+
+
+def test_start_of_the_log_comes_before_where_it_parts(broker: BrokerHarness) -> None:
+    broker.log("t").begin_epoch(1)
+    broker.log("t").delete_records(1)
+    told = answered(ask(broker, last_fetched_epoch=0, fetch_offset=0))
+    assert told.error_code == OffsetOutOfRangeError.errno
+
+
+def test_client_that_does_not_know_of_failed_disks_looks_for_another_leader(broker: BrokerHarness) -> None:
+    broker.log("t").failure = "the disk is gone"
+    assert answered(ask(broker, 5)).error_code == NotLeaderForPartitionError.errno
+    assert answered(ask(broker, 6)).error_code == KafkaStorageError.errno
+
+
+def test_topic_that_is_zstd_is_not_given_to_clients_that_are_not(broker: BrokerHarness) -> None:
+    assert answered(ask(broker, 9, fetch_offset=0)).error_code == 0
+    broker.log_manager.topic_states["t"].configs["compression.type"] = "zstd"
+    refused = answered(ask(broker, 9, fetch_offset=0))
+    assert refused.error_code == UnsupportedCompressionTypeError.errno
+    assert not refused.records
+    assert answered(ask(broker, 10, fetch_offset=0)).error_code == 0
