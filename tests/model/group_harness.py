@@ -72,7 +72,12 @@ class MemoryCoordinatorLog:
     ) -> None:
         assert records
         if self.failures and not self.is_holding:
-            on_safe(self.failures.popleft())
+            code = self.failures.popleft()
+            if code == NotCoordinatorError.errno:
+                # The log has failed.
+                self.groups.unload(self.partition_for(group_id))
+                self.refusal = NotCoordinatorError()
+            on_safe(code)
             return
         self.records += records
         self.apply(records)

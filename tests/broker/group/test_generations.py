@@ -71,7 +71,7 @@ def test_assignment_is_written_before_it_is_told(harness: GroupHarness) -> None:
     ] * 2
 
 
-@pytest.mark.parametrize("code", [UnknownError.errno, NotCoordinatorError.errno])
+@pytest.mark.parametrize("code", [UnknownError.errno, CoordinatorNotAvailableError.errno])
 def test_assignment_that_cannot_be_written_is_refused_and_the_group_rebalances(
     harness: GroupHarness, code: int
 ) -> None:
@@ -274,6 +274,24 @@ def test_leaving_is_answered_when_it_is_safe(harness: GroupHarness) -> None:
     assert answer.result is None
     harness.log.settle()
     assert answer.got == [0]
+
+
+def test_group_whose_log_fails_sends_everybody_away(harness: GroupHarness) -> None:
+    away = NotCoordinatorError.errno
+    leader, follower = harness.joined(2)
+    waiting = harness.sync(follower, 1)
+    harness.log.failures.append(away)
+    refused = harness.sync(leader, 1, {leader: b"one"})
+    assert [one.got.error_code for one in (waiting, refused)] == [away] * 2
+    assert harness.heartbeat(leader, 1) == harness.join().got.error_code == away
+    assert (harness.registry.exists(GROUP), len(harness.timer)) == (False, 0)
+
+
+def test_last_member_that_leaves_a_group_whose_log_fails_is_sent_away(harness: GroupHarness) -> None:
+    (member,) = harness.stable()
+    harness.log.failures.append(NotCoordinatorError.errno)
+    assert harness.leave((member, None)) == [NotCoordinatorError.errno]
+    assert not harness.registry.exists(GROUP)
 
 
 def test_who_is_no_member_cannot_leave(harness: GroupHarness) -> None:

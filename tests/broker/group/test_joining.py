@@ -16,6 +16,7 @@ from kafkacore.errors import (
     CoordinatorNotAvailableError,
     GroupMaxSizeReachedError,
     InconsistentGroupProtocolError,
+    InvalidGroupIdError,
     InvalidSessionTimeoutError,
     MemberIdRequiredError,
     NotCoordinatorError,
@@ -99,6 +100,11 @@ def test_group_that_is_not_coordinated_here_is_not_looked_at(harness: GroupHarne
     harness.log.refusal = error
     assert harness.join().got.error_code == error.errno
     assert not harness.registry.exists(GROUP)
+
+
+def test_group_without_a_name_has_no_members(harness: GroupHarness) -> None:
+    assert harness.join(group_id="").got.error_code == InvalidGroupIdError.errno
+    assert not harness.registry.exists("")
 
 
 def test_member_id_of_a_group_that_does_not_exist_is_unknown(harness: GroupHarness) -> None:

@@ -27,7 +27,9 @@ from kafkacore.errors import (
     CoordinatorNotAvailableError,
     IllegalGenerationError,
     InconsistentGroupProtocolError,
+    InvalidGroupIdError,
     InvalidSessionTimeoutError,
+    NotCoordinatorError,
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
@@ -98,6 +100,12 @@ class GroupCoordinator:
         self._offset_tombstones = offset_tombstones
         self._admission = Admission(self.rebalancer, config, clock)
 
+    def _check(self, group_id: str, node_id: int) -> None:
+        """Raises what a member is told whose group has no name, or is not coordinated by ``node_id``."""
+        if not group_id:
+            raise InvalidGroupIdError
+        self._log.check(group_id, node_id)
+
     # ---- Joining --------------------------------------------------------------------------------------
 
     def join(self, joining: Joining, node_id: int) -> None:
@@ -108,7 +116,7 @@ class GroupCoordinator:
         BrokerResponseError
             It is refused before its group is looked at.
         """
-        self._log.check(joining.group_id, node_id)
+        self._check(joining.group_id, node_id)
         config = self._config
         shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
         if not shortest <= joining.session_timeout_ms <= longest:
@@ -143,7 +151,7 @@ class GroupCoordinator:
         BrokerResponseError
             What the member is told instead.
         """
-        self._log.check(syncing.group_id, node_id)
+        self._check(syncing.group_id, node_id)
         group = self._group_of_member(syncing.group_id, syncing.member_id, syncing.group_instance_id, "sync")
         if syncing.generation_id != group.generation_id:
             raise IllegalGenerationError
@@ -190,7 +198,7 @@ class GroupCoordinator:
             It is no member, or none of this generation.
         """
         try:
-            self._log.check(group_id, node_id)
+            self._check(group_id, node_id)
         except CoordinatorLoadInProgressError:
             return  # Its session begins anew when the group has been read.
         group = self._group_of_member(group_id, member_id, instance_id, "heartbeat")
@@ -216,7 +224,7 @@ class GroupCoordinator:
         BrokerResponseError
             What the request as a whole is told.
         """
-        self._log.check(group_id, node_id)
+        self._check(group_id, node_id)
         group = self.registry.get(group_id)
         if group is None:
             on_left(0, [UnknownMemberIdError.errno] * len(leaving))
@@ -227,7 +235,11 @@ class GroupCoordinator:
             if left and not group.is_in(GroupState.EMPTY):
                 names = ", ".join(one.member_id or str(one.group_instance_id) for one in left)
                 self.rebalancer.prepare_or_complete(group, f"{names} left")
-        self._log.when_safe(group_id, lambda code: on_left(code, codes))
+        if self.registry.get(group_id) is group:
+            self._log.when_safe(group_id, lambda code: on_left(code, codes))
+        else:
+            # The log has failed, and the group is no longer coordinated here.
+            on_left(NotCoordinatorError.errno, codes)
 
     def _leave(self, group: ClassicGroup, leaving: Leaving) -> int:
         member_id, instance_id = leaving.member_id, leaving.group_instance_id

@@ -111,15 +111,18 @@ class GroupRegistry:
             )
 
     def unload(self, partition: int) -> None:
-        gone = [group for group in self if self._partition_for(group.group_id) == partition]
-        for group in gone:
+        for group_id in self.group_ids(partition):
+            group = self._groups[group_id]
             if len(group):
                 logger.info(
-                    "group %s: no longer coordinated here, generation %d", group.group_id, group.generation_id
+                    "group %s: no longer coordinated here, generation %d", group_id, group.generation_id
                 )
-            self.remove(group.group_id)
+            self.remove(group_id)
 
     # ---- Asked by the offsets -------------------------------------------------------------------------
+
+    def group_ids(self, partition: int) -> Sequence[str]:
+        return [group_id for group_id in self._groups if self._partition_for(group_id) == partition]
 
     def exists(self, group_id: str) -> bool:
         return group_id in self._groups
