@@ -30,6 +30,7 @@ class Appended(NamedTuple):
 
 class Fetched(NamedTuple):
     records: memoryview
+    next_offset: int
 
 
 class EpochEnd(NamedTuple):
@@ -83,6 +84,9 @@ class MemoryLog:
     def sync(self) -> None:
         self.high_watermark = self.log_end_offset
 
+    def flush(self) -> None:
+        self.sync()
+
     def append(self, records: memoryview, *, now_ms: int) -> Appended:
         batch = bytearray(records)
         assign_offset(batch, self.log_end_offset, self.leader_epoch)
@@ -102,14 +106,15 @@ class MemoryLog:
         max_offset: int | None = None,
     ) -> Fetched:
         limit = self.high_watermark if max_offset is None else max_offset
-        taken = b""
+        taken, next_offset = b"", start_offset
         for _, last, batch in self.batches:
             if last < start_offset or last >= limit:
                 continue
             if len(taken) + len(batch) > max_bytes and not (min_one_message and not taken):
                 break
             taken += batch
-        return Fetched(memoryview(taken))
+            next_offset = last + 1
+        return Fetched(memoryview(taken), next_offset)
 
     def delete_records(self, before_offset: int) -> int:
         self.log_start_offset = max(self.log_start_offset, before_offset)

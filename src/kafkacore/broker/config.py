@@ -75,6 +75,14 @@ class BrokerConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = INT_MAX
+    offset_metadata_max_bytes: int = 4096
+    offsets_commit_timeout_ms: int = 5_000
+    offsets_load_buffer_size: int = 5 * 1024 * 1024
+    offsets_retention_check_interval_ms: int = 600_000
+    offsets_retention_minutes: int = 7 * 24 * 60
+    offsets_topic_compression_codec: int = 0
+    offsets_topic_num_partitions: int = 50
+    offsets_topic_segment_bytes: int = 100 * 1024 * 1024
     log_defaults: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

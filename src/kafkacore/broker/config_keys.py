@@ -84,6 +84,22 @@ BROKER_KEYS: Final = (
     BrokerKey("max.decompressed.batch.bytes", "max_decompressed_batch_bytes", _I, "Most bytes that a "
               "producer's compressed batch may have in it; one with more is refused as too large.",
               1, INT_MAX),
+    BrokerKey("offset.metadata.max.bytes", "offset_metadata_max_bytes", _I, "The longest note of a committed "
+              "offset, in characters.", 0, INT_MAX),
+    BrokerKey("offsets.commit.timeout.ms", "offsets_commit_timeout_ms", _I, "How long a commit waits for the "
+              "disk before its client is told to try again.", 1, INT_MAX),
+    BrokerKey("offsets.load.buffer.size", "offsets_load_buffer_size", _I, "Bytes of `__consumer_offsets` "
+              "that are read at a time at the start.", 1, INT_MAX),
+    BrokerKey("offsets.retention.check.interval.ms", "offsets_retention_check_interval_ms", _L, "How often "
+              "old offsets are looked for.", 1, INT_MAX),
+    BrokerKey("offsets.retention.minutes", "offsets_retention_minutes", _I, "For how long offsets are kept "
+              "that nobody uses.", 1, INT_MAX),
+    BrokerKey("offsets.topic.compression.codec", "offsets_topic_compression_codec", _I, "The codec of "
+              "`__consumer_offsets`: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", 0, 4),
+    BrokerKey("offsets.topic.num.partitions", "offsets_topic_num_partitions", _I, "Partitions of "
+              "`__consumer_offsets`, when it is made.", 1, INT_MAX),
+    BrokerKey("offsets.topic.segment.bytes", "offsets_topic_segment_bytes", _I, "Size of a segment of "
+              "`__consumer_offsets`, when it is made.", 14, INT_MAX),
 )
 # fmt: on
 

@@ -65,10 +65,7 @@ _BY_REASON: Final = {
         log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
         log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
         log.retention.check.interval.ms max.connection.creation.rate max.connections.per.ip
-        max.connections.per.ip.overrides
-        max.request.partition.size.limit offset.metadata.max.bytes offsets.commit.timeout.ms
-        offsets.load.buffer.size offsets.retention.check.interval.ms offsets.retention.minutes
-        offsets.topic.compression.codec offsets.topic.num.partitions offsets.topic.segment.bytes
+        max.connections.per.ip.overrides max.request.partition.size.limit
         producer.id.expiration.check.interval.ms producer.id.expiration.ms quota.window.num
         quota.window.size.seconds request.timeout.ms socket.connection.setup.timeout.max.ms
         socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes

@@ -69,6 +69,7 @@ class ReplicaManager:
         # What has been taken from there and is to be looked for in the purgatories.
         self._keys: dict[Hashable, None] = {}
         self._watchers: dict[TopicPartition, dict[PartitionWatcher, None]] = {}
+        self._tasks: deque[Callable[[], None]] = deque()
 
     # ---- Events ---------------------------------------------------------------------------------------
 
@@ -82,6 +83,14 @@ class ReplicaManager:
         at soon."""
         self._changed.append(topic_partition)
 
+    def call_soon(self, task: Callable[[], None]) -> None:
+        """Have the network thread run ``task``, in its next turn at the earliest. Any thread.
+
+        What is too long for one turn calls for the next one at its end.
+        """
+        self._tasks.append(task)
+        self._wakeup()
+
     def watch(self, topic_partition: TopicPartition, watcher: PartitionWatcher) -> None:
         """Tell ``watcher`` of every event on a partition, until :meth:`unwatch`."""
         self._watchers.setdefault(topic_partition, {})[watcher] = None
@@ -94,7 +103,7 @@ class ReplicaManager:
 
     @property
     def has_events(self) -> bool:
-        return bool(self._changed or self._keys)
+        return bool(self._changed or self._keys or self._tasks)
 
     def _take_events(self) -> None:
         """Tell the watchers what has happened; completes nothing yet."""
@@ -106,7 +115,11 @@ class ReplicaManager:
                     self._keys[watcher.partition_changed()] = None
 
     def complete_delayed(self) -> int:
-        """Answer the requests that the events since the last call have made answerable; how many."""
+        """Run the tasks, and answer the requests that the events since the last call have made answerable;
+        how many.
+        """
+        for _ in range(len(self._tasks)):
+            self._tasks.popleft()()
         completed = 0
         self._take_events()
         while self._keys:

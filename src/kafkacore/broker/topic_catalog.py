@@ -13,6 +13,7 @@ from uuid import UUID
 from kafkacore.broker import topic_names
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.internal_topics import OFFSETS_TOPIC, offsets_topic_settings
 from kafkacore.broker.topic_config import checked_topic_configs
 from kafkacore.clock import Clock
 from kafkacore.errors import (
@@ -178,8 +179,11 @@ class TopicCatalog:
         refused: dict[str, int] = {}
         for name in names:
             if self.get(name) is None:
+                settings: tuple[int, dict[str, str]] = (self._config.num_partitions, {})
+                if name == OFFSETS_TOPIC:
+                    settings = offsets_topic_settings(self._config)
                 try:
-                    self.create(name, self._config.num_partitions, {})
+                    self.create(name, *settings)
                 except (InvalidTopicError, InvalidPartitionsError, OSError) as error:
                     refused[name] = error_code(error)
         return refused

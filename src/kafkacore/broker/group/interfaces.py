@@ -29,12 +29,8 @@ class CoordinatorLog(Protocol):
 
         Raises
         ------
-        InvalidGroupIdError
-            The group has no name.
-        CoordinatorNotAvailableError
-            The topic is not there.
         NotCoordinatorError
-            Another node leads the group's partition, or its log has failed.
+            Another node leads the group's partition, its log has failed, or there is no topic yet.
         CoordinatorLoadInProgressError
             Its records are being read.
         """
@@ -95,6 +91,9 @@ class Groups(Protocol):
         """
 
     # ---- Asked by the offsets -------------------------------------------------------------------------
+
+    def group_ids(self, partition: int) -> Sequence[str]:
+        """The groups of a partition."""
 
     def exists(self, group_id: str) -> bool:
         """Whether there is such a group, empty and simple ones included."""

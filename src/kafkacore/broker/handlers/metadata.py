@@ -10,6 +10,7 @@ from typing import Any
 
 from kafkacore.broker import topic_names
 from kafkacore.broker.cluster_state import NO_LEADER
+from kafkacore.broker.internal_topics import is_internal
 from kafkacore.broker.request import ApiHandler, BrokerServices, CloseConnectionError, Request
 from kafkacore.broker.topic_catalog import ZERO_ID
 from kafkacore.errors import (
@@ -70,7 +71,7 @@ def _topics(message: Any, version: int, services: BrokerServices) -> list[Any]:
     refused = services.topics.auto_create(names) if may_create else {}
     for name in names:
         if name in refused:
-            described.append(_Topic(error_code=refused[name], name=name))
+            described.append(_Topic(error_code=refused[name], name=name, is_internal=is_internal(name)))
         else:
             described.append(_describe(name, services))
     return described
@@ -86,10 +87,11 @@ def _describe_id(topic_id: Any, services: BrokerServices) -> Any:
 def _describe(name: str, services: BrokerServices) -> Any:
     topic = services.topics.get(name)
     if topic is None:
-        return _Topic(error_code=_error_of_missing(name), name=name)
+        return _Topic(error_code=_error_of_missing(name), name=name, is_internal=is_internal(name))
     return _Topic(
         name=name,
         topic_id=topic.topic_id,
+        is_internal=is_internal(name),
         partitions=[
             _partition(TopicPartition(name, partition), services)
             for partition in range(topic.partition_count)

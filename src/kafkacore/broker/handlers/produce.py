@@ -19,12 +19,14 @@ from kafkacore.broker._produce_call import (
 from kafkacore.broker.current_leader import CurrentLeaders
 from kafkacore.broker.delayed_operation import DelayedProduce
 from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.internal_topics import is_internal
 from kafkacore.broker.log.validation import RefusedRecordsError, RefusedTimestampsError
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, CloseConnectionError, Request
 from kafkacore.errors import (
     InvalidRecordError,
     InvalidRequestError,
     InvalidRequiredAcksError,
+    InvalidTopicError,
     KafkaStorageError,
     NotEnoughReplicasError,
     NotLeaderForPartitionError,
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_ZSTD = 7
 ACKS_ALL = -1
+#: Whoever calls itself so may write to internal topics (Kafka's ``AdminUtils``).
+ADMIN_CLIENT_ID = "__admin_client"
 #: Format of batches, and where they have its number.
 _MAGIC, _MAGIC_AT = 2, 16
 
@@ -117,6 +121,8 @@ class _Produce:
             raise InvalidRequiredAcksError(f"acks={acks} is none of -1, 0, 1")
         name = topic.name if topic.topic_id is None else services.topics.name_of_bytes(topic.topic_id)
         assert name is not None, "a topic has a name or an id"
+        if is_internal(name) and request.client_id != ADMIN_CLIENT_ID:
+            raise InvalidTopicError(f"Cannot append to internal topic {name}")
         check_records(partition.records, request.version)
         if acks == ACKS_ALL:
             self._check_replicas(name)

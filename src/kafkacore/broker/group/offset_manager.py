@@ -1,0 +1,250 @@
+"""The rules of committed offsets: who may commit, what is read, what expires and what goes with its topic.
+
+What requests ask, and the time, in; records for the coordinator's log, and what is to be answered, out. Does
+not know: messages, logs. Used by the network thread alone. Source of the rules: Kafka's
+``OffsetMetadataManager`` and ``OffsetExpirationConditionImpl``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.group import records
+from kafkacore.broker.group.offset_store import CommittedOffset, TopicOffsets
+from kafkacore.broker.group.records import NO_TIMESTAMP, CoordinatorRecord
+from kafkacore.errors import BrokerResponseError, GroupSubscribedToTopicError, OffsetMetadataTooLargeError
+from kafkacore.protocol.generated.group_records import OffsetCommitValue
+
+if TYPE_CHECKING:
+    from kafkacore.broker.config import BrokerConfig
+    from kafkacore.broker.group.coordinator_log import CoordinatorLog
+    from kafkacore.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+#: A commit that says nothing of how long it is to be kept.
+DEFAULT_RETENTION_MS = -1
+NO_OFFSETS: Mapping[str, TopicOffsets] = {}
+
+
+class Committer(NamedTuple):
+    """Who commits. ``version`` is OffsetCommit's; ``retention_ms`` came with its versions 2 to 4."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    version: int
+    retention_ms: int = DEFAULT_RETENTION_MS
+
+
+class OffsetToCommit(NamedTuple):
+    """One partition of a commit; the partition is known to exist."""
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+
+
+class OffsetManager:
+    """Implements :class:`~kafkacore.broker.group.interfaces.Offsets`.
+
+    Parameters
+    ----------
+    log:
+        Has the offsets, and is asked to change them.
+    """
+
+    def __init__(self, config: BrokerConfig, clock: Clock, log: CoordinatorLog) -> None:
+        self._config = config
+        self._clock = clock
+        self._log = log
+
+    # ---- Commit ---------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        committer: Committer,
+        node_id: int,
+        offsets: Sequence[OffsetToCommit],
+        on_done: Callable[[Sequence[int]], None],
+    ) -> None:
+        """Commit offsets of a group; ``on_done`` gets an error code, or 0, for each of them.
+
+        Called when what has been committed cannot be lost, or at once if nothing has.
+        """
+        try:
+            self._log.check(committer.group_id, node_id)
+            self._log.groups.validate_commit(
+                committer.group_id,
+                committer.member_id,
+                committer.instance_id,
+                committer.generation,
+                committer.version,
+            )
+        except BrokerResponseError as error:
+            on_done([error_code(error)] * len(offsets))
+            return
+        codes = [0 if self._may_keep(one.metadata) else OffsetMetadataTooLargeError.errno for one in offsets]
+        kept = [one for one, code in zip(offsets, codes, strict=True) if not code]
+        if not kept:
+            on_done(codes)
+            return
+        now_ms = self._clock.wall_ms()
+        has_retention = committer.retention_ms != DEFAULT_RETENTION_MS
+        expires_ms = now_ms + committer.retention_ms if has_retention else NO_TIMESTAMP
+        batch = [_record(committer.group_id, one, now_ms, expires_ms) for one in kept]
+        self._log.append(
+            committer.group_id,
+            batch,
+            lambda failure: on_done([code or failure for code in codes]),
+        )
+
+    def _may_keep(self, metadata: str | None) -> bool:
+        # Java counts UTF-16 units, of which a character has at most two.
+        limit = self._config.offset_metadata_max_bytes
+        if metadata is None or 2 * len(metadata) <= limit:
+            return True
+        return len(metadata.encode("utf-16-le", "surrogatepass")) // 2 <= limit
+
+    # ---- Read -----------------------------------------------------------------------------------------
+
+    def fetch(
+        self,
+        group_id: str,
+        node_id: int,
+        on_done: Callable[[int, Mapping[str, TopicOffsets]], None],
+    ) -> None:
+        """All offsets of a group as they are now, or an error code.
+
+        ``on_done`` is called when what it is told cannot be lost. What it gets is not to be changed.
+        """
+        try:
+            self._log.check(group_id, node_id)
+        except BrokerResponseError as error:
+            on_done(error_code(error), NO_OFFSETS)
+            return
+        now = {topic: dict(offsets) for topic, offsets in self._of_group(group_id).items()}
+        self._log.when_safe(group_id, lambda code: on_done(code, NO_OFFSETS if code else now))
+
+    def _of_group(self, group_id: str) -> Mapping[str, TopicOffsets]:
+        offsets = self._log.offsets_of(self._log.partition_for(group_id))
+        return NO_OFFSETS if offsets is None else offsets.of_group(group_id)
+
+    # ---- Delete ---------------------------------------------------------------------------------------
+
+    def delete(
+        self,
+        group_id: str,
+        node_id: int,
+        partitions: Sequence[tuple[str, int]],
+        on_done: Callable[[int, Sequence[int]], None],
+    ) -> None:
+        """Forget offsets of topics that the group does not consume.
+
+        Parameters
+        ----------
+        on_done:
+            Called with 0 and a code for each partition, or with the code of an error of the whole.
+        """
+        groups = self._log.groups
+        try:
+            self._log.check(group_id, node_id)
+            groups.validate_offset_delete(group_id)
+        except BrokerResponseError as error:
+            on_done(error_code(error), ())
+            return
+        codes = [
+            GroupSubscribedToTopicError.errno if groups.is_subscribed(group_id, topic) else 0
+            for topic, _ in partitions
+        ]
+        now = self._of_group(group_id)
+        batch = [
+            records.offset_commit_tombstone(group_id, topic, partition)
+            for (topic, partition), code in zip(partitions, codes, strict=True)
+            if not code and partition in now.get(topic, ())
+        ]
+        if batch:
+            self._log.append(group_id, batch, lambda code: on_done(code, codes))
+        else:
+            self._log.when_safe(group_id, lambda code: on_done(code, codes))
+
+    def removal(self, group_id: str) -> Sequence[CoordinatorRecord]:
+        """Tombstones of all offsets of a group, for one that is deleted."""
+        return [
+            records.offset_commit_tombstone(group_id, topic, partition)
+            for topic, offsets in self._of_group(group_id).items()
+            for partition in offsets
+        ]
+
+    # ---- What goes by itself --------------------------------------------------------------------------
+
+    def expired(self, group_id: str) -> list[CoordinatorRecord]:
+        """Tombstones of the offsets of a group that have expired; of the group as well, if it is done with.
+
+        An offset of a topic that a member consumes never expires. Others do when they are older than
+        ``offsets.retention.minutes``, counted from when the group became empty, or from their commit if it
+        has members or none ever joined; or when the time has come that their commit said.
+        """
+        groups = self._log.groups
+        expiry = groups.offset_expiry(group_id)
+        now = self._of_group(group_id)
+        if expiry is None and now:
+            return []
+        batch: list[CoordinatorRecord] = []
+        count = 0
+        now_ms = self._clock.wall_ms()
+        for topic, offsets in now.items():
+            count += len(offsets)
+            if groups.is_subscribed(group_id, topic):
+                continue
+            batch.extend(
+                records.offset_commit_tombstone(group_id, topic, partition)
+                for partition, offset in offsets.items()
+                if expiry is not None and self._has_expired(offset, expiry.since_ms, now_ms)
+            )
+        if batch:
+            logger.info("group %s: %d of %d offsets have expired", group_id, len(batch), count)
+        if len(batch) == count:
+            batch.extend(groups.removal(group_id))
+        return batch
+
+    def _has_expired(self, offset: CommittedOffset, since_ms: int | None, now_ms: int) -> bool:
+        if offset.expire_timestamp != NO_TIMESTAMP:
+            return now_ms >= offset.expire_timestamp
+        base_ms = offset.commit_timestamp if since_ms is None else since_ms
+        return now_ms - base_ms >= self._config.offsets_retention_minutes * 60_000
+
+    def of_topics(self, group_id: str, is_orphan: Callable[[str, UUID], bool]) -> list[CoordinatorRecord]:
+        """Tombstones of the offsets of a group for topics that are no more.
+
+        Parameters
+        ----------
+        is_orphan:
+            Whether there is no such topic: by the name, and the id that was committed with it.
+        """
+        return [
+            records.offset_commit_tombstone(group_id, topic, partition)
+            for topic, offsets in self._of_group(group_id).items()
+            for partition, offset in offsets.items()
+            if is_orphan(topic, offset.topic_id)
+        ]
+
+
+def _record(group_id: str, one: OffsetToCommit, now_ms: int, expires_ms: int) -> CoordinatorRecord:
+    value = OffsetCommitValue(
+        offset=one.offset,
+        leader_epoch=one.leader_epoch,
+        metadata=one.metadata or "",
+        commit_timestamp=now_ms,
+        expire_timestamp=expires_ms,
+        topic_id=one.topic_id,
+    )
+    return records.offset_commit(group_id, one.topic, one.partition, value)
