@@ -11,6 +11,7 @@ from kafkacore.broker.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.fetch_session import FetchManager
+from kafkacore.broker.group.services import GroupServices
 from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.broker.replica_manager import ReplicaManager
@@ -51,7 +52,10 @@ class BrokerHarness:
             self.clock,
             self.config.max_incremental_fetch_session_cache_slots,
         )
-        self.topics.on_removed = self.replica_manager.partition_changed
+        self.group_services = GroupServices(
+            self.config, self.clock, self.timer, self.topics, self.cluster, self.replica_manager
+        )
+        self.topics.on_removed = self.group_services.partition_removed
         self.services = BrokerServices(
             config=self.config,
             clock=self.clock,
@@ -63,6 +67,9 @@ class BrokerHarness:
             timer=self.timer,
             fetch_sessions=self.fetch_sessions,
             producer_ids=ProducerIdManager(tmp_path, Disk()),
+            coordinator_log=self.group_services.log,
+            groups=self.group_services.coordinator,
+            offsets=self.group_services.offsets,
         )
         self.apis = KafkaApis(self.services)
         self.context = RequestContext("test", self.config.node_id, "127.0.0.1")

@@ -21,6 +21,9 @@ from kafkacore.broker.handlers import (
     init_producer_id,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     offset_for_leader_epoch,
     produce,
 )
@@ -46,6 +49,8 @@ HANDLERS: tuple[ApiHandler, ...] = (
     fetch.HANDLER,
     list_offsets.HANDLER,
     metadata.HANDLER,
+    offset_commit.HANDLER,
+    offset_fetch.HANDLER,
     find_coordinator.HANDLER,
     api_versions.HANDLER,
     create_topics.HANDLER,
@@ -55,6 +60,7 @@ HANDLERS: tuple[ApiHandler, ...] = (
     describe_configs.HANDLER,
     create_partitions.HANDLER,
     delete_records.HANDLER,
+    offset_delete.HANDLER,
     describe_cluster.HANDLER,
 )
 

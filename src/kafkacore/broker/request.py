@@ -19,6 +19,9 @@ from kafkacore.wire import Cursor
 if TYPE_CHECKING:
     from kafkacore.broker.cluster_state import ClusterState
     from kafkacore.broker.fetch_session import FetchManager
+    from kafkacore.broker.group.coordinator_log import CoordinatorLog
+    from kafkacore.broker.group.group_coordinator import GroupCoordinator
+    from kafkacore.broker.group.offset_manager import OffsetManager
     from kafkacore.broker.producer_ids import ProducerIdManager
     from kafkacore.broker.replica_manager import ReplicaManager
     from kafkacore.broker.topic_catalog import TopicCatalog
@@ -51,6 +54,9 @@ class BrokerServices:
     timer: Timer
     fetch_sessions: FetchManager
     producer_ids: ProducerIdManager
+    coordinator_log: CoordinatorLog
+    groups: GroupCoordinator
+    offsets: OffsetManager
 
 
 #: Returned by a handler that answers later, by ``request.respond``.

@@ -25,6 +25,7 @@ from kafkacore.broker.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.fetch_session import FetchManager
+from kafkacore.broker.group.services import GroupServices
 from kafkacore.broker.identity import load_or_create_cluster_id
 from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.log import LogManager
@@ -79,6 +80,7 @@ class KafkaBroker:
         self._disk = disk or Disk()
         self._on_stopped = on_stopped
         self._log_manager: LogManager | None = None
+        self._group_services: GroupServices | None = None
         self._server: SocketServer | None = None
         self._thread: threading.Thread | None = None
         self.cluster_id = ""
@@ -158,7 +160,8 @@ class KafkaBroker:
         cluster = ClusterState(topics, [node])
         timer = Timer(clock.monotonic_ms())
         replica_manager = ReplicaManager(cluster, clock, timer, selector.wakeup)
-        topics.on_removed = replica_manager.partition_changed
+        group_services = GroupServices(config, clock, timer, topics, cluster, replica_manager)
+        topics.on_removed = group_services.partition_removed
         self._log_manager.on_high_watermark = replica_manager.on_high_watermark
         services = BrokerServices(
             config=config,
@@ -173,7 +176,12 @@ class KafkaBroker:
                 replica_manager, topics.name_of, clock, config.max_incremental_fetch_session_cache_slots
             ),
             producer_ids=producer_ids,
+            coordinator_log=group_services.log,
+            groups=group_services.coordinator,
+            offsets=group_services.offsets,
         )
+        group_services.start()
+        self._group_services = group_services
         return SocketServer(
             {config.node_id: listener},
             selector,
@@ -224,6 +232,9 @@ class KafkaBroker:
         self._close_log()
 
     def _close_log(self) -> None:
+        group_services, self._group_services = self._group_services, None
+        if group_services is not None:
+            group_services.close()
         log_manager, self._log_manager = self._log_manager, None
         if log_manager is not None:
             began_ms = self._clock.monotonic_ms()

@@ -1,16 +1,20 @@
-"""FindCoordinator: the node that keeps a group's state, which in a cluster of one is this one.
+"""FindCoordinator: the node that keeps a group's state, which is the leader of the group's partition.
 
-Versions 0 to 6. Gaps: transactions and share groups are not served, and their coordinator is refused with a
-sentence that says so, rather than found and then no help.
+Versions 0 to 6. ``__consumer_offsets`` is made when somebody first asks. Gaps: transactions and share groups
+are not served, and their coordinator is refused with a sentence that says so, rather than found and then no
+help.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.internal_topics import OFFSETS_TOPIC
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
-from kafkacore.errors import InvalidRequestError
+from kafkacore.errors import CoordinatorNotAvailableError, InvalidRequestError
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kafkacore.structs import TopicPartition
 
 FIRST_BATCHED_VERSION = 4
 GROUP = 0
@@ -20,20 +24,45 @@ _Coordinator = FindCoordinatorResponse.Coordinator
 
 def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
-    served = message.key_type == GROUP
-    node = services.cluster.nodes()[0]
-    where: dict[str, Any] = {
-        "node_id": node.node_id if served else -1,
-        "host": node.host if served else "",
-        "port": node.port if served else -1,
-        "error_code": 0 if served else InvalidRequestError.errno,
-        "error_message": None if served else f"Coordinators of type {message.key_type} are not served here.",
-    }
     if request.version < FIRST_BATCHED_VERSION:
-        return FindCoordinatorResponse(**where)
+        return FindCoordinatorResponse(**_found(message.key_type, message.key, services))
     return FindCoordinatorResponse(
-        coordinators=[_Coordinator(key=key, **where) for key in message.coordinator_keys]
+        coordinators=[
+            _Coordinator(key=key, **_found(message.key_type, key, services))
+            for key in message.coordinator_keys
+        ]
     )
+
+
+def _found(key_type: int, key: str, services: BrokerServices) -> dict[str, Any]:
+    try:
+        if key_type != GROUP:
+            raise InvalidRequestError(f"Coordinators of type {key_type} are not served here.")
+        node = _coordinator(key, services)
+    except Exception as error:  # noqa: BLE001 - one key's failure is its own; error_code logs surprises
+        return {
+            "node_id": -1,
+            "host": "",
+            "port": -1,
+            "error_code": error_code(error),
+            "error_message": error_message(error),
+        }
+    return {
+        "node_id": node.node_id,
+        "host": node.host,
+        "port": node.port,
+        "error_code": 0,
+        "error_message": None,
+    }
+
+
+def _coordinator(group_id: str, services: BrokerServices) -> Any:
+    services.coordinator_log.ensure_topic()
+    place = TopicPartition(OFFSETS_TOPIC, services.coordinator_log.partition_for(group_id))
+    node = services.cluster.node(services.cluster.leader(place))
+    if node is None or services.cluster.leader_epoch(place) < 0:
+        raise CoordinatorNotAvailableError(f"{place} has no leader")
+    return node
 
 
 HANDLER = ApiHandler(FindCoordinatorRequest, 0, 6, handle)

@@ -1,0 +1,59 @@
+"""The group coordinator put together: log, groups, offsets and what removes the old ones.
+
+What the broker has in; parts that know each other out. Does not know: what they do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkacore.broker.group.coordinator_log import CoordinatorLog
+from kafkacore.broker.group.group_coordinator import GroupCoordinator
+from kafkacore.broker.group.offset_manager import OffsetManager
+from kafkacore.broker.group.offset_sweeper import OffsetSweeper
+
+if TYPE_CHECKING:
+    from kafkacore.broker.cluster_state import ClusterState
+    from kafkacore.broker.config import BrokerConfig
+    from kafkacore.broker.replica_manager import ReplicaManager
+    from kafkacore.broker.timer import Timer
+    from kafkacore.broker.topic_catalog import TopicCatalog
+    from kafkacore.clock import Clock
+    from kafkacore.structs import TopicPartition
+
+
+class GroupServices:
+    """Used by the network thread alone, after :meth:`start`; :meth:`close` once that thread has ended."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timer: Timer,
+        topics: TopicCatalog,
+        cluster: ClusterState,
+        replica_manager: ReplicaManager,
+    ) -> None:
+        self.log = CoordinatorLog(config, clock, topics, cluster, replica_manager)
+        self.offsets = OffsetManager(config, clock, self.log)
+        self.coordinator = GroupCoordinator(self.log, config, clock, timer, self.offsets.removal)
+        self.log.groups = self.coordinator.registry
+        self._replica_manager = replica_manager
+        self._sweeper = OffsetSweeper(
+            config, clock, timer, topics, self.log, self.offsets, replica_manager.call_soon
+        )
+        self.log.on_loaded = self._sweeper.partition_loaded
+
+    def start(self) -> None:
+        """Begin to load what is known of groups, and to look for old offsets from time to time."""
+        self.log.start()
+        self._sweeper.start()
+
+    def close(self) -> None:
+        """Load nothing more. Returns when no log is being read."""
+        self.log.close()
+
+    def partition_removed(self, topic_partition: TopicPartition) -> None:
+        """A partition of a topic that has been deleted."""
+        self._replica_manager.partition_changed(topic_partition)
+        self._sweeper.topic_removed(topic_partition)

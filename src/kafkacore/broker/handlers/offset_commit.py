@@ -1,0 +1,88 @@
+"""OffsetCommit: how far a group has read, kept in ``__consumer_offsets``; answered when it cannot be lost.
+
+Versions 2 to 10, topics by name (to 9) and by id (from 10). Committed is what exists and whose note is short
+enough; every other partition has its error. Gaps: members of the group protocol of KIP-848 have no groups
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kafkacore.broker.group.offset_manager import Committer, OffsetToCommit
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
+from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+
+FIRST_VERSION_BY_ID = 10
+
+_Topic = OffsetCommitResponse.OffsetCommitResponseTopic
+_Partition = OffsetCommitResponse.OffsetCommitResponsePartition
+
+
+class _Commit:
+    """One OffsetCommit on its way: the answers, and what is asked of the coordinator."""
+
+    def __init__(self, request: Request, services: BrokerServices) -> None:
+        self._request = request
+        self._services = services
+        self.response = OffsetCommitResponse()
+        self.offsets: list[OffsetToCommit] = []
+        #: The answers of :attr:`offsets`.
+        self._answers: list[Any] = []
+        for topic in request.message.topics:
+            self._add(topic)
+
+    def _add(self, topic: Any) -> None:
+        topics = self._services.topics
+        by_id = self._request.version >= FIRST_VERSION_BY_ID
+        name = topics.name_of(topic.topic_id) if by_id else topic.name
+        known = None if name is None else topics.get(name)
+        unknown = UnknownTopicIdError if name is None else UnknownTopicOrPartitionError
+        answers = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            is_known = known is not None and 0 <= index < known.partition_count
+            answer = _Partition(partition_index=index, error_code=0 if is_known else unknown.errno)
+            answers.append(answer)
+            if known is not None and is_known:
+                self._answers.append(answer)
+                self.offsets.append(_offset(name, known.topic_id, partition))
+        self.response.topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
+
+    def on_done(self, codes: Sequence[int]) -> None:
+        for answer, code in zip(self._answers, codes, strict=True):
+            answer.error_code = code
+        self._request.respond(self.response)
+
+
+def _offset(name: Any, topic_id: Any, partition: Any) -> OffsetToCommit:
+    return OffsetToCommit(
+        name,
+        topic_id,
+        partition.partition_index,
+        partition.committed_offset,
+        partition.committed_leader_epoch,
+        partition.committed_metadata,
+    )
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    commit = _Commit(request, services)
+    if not commit.offsets:
+        return commit.response
+    committer = Committer(
+        message.group_id,
+        message.member_id,
+        message.group_instance_id,
+        message.generation_id_or_member_epoch,
+        request.version,
+        message.retention_time_ms,
+    )
+    services.offsets.commit(committer, request.node_id, commit.offsets, commit.on_done)
+    return ANSWERED_LATER
+
+
+HANDLER = ApiHandler(OffsetCommitRequest, 2, 10, handle)

@@ -1,0 +1,51 @@
+"""OffsetDelete: a group forgets offsets of topics that it does not consume (KIP-496).
+
+Version 0. Gaps: none known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.errors import InvalidGroupIdError, UnknownTopicOrPartitionError
+from kafkacore.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+
+_Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
+_Partition = OffsetDeleteResponse.OffsetDeleteResponsePartition
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    if not message.group_id:
+        return OffsetDeleteResponse(error_code=InvalidGroupIdError.errno)
+    response = OffsetDeleteResponse()
+    asked: list[tuple[str, int]] = []
+    answers: list[Any] = []
+    for topic in message.topics:
+        known = services.topics.get(topic.name)
+        count = 0 if known is None else known.partition_count
+        partitions = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            answer = _Partition(partition_index=index, error_code=UnknownTopicOrPartitionError.errno)
+            partitions.append(answer)
+            if 0 <= index < count:
+                asked.append((topic.name, index))
+                answers.append(answer)
+        response.topics.append(_Topic(name=topic.name, partitions=partitions))
+
+    def on_done(failure: int, codes: Sequence[int]) -> None:
+        if failure:
+            request.respond(OffsetDeleteResponse(error_code=failure))
+            return
+        for answer, code in zip(answers, codes, strict=True):
+            answer.error_code = code
+        request.respond(response)
+
+    services.offsets.delete(message.group_id, request.node_id, asked, on_done)
+    return ANSWERED_LATER
+
+
+HANDLER = ApiHandler(OffsetDeleteRequest, 0, 0, handle)

@@ -1,0 +1,159 @@
+"""OffsetFetch: the committed offsets of one group (to version 7) or of several.
+
+Versions 1 to 10, topics by name (to 9) and by id (from 10); all offsets of a group where no topics are given.
+Nothing is shown that a crash could take back: the answer waits until the commits it shows are safe, whether
+``require_stable`` asks for it or not. Gaps: there are no transactions whose offsets could be unstable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kafkacore.broker.group.offset_store import TopicOffsets
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.topic_catalog import ZERO_ID
+from kafkacore.errors import CoordinatorNotAvailableError, NotCoordinatorError, UnknownTopicIdError
+from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+FIRST_VERSION_WITH_ERROR = 2
+FIRST_VERSION_WITH_GROUPS = 8
+FIRST_VERSION_BY_ID = 10
+NO_OFFSET = -1
+
+_Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_GroupTopic = OffsetFetchResponse.OffsetFetchResponseTopics
+_GroupPartition = OffsetFetchResponse.OffsetFetchResponsePartitions
+_Topic = OffsetFetchResponse.OffsetFetchResponseTopic
+_Partition = OffsetFetchResponse.OffsetFetchResponsePartition
+
+
+class _Found(NamedTuple):
+    """What is answered of one group: topics, and their partitions as keyword arguments."""
+
+    error_code: int
+    topics: list[tuple[str, Any, list[dict[str, Any]]]]
+
+
+class _Fetch:
+    """One OffsetFetch on its way: the groups that are still to be answered."""
+
+    def __init__(self, request: Request, services: BrokerServices) -> None:
+        self._request = request
+        self._services = services
+        message = request.message
+        has_groups = request.version >= FIRST_VERSION_WITH_GROUPS
+        self._groups = list(message.groups) if has_groups else [message]
+        self._found: dict[int, _Found] = {}
+
+    def start(self) -> None:
+        if not self._groups:
+            self._answer()
+        for number, group in enumerate(self._groups):
+
+            def on_done(
+                code: int, offsets: Mapping[str, TopicOffsets], number: int = number, group: Any = group
+            ) -> None:
+                self._found[number] = self._group(code, group, offsets)
+                if len(self._found) == len(self._groups):
+                    self._answer()
+
+            self._services.offsets.fetch(group.group_id, self._request.node_id, on_done)
+
+    def _group(self, code: int, group: Any, offsets: Mapping[str, TopicOffsets]) -> _Found:
+        if code == CoordinatorNotAvailableError.errno:
+            # Clients before 3.9 do not expect the other one, and this one has them look again.
+            code = NotCoordinatorError.errno
+        if code and self._request.version < FIRST_VERSION_WITH_ERROR:
+            # There is no other place for it.
+            return _Found(code, [_all_with(code, topic) for topic in group.topics])
+        if code:
+            return _Found(code, [])
+        if group.topics is None:
+            return _Found(0, self._all(offsets))
+        return _Found(0, [self._topic(topic, offsets) for topic in group.topics])
+
+    def _all(self, offsets: Mapping[str, TopicOffsets]) -> list[tuple[str, Any, list[dict[str, Any]]]]:
+        found = []
+        for name, partitions in offsets.items():
+            topic = self._services.topics.get(name)
+            topic_id = ZERO_ID if topic is None else topic.topic_id
+            if self._request.version >= FIRST_VERSION_BY_ID:
+                if topic is None:
+                    continue
+                partitions = _of_topic(partitions, topic_id)
+            if partitions:
+                found.append((name, topic_id, [_known(index, partitions) for index in partitions]))
+        return found
+
+    def _topic(
+        self, topic: Any, offsets: Mapping[str, TopicOffsets]
+    ) -> tuple[str, Any, list[dict[str, Any]]]:
+        if self._request.version < FIRST_VERSION_BY_ID:
+            partitions = offsets.get(topic.name, {})
+            return topic.name, ZERO_ID, [_known(index, partitions) for index in topic.partition_indexes]
+        name = self._services.topics.name_of(topic.topic_id)
+        if name is None:
+            return _all_with(UnknownTopicIdError.errno, topic)
+        partitions = _of_topic(offsets.get(name, {}), topic.topic_id)
+        return name, topic.topic_id, [_known(index, partitions) for index in topic.partition_indexes]
+
+    def _answer(self) -> None:
+        found = [self._found[number] for number in range(len(self._groups))]
+        if self._request.version >= FIRST_VERSION_WITH_GROUPS:
+            answers = [
+                _Group(
+                    group_id=group.group_id,
+                    error_code=one.error_code,
+                    topics=[
+                        _GroupTopic(
+                            name=name,
+                            topic_id=topic_id,
+                            partitions=[_GroupPartition(**p) for p in partitions],
+                        )
+                        for name, topic_id, partitions in one.topics
+                    ],
+                )
+                for group, one in zip(self._groups, found, strict=True)
+            ]
+            self._request.respond(OffsetFetchResponse(groups=answers))
+            return
+        (one,) = found
+        topics = [
+            _Topic(name=name, partitions=[_Partition(**p) for p in partitions])
+            for name, _, partitions in one.topics
+        ]
+        self._request.respond(OffsetFetchResponse(topics=topics, error_code=one.error_code))
+
+
+def _of_topic(partitions: TopicOffsets, topic_id: Any) -> TopicOffsets:
+    """Without what was committed to another topic of the same name; old records do not say to which."""
+    return {index: offset for index, offset in partitions.items() if offset.topic_id in (ZERO_ID, topic_id)}
+
+
+def _known(index: int, partitions: TopicOffsets) -> dict[str, Any]:
+    offset = partitions.get(index)
+    if offset is None:
+        return {"partition_index": index, "committed_offset": NO_OFFSET, "metadata": ""}
+    return {
+        "partition_index": index,
+        "committed_offset": offset.offset,
+        "committed_leader_epoch": offset.leader_epoch,
+        "metadata": offset.metadata,
+    }
+
+
+def _all_with(code: int, topic: Any) -> tuple[str, Any, list[dict[str, Any]]]:
+    partitions = [
+        {"partition_index": index, "committed_offset": NO_OFFSET, "metadata": "", "error_code": code}
+        for index in topic.partition_indexes
+    ]
+    return topic.name, getattr(topic, "topic_id", ZERO_ID), partitions
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    _Fetch(request, services).start()
+    return ANSWERED_LATER
+
+
+HANDLER = ApiHandler(OffsetFetchRequest, 1, 10, handle)
