@@ -10,10 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.log import LogManager
 from kafkacore.broker.request import CloseConnectionError, Request, RequestContext
 from kafkacore.broker.server import KafkaBroker
 from kafkacore.errors import KafkaProtocolError
@@ -32,12 +35,35 @@ class _KeptErrors(logging.Handler):
 
 
 class BrokerInHand(KafkaBroker):
-    """Start and stop it with :func:`broker_in_hand`."""
+    """Start and stop it with :func:`broker_in_hand`, or :meth:`abandon` it where its process would die.
 
-    def __init__(self, config: BrokerConfig, **parts: Any) -> None:
+    Parameters
+    ----------
+    background:
+        Whether the log has its own threads; without them :meth:`flush` does their work.
+    """
+
+    def __init__(self, config: BrokerConfig, *, background: bool = True, **parts: Any) -> None:
         super().__init__(config, **parts)
+        self._background = background
         self.errors: list[str] = []
         self.context = RequestContext(CONTEXT_ID, config.node_id, "127.0.0.1")
+
+    def start(self) -> None:
+        log_manager = partial(LogManager, background=self._background)
+        with patch("kafkacore.broker.server.LogManager", log_manager):
+            super().start()
+
+    def abandon(self) -> None:
+        """Leave everything as it is, but give sockets back: the process is dead."""
+        if self.server is not None:
+            self.server.close()
+        self._log_manager = None
+
+    def flush(self) -> None:
+        """What the log's threads do, and one turn of the network thread."""
+        self.logs.flush_dirty()
+        self.settle()
 
     def _run(self) -> None:
         """The thread has nothing to do: :meth:`settle` does its work."""
@@ -45,6 +71,11 @@ class BrokerInHand(KafkaBroker):
     @property
     def server(self) -> Any:
         return self._server
+
+    @property
+    def logs(self) -> LogManager:
+        assert self._log_manager is not None
+        return self._log_manager
 
     @property
     def services(self) -> Any:

@@ -146,6 +146,9 @@ class MemoryLogManager:
         self.on_high_watermark: Callable[[TopicPartition, int], None] | None = None
         self.failure: OSError | None = None
 
+    def delete_records(self, topic_partition: TopicPartition, before_offset: int) -> int:
+        return self.logs[topic_partition].delete_records(before_offset)
+
     def topics(self) -> dict[str, Any]:
         return self.topic_states
 

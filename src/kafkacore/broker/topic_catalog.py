@@ -161,6 +161,16 @@ class TopicCatalog:
         for partition in range(topic.partition_count):
             self.on_removed(TopicPartition(name, partition))
 
+    def delete_records(self, topic_partition: TopicPartition, before_offset: int) -> int:
+        """Let a partition begin at ``before_offset``, durable on return; where it begins now.
+
+        Raises
+        ------
+        OffsetOutOfRangeError, KafkaStorageError, OSError
+            As the log refuses it.
+        """
+        return self._log_manager.delete_records(topic_partition, before_offset)
+
     def name_of_bytes(self, topic_id: bytes) -> str:
         """As :meth:`name_of`, of an id as it travels: 16 bytes.
 

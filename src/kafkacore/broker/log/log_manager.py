@@ -96,6 +96,8 @@ class LogManager:
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._offline: dict[TopicPartition, str] = {}
         self._deleting: set[UUID] = set()
+        # Names of deleted topics of which the checkpoints still say where their logs begin and are safe.
+        self._names_in_checkpoints: set[str] = set()
         self._flusher = LogFlusher(clock, self._on_flushed, self._on_idle, CHECKPOINT_INTERVAL_MS)
         self._unmarked_bytes = 0
         self._next_checkpoint_ms = clock.monotonic_ms() + CHECKPOINT_INTERVAL_MS
@@ -339,6 +341,9 @@ class LogManager:
     def _add_partitions(self, topic: TopicState, partitions: Iterable[int]) -> None:
         self._config(topic)
         made: list[TopicPartition] = []
+        if topic.name in self._names_in_checkpoints:
+            # Else a crash would take its logs for those of the topic that had the name before.
+            self.checkpoint()
         try:
             for partition in partitions:
                 topic_partition = TopicPartition(topic.name, partition)
@@ -389,6 +394,7 @@ class LogManager:
             for topic_partition in _partitions(topic):
                 self._drop_log(topic_partition)
                 self._offline.pop(topic_partition, None)
+            self._names_in_checkpoints.add(name)
             try:
                 folders = self._rename_deleted(topic)
             except OSError as error:
@@ -463,10 +469,12 @@ class LogManager:
             recovery_points = self._kept(checkpoints.RECOVERY_POINT_FILE)
             log_starts = self._kept(checkpoints.LOG_START_OFFSET_FILE)
             recovery_points |= {tp: log.recovery_point for tp, log in logs.items()}
-            log_starts |= {tp: log.log_start_offset for tp, log in logs.items() if log.has_moved_start}
+            # Those that lie where a segment begins, too: the loss of power may bring back segments before it.
+            log_starts |= {tp: log.log_start_offset for tp, log in logs.items() if log.log_start_offset}
             disk, data_dir = self._disk, self.data_dir
             checkpoints.write_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE, recovery_points)
             checkpoints.write_offsets(disk, data_dir / checkpoints.LOG_START_OFFSET_FILE, log_starts)
+            self._names_in_checkpoints.clear()
 
     def _kept(self, file_name: str) -> dict[TopicPartition, int]:
         if not self._offline:

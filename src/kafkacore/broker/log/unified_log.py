@@ -169,12 +169,6 @@ class UnifiedLog:
     def segment_count(self) -> int:
         return len(self._segments)
 
-    @property
-    def has_moved_start(self) -> bool:
-        """Whether the log's start is not where its first segment begins, and so must be written down."""
-        with self._lock:
-            return bool(self._bases) and self.log_start_offset > self._bases[0]
-
     def _check_usable(self) -> None:
         if self.failure is not None:
             raise KafkaStorageError(self.failure)

@@ -1,0 +1,352 @@
+"""A broker on a disk that loses its power at random moments, and clients that know what they were told.
+
+A seed in; findings out. Requests go through the broker's own handlers, so that what counts is what a
+client was answered. Between losses of power the process may be killed or stopped, too. Does not know:
+pytest.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from model.broker_in_hand import BrokerInHand, frame_of
+from model.log_oracle import NOW_MS, batch, read_all
+
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.protocol import decode_response
+from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
+from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest
+from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
+from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
+from kafkacore.protocol.generated.produce import ProduceRequest
+from kafkacore.record import Compression
+from kafkacore.structs import TopicPartition
+from kafkacore.testing.clock import VirtualClock
+from kafkacore.testing.disk import PowerLossError, SimulatedDisk
+
+NAMES = ("a", "b")
+CONFIG = {"log_segment_bytes": 900, "log_index_interval_bytes": 150, "port": 0, "log_retention_ms": -1}
+
+
+@dataclass
+class Partition:
+    """One partition as its writer knows it. A record's offset is its index."""
+
+    appended: list[bytes] = field(default_factory=list)
+    #: Batches by the offset of their first record, as they may be sent again.
+    batches: dict[int, bytes] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    #: Offset behind what was acknowledged.
+    safe: int = 0
+    asked_start: int = 0
+    start: int = 0
+    producer_id: int = -1
+    sequence: int = 0
+
+
+@dataclass
+class Topic:
+    partitions: list[Partition]
+    topic_id: Any = None
+
+
+@dataclass
+class PowerRun:
+    """Call :meth:`run`.
+
+    Parameters
+    ----------
+    flush:
+        The broker's. With "os", what was acknowledged may be lost with the power, but only from the end on.
+    break_broker:
+        Called with each broker that has been started, to plant a bug in it.
+    """
+
+    seed: int
+    folder: Path
+    flush: str = "ack"
+    break_broker: Callable[[BrokerInHand], None] = lambda broker: None
+    findings: list[str] = field(default_factory=list)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    #: Topics of which a call had not come back when the power went.
+    open: set[str] = field(default_factory=set)
+    gone: set[Any] = field(default_factory=set)
+    producer_ids: set[int] = field(default_factory=set)
+    acknowledged: int = 0
+    lost: int = 0
+    states: int = 0
+    cluster_id: str = ""
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.disk = SimulatedDisk()
+        self.broker: BrokerInHand | None = None
+        #: Answers to come, and to what.
+        self._waiting: list[tuple[list[Any], TopicPartition, Partition, int]] = []
+        self.deciding = VirtualClock(start_ms=NOW_MS, seed=self.seed)
+
+    def run(self, losses: int) -> list[str]:
+        """Lose the power ``losses`` times; what was found to be broken after each of them."""
+        for _ in range(losses):
+            self._live_until_power_is_lost()
+            self.disk = self.disk.lose_power(self.deciding)
+            self.states += 1
+            self._start()
+            self._judge(keeps_all=False)
+            self.abandon()
+            self.disk = self.disk.kill_process()
+            if self.findings:
+                break
+        return [f"seed {self.seed}, state {self.states}: {finding}" for finding in self.findings]
+
+    # ---- Lives --------------------------------------------------------------------------------------------
+
+    def _start(self) -> BrokerInHand:
+        config = BrokerConfig.from_properties({"data_dir": self.folder, "flush": self.flush, **CONFIG})
+        clock = VirtualClock(start_ms=NOW_MS, seed=self.chance.getrandbits(30))
+        self.broker = BrokerInHand(config, background=False, clock=clock, disk=self.disk)
+        try:
+            self.broker.start()
+        except PowerLossError:
+            raise
+        except Exception as error:
+            where = f"seed {self.seed}, state {self.states}"
+            raise AssertionError(f"{where}: the start has failed: {error!r}") from error
+        self.break_broker(self.broker)
+        return self.broker
+
+    def abandon(self) -> None:
+        if self.broker is not None:
+            self.broker.abandon()
+            self.broker = None
+
+    def _live_until_power_is_lost(self) -> None:
+        left = self.chance.randrange(10, 400)
+
+        def fault(call: int, verb: str, path: Path) -> BaseException | None:
+            nonlocal left
+            left -= call >= 0
+            return PowerLossError(verb) if left < 0 else None
+
+        self.disk.fault = fault
+        try:
+            broker = self._start()
+            self._adopt(broker)
+            while True:
+                broker = self._step(broker)
+        except PowerLossError:
+            self.abandon()
+
+    def _step(self, broker: BrokerInHand) -> BrokerInHand:
+        how = self.chance.random()
+        if how < 0.55:
+            self._produce(broker)
+        elif how < 0.80:
+            broker.flush()
+        elif how < 0.84:
+            broker.logs.checkpoint()
+        elif how < 0.88:
+            self._delete_records(broker)
+        elif how < 0.90:
+            broker.logs.run_retention(NOW_MS)
+        elif how < 0.97:
+            self._change_topics(broker)
+        else:
+            return self._restart(broker)
+        self._take_answers()
+        return broker
+
+    def _restart(self, broker: BrokerInHand) -> BrokerInHand:
+        if self.chance.random() < 0.5:
+            broker.stop()
+            self.abandon()
+        else:
+            fault = self.disk.fault
+            self.abandon()
+            self.disk = self.disk.kill_process()
+            self.disk.fault = fault
+        broker = self._start()
+        self._judge(keeps_all=True)
+        self._adopt(broker)
+        return broker
+
+    def _adopt(self, broker: BrokerInHand) -> None:
+        """Clients find out what is there, and go on from that with new producer ids."""
+        assert self.cluster_id in ("", broker.cluster_id), "another cluster id"
+        self.cluster_id = broker.cluster_id
+        found = broker.logs.topics()
+        for name in self.open | set(self.topics):
+            if name not in found:
+                self.topics.pop(name, None)
+                continue
+            topic = self.topics.setdefault(name, Topic([]))
+            if topic.topic_id != found[name].topic_id:
+                topic.partitions.clear()
+            topic.topic_id = found[name].topic_id
+            while len(topic.partitions) < found[name].partition_count:
+                topic.partitions.append(Partition())
+        self.open.clear()
+        self._waiting.clear()
+        for tp, partition in self._all():
+            log = broker.logs.log(tp)
+            assert log is not None
+            del partition.appended[log.log_end_offset :]
+            partition.safe = min(partition.safe, log.log_end_offset)
+            partition.start = partition.asked_start = log.log_start_offset
+            partition.batches.clear()
+            partition.producer_id = -1
+
+    def _all(self) -> list[tuple[TopicPartition, Partition]]:
+        return [
+            (TopicPartition(name, index), partition)
+            for name, topic in self.topics.items()
+            for index, partition in enumerate(topic.partitions)
+        ]
+
+    # ---- What clients do ----------------------------------------------------------------------------------
+
+    def _produce(self, broker: BrokerInHand) -> None:
+        places = [place for place in self._all() if place[0].topic not in self.open]
+        if not places:
+            self._change_topics(broker)
+            return
+        tp, partition = self.chance.choice(places)
+        if partition.producer_id < 0:
+            partition.producer_id, partition.sequence = self._new_producer_id(broker), 0
+        first = len(partition.appended)
+        count = self.chance.randint(1, 4)
+        values = [b"%d of %s" % (first + index, str(tp).encode()) for index in range(count)]
+        values[0] += b"x" * self.chance.choice((0, 0, 300))
+        records = batch(
+            values,
+            NOW_MS,
+            producer=(partition.producer_id, 0, partition.sequence),
+            compression=self.chance.choice(list(Compression)),
+        )
+        partition.appended += values
+        partition.sequence += len(values)
+        partition.batches[first], partition.ends[first] = bytes(records), len(partition.appended)
+        answers = self._give_batch(broker, tp, records)
+        self._waiting.append((answers, tp, partition, first))
+
+    def _take_answers(self) -> None:
+        for answers, tp, partition, first in self._waiting:
+            if answers:
+                self._acknowledge(tp, partition, first, answers[0])
+        self._waiting = [each for each in self._waiting if not each[0]]
+
+    def _give_batch(self, broker: BrokerInHand, tp: TopicPartition, records: Any) -> list[Any]:
+        data = ProduceRequest.PartitionProduceData(index=tp.partition, records=records)
+        topic = ProduceRequest.TopicProduceData(name=tp.topic, partition_data=[data])
+        return broker.give(frame_of(ProduceRequest(acks=-1, timeout_ms=10**6, topic_data=[topic]), 9))
+
+    def _acknowledge(self, tp: TopicPartition, partition: Partition, first: int, answer: Any) -> None:
+        message = decode_response(answer, ProduceRequest, 9)[1]
+        told = message.responses[0].partition_responses[0]
+        if told.error_code or told.base_offset != first:
+            self.findings.append(f"{tp}: {first} was answered with {told}")
+        end = partition.ends[first]
+        partition.safe = max(partition.safe, end)
+        self.acknowledged += end - first
+
+    def _new_producer_id(self, broker: BrokerInHand) -> int:
+        message = broker.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
+        if message.error_code or message.producer_id in self.producer_ids:
+            self.findings.append(f"producer id {message.producer_id} again, error {message.error_code}")
+        self.producer_ids.add(message.producer_id)
+        return int(message.producer_id)
+
+    def _delete_records(self, broker: BrokerInHand) -> None:
+        places = [(tp, partition) for tp, partition in self._all() if partition.safe > partition.start]
+        if not places:
+            return
+        tp, partition = self.chance.choice(places)
+        partition.asked_start = before = self.chance.randint(partition.start, partition.safe)
+        wanted = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=tp.partition, offset=before)
+        topic = DeleteRecordsRequest.DeleteRecordsTopic(name=tp.topic, partitions=[wanted])
+        told = broker.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000)).topics[0].partitions[0]
+        if told.error_code:
+            self.findings.append(f"{tp}: records before {before} were not deleted: {told}")
+        partition.start = before
+
+    def _change_topics(self, broker: BrokerInHand) -> None:
+        name = self.chance.choice(NAMES)
+        self.open.add(name)
+        if name not in self.topics:
+            wanted = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=2, replication_factor=1)
+            told = broker.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1000)).topics[0]
+            self.topics[name] = Topic([Partition(), Partition()], told.topic_id)
+        elif len(self.topics[name].partitions) == 2:
+            more = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=3, assignments=None)
+            told = broker.ask(CreatePartitionsRequest(topics=[more], timeout_ms=1000)).results[0]
+            self.topics[name].partitions.append(Partition())
+        else:
+            state = DeleteTopicsRequest.DeleteTopicState(name=name)
+            told = broker.ask(DeleteTopicsRequest(topics=[state], timeout_ms=1000)).responses[0]
+            self.gone.add(self.topics.pop(name).topic_id)
+            # What waited for it is told that it is gone.
+            self._waiting = [each for each in self._waiting if each[1].topic != name]
+        if told.error_code:
+            self.findings.append(f"{name}: {told}")
+        self.open.discard(name)
+
+    # ---- Judgement ----------------------------------------------------------------------------------------
+
+    def _judge(self, *, keeps_all: bool) -> None:
+        """What was answered before the end is there after it. ``keeps_all``: the power has not gone."""
+        broker = self.broker
+        assert broker is not None
+        found = broker.logs.topics()
+        for name, topic in self.topics.items():
+            if name not in self.open and (name not in found or found[name].topic_id != topic.topic_id):
+                self.findings.append(f"topic {name} is {found.get(name)}")
+        returned = {state.topic_id for state in found.values()} & self.gone
+        if returned:
+            self.findings.append(f"{returned} were deleted, and are there")
+        for tp, partition in self._all():
+            if tp.topic not in self.open:
+                self._judge_partition(broker, tp, partition, keeps_all)
+
+    def _judge_partition(
+        self, broker: BrokerInHand, tp: TopicPartition, partition: Partition, keeps_all: bool
+    ) -> None:
+        try:
+            log = broker.logs.log(tp)
+            assert log is not None, "there is no log"
+            records = read_all(log)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+            self.findings.append(f"{tp}: {error!r}")
+            return
+        start, end = log.log_start_offset, log.log_end_offset
+        least = partition.safe if self.flush == "ack" or keeps_all else 0
+        self.lost += max(partition.safe - end, 0)
+        if not least <= end <= len(partition.appended):
+            self.findings.append(f"{tp}: ends at {end}, {least} of {len(partition.appended)} were safe")
+        if not partition.start <= start <= max(partition.asked_start, partition.start):
+            self.findings.append(f"{tp}: begins at {start}, was asked to at {partition.asked_start}")
+        if log.high_watermark != end:
+            self.findings.append(f"{tp}: shows {log.high_watermark} of {end}")
+        expected = list(enumerate(partition.appended[:end]))[start:]
+        if [(record.offset, record.value) for record in records] != expected:
+            self.findings.append(f"{tp}: {records} is not what was appended from {start} to {end}")
+        self._judge_repeat(broker, tp, partition, end)
+
+    def _judge_repeat(self, broker: BrokerInHand, tp: TopicPartition, partition: Partition, end: int) -> None:
+        """The last batch is sent again: it must be known, and not be there twice."""
+        start = broker.logs.log(tp).log_start_offset
+        firsts = [first for first in partition.batches if start <= first and partition.ends[first] <= end]
+        if not firsts:
+            return
+        first = max(firsts)
+        answers = self._give_batch(broker, tp, partition.batches[first])
+        broker.flush()
+        told = decode_response(answers[0], ProduceRequest, 9)[1].responses[0].partition_responses[0]
+        log = broker.logs.log(tp)
+        assert log is not None
+        if (told.error_code, told.base_offset, log.log_end_offset) != (0, first, end):
+            self.findings.append(f"{tp}: batch {first} again: {told}, and an end at {log.log_end_offset}")
