@@ -95,6 +95,13 @@ class Disk:
         """Names in a folder, sorted."""
         return sorted(os.listdir(path))
 
+    def file_size(self, path: Path) -> int | None:
+        """Size of a file, ``None`` if it is missing."""
+        try:
+            return os.stat(path).st_size
+        except FileNotFoundError:
+            return None
+
     def exists(self, path: Path) -> bool:
         return os.path.exists(path)
 

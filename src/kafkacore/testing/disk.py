@@ -233,6 +233,9 @@ class SimulatedDisk(Disk):
             return False
         return True
 
+    def file_size(self, path: Path) -> int | None:
+        return len(self._file(path).data) if self.exists(path) else None
+
     def is_dir(self, path: Path) -> bool:
         return self.exists(path) and isinstance(self._node(path), _Folder)
 

@@ -166,7 +166,7 @@ def test_failed_read_puts_the_partition_offline() -> None:
 
 
 def test_topic_that_cannot_be_made_leaves_nothing_behind() -> None:
-    for after in range(12):
+    for after in range(8):
         disk = SimulatedDisk()
         manager = open_manager(disk)
         before = disk.listdir(manager.data_dir)

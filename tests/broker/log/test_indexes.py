@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkacore.broker.log.indexes import OffsetIndex, TimeIndex
+from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.errors import CorruptRecordError
 from kafkacore.testing.disk import SimulatedDisk
 
@@ -20,11 +21,11 @@ rising = st.lists(st.integers(0, 2**31 - 1), unique=True, max_size=30).map(sorte
 @given(rising, st.lists(st.integers(-10, 2**31 + 10), max_size=10))
 def test_offset_lookup_finds_the_last_entry_not_above(relatives: list[int], targets: list[int]) -> None:
     disk = SimulatedDisk()
-    index = OffsetIndex(disk, PATH, BASE, 1 << 20)
+    index = OffsetIndex(OpenFiles(disk), PATH, BASE, 1 << 20)
     entries = [(BASE + relative, 10 * place) for place, relative in enumerate(relatives)]
     for entry in entries:
         index.append(*entry)
-    again = OffsetIndex(disk, PATH, BASE, 1 << 20)
+    again = OffsetIndex(OpenFiles(disk), PATH, BASE, 1 << 20)
     for target in [BASE + target for target in targets] + [offset for offset, _ in entries]:
         expected = max((entry for entry in entries if entry[0] <= target), default=None)
         assert index.lookup(target) == again.lookup(target) == expected
@@ -33,7 +34,7 @@ def test_offset_lookup_finds_the_last_entry_not_above(relatives: list[int], targ
 
 @given(st.lists(st.tuples(st.integers(-5, 40), st.integers(0, 5)), max_size=30), st.integers(-10, 50))
 def test_time_lookup_finds_the_last_entry_not_later(steps: list[tuple[int, int]], target: int) -> None:
-    index = TimeIndex(SimulatedDisk(), PATH, BASE, 1 << 20)
+    index = TimeIndex(OpenFiles(SimulatedDisk()), PATH, BASE, 1 << 20)
     entries: list[tuple[int, int]] = []
     offset = BASE
     for timestamp, step in steps:
@@ -46,7 +47,7 @@ def test_time_lookup_finds_the_last_entry_not_later(steps: list[tuple[int, int]]
 
 
 def test_offset_index_is_full_at_its_size() -> None:
-    index = OffsetIndex(SimulatedDisk(), PATH, BASE, 31)
+    index = OffsetIndex(OpenFiles(SimulatedDisk()), PATH, BASE, 31)
     for place in range(3):
         assert not index.is_full
         index.append(BASE + place, place)
@@ -54,7 +55,7 @@ def test_offset_index_is_full_at_its_size() -> None:
 
 
 def test_time_index_keeps_a_place_for_the_closing_entry() -> None:
-    index = TimeIndex(SimulatedDisk(), PATH, BASE, 36)
+    index = TimeIndex(OpenFiles(SimulatedDisk()), PATH, BASE, 36)
     for place in range(5):
         index.maybe_append(place, BASE + place)
     assert (index.is_full, index.file.count) == (True, 2)
@@ -64,13 +65,13 @@ def test_time_index_keeps_a_place_for_the_closing_entry() -> None:
 
 def test_cut_index_forgets_and_goes_on() -> None:
     disk = SimulatedDisk()
-    index = OffsetIndex(disk, PATH, BASE, 1 << 20)
+    index = OffsetIndex(OpenFiles(disk), PATH, BASE, 1 << 20)
     for place in range(4):
         index.append(BASE + place, 100 * place)
     index.cut(2)
     assert index.last == (BASE + 1, 100)
     index.append(BASE + 7, 700)
-    assert OffsetIndex(disk, PATH, BASE, 1 << 20).lookup(BASE + 9) == (BASE + 7, 700)
+    assert OffsetIndex(OpenFiles(disk), PATH, BASE, 1 << 20).lookup(BASE + 9) == (BASE + 7, 700)
 
 
 @pytest.mark.parametrize("kind", [OffsetIndex, TimeIndex])
@@ -81,13 +82,13 @@ def test_file_that_is_no_index_is_refused_and_closed(
     disk = SimulatedDisk()
     disk.write_file(PATH, data)
     with pytest.raises(CorruptRecordError):
-        kind(disk, PATH, BASE, 1 << 20)
+        kind(OpenFiles(disk), PATH, BASE, 1 << 20)
     assert disk.open_count == 0
 
 
 def test_released_index_opens_itself_again() -> None:
     disk = SimulatedDisk()
-    index = OffsetIndex(disk, PATH, BASE, 1 << 20)
+    index = OffsetIndex(OpenFiles(disk), PATH, BASE, 1 << 20)
     index.append(BASE, 5)
     index.file.release()
     assert disk.open_count == 0

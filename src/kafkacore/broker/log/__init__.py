@@ -5,8 +5,9 @@ Segments, indexes, recovery, retention, producers' state. Does not know: request
 
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.log_manager import LogManager
+from kafkacore.broker.log.log_structs import FetchDataInfo, LogAppendInfo, TimestampAndOffset
 from kafkacore.broker.log.topics_file import TopicState
-from kafkacore.broker.log.unified_log import FetchDataInfo, LogAppendInfo, TimestampAndOffset, UnifiedLog
+from kafkacore.broker.log.unified_log import UnifiedLog
 
 __all__ = [
     "FetchDataInfo",

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkacore.broker.disk import Disk
+from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.errors import CorruptRecordError
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -36,28 +36,31 @@ class TimestampOffset(NamedTuple):
 
 
 class _IndexFile:
-    """A file of entries of one size. The descriptor is opened at first use; :meth:`release` gives it back."""
+    """A file of entries of one size. It is made when it is first used."""
 
-    def __init__(self, disk: Disk, path: Path, entry: struct.Struct, max_size: int) -> None:
-        self._disk = disk
-        self.path = path
+    __slots__ = ("_entry", "_file", "count", "max_count")
+
+    def __init__(self, files: OpenFiles, path: Path, entry: struct.Struct, max_size: int) -> None:
+        self._file = files.file(path, creates=True)
         self._entry = entry
-        self._fd: int | None = None
-        size = disk.size(self._open())
+        size = files.size(path) or 0
         if size % entry.size:
-            self.release()
             raise CorruptRecordError(f"{path.name}: {size} bytes are no whole number of entries")
         self.count = size // entry.size
         self.max_count = max_size // entry.size
 
-    def _open(self) -> int:
-        if self._fd is None:
-            self._fd = self._disk.open(self.path, create=True)
-        return self._fd
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    def create(self) -> None:
+        """Make the file if it is missing."""
+        self._file.hold()
+        self._file.let_go()
 
     def get(self, index: int) -> tuple[int, int]:
         size = self._entry.size
-        data = self._disk.pread(self._open(), size, index * size)
+        data = self._file.pread(size, index * size)
         if len(data) != size:
             raise CorruptRecordError(f"{self.path.name} ends before its entry {index}")
         first, second = self._entry.unpack(data)
@@ -65,12 +68,13 @@ class _IndexFile:
 
     def append(self, first: int, second: int) -> None:
         data = self._entry.pack(first, second)
-        self._disk.pwritev(self._open(), [data], self.count * self._entry.size)
+        self._file.pwritev([data], self.count * self._entry.size)
         self.count += 1
 
     def cut(self, count: int) -> None:
         """Keep the first ``count`` entries, and nothing that a failed append has left behind them."""
-        self._disk.truncate(self._open(), count * self._entry.size)
+        if count or self._file.exists():
+            self._file.truncate(count * self._entry.size)
         self.count = count
 
     def last_below(self, is_below: Callable[[tuple[int, int]], bool]) -> int:
@@ -85,12 +89,14 @@ class _IndexFile:
         return low
 
     def flush(self) -> None:
-        self._disk.fdatasync(self._open())
+        if self._file.is_unsynced:
+            self._file.fdatasync()
+
+    def renamed(self, path: Path) -> None:
+        self._file.renamed(path)
 
     def release(self) -> None:
-        if self._fd is not None:
-            fd, self._fd = self._fd, None
-            self._disk.close(fd)
+        self._file.release()
 
 
 class OffsetIndex:
@@ -102,9 +108,11 @@ class OffsetIndex:
         The file cannot be such an index; it has to be built anew.
     """
 
-    def __init__(self, disk: Disk, path: Path, base_offset: int, max_size: int) -> None:
+    __slots__ = ("_base", "file", "last")
+
+    def __init__(self, files: OpenFiles, path: Path, base_offset: int, max_size: int) -> None:
         self._base = base_offset
-        self.file = _IndexFile(disk, path, OFFSET_ENTRY, max_size)
+        self.file = _IndexFile(files, path, OFFSET_ENTRY, max_size)
         self.last = self._at(self.file.count - 1) if self.file.count else OffsetPosition(base_offset, 0)
         if self.file.count > 1 and not self._at(self.file.count - 2) < self.last:
             self.file.release()
@@ -137,9 +145,11 @@ class OffsetIndex:
 class TimeIndex:
     """Up to which offset every timestamp is at most this."""
 
-    def __init__(self, disk: Disk, path: Path, base_offset: int, max_size: int) -> None:
+    __slots__ = ("_base", "file", "last")
+
+    def __init__(self, files: OpenFiles, path: Path, base_offset: int, max_size: int) -> None:
         self._base = base_offset
-        self.file = _IndexFile(disk, path, TIME_ENTRY, max_size)
+        self.file = _IndexFile(files, path, TIME_ENTRY, max_size)
         self.last = (
             self._at(self.file.count - 1) if self.file.count else TimestampOffset(NO_TIMESTAMP, base_offset)
         )

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.epochs import LeaderEpochCache
+from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_state import ProducerStateManager
 from kafkacore.broker.log.segment import (
     DELETED_SUFFIX,
@@ -35,19 +35,20 @@ TAIL_SIZES = (1 << 20, 4 << 20, 16 << 20)
 
 class LoadedLog(NamedTuple):
     segments: list[LogSegment]
+    #: Those that have to be synced before anybody reads them.
+    recovered: list[LogSegment]
     producers: ProducerStateManager
     epochs: LeaderEpochCache
     log_start_offset: int
     log_end_offset: int
-    #: Everything below is on disk.
-    recovery_point: int
-    #: The folder's names are on disk too.
+    #: Everything, the folder's names too, is on disk.
     is_synced: bool
 
 
 class _Loader:
-    def __init__(self, disk: Disk, folder: Path, name: str, config: LogConfig, now_ms: int) -> None:
-        self.disk = disk
+    def __init__(self, files: OpenFiles, folder: Path, name: str, config: LogConfig, now_ms: int) -> None:
+        self.files = files
+        self.disk = files.disk
         self.folder = folder
         self.name = name
         self.config = config
@@ -77,11 +78,11 @@ class _Loader:
 
     def open_segment(self, base_offset: int, has_indexes: bool = True) -> LogSegment:
         try:
-            segment = LogSegment(self.disk, self.folder, base_offset, self.config, self.now_ms)
+            segment = LogSegment(self.files, self.folder, base_offset, self.config, self.now_ms)
         except CorruptRecordError as error:
             logger.warning("%s: %s; built anew", self.name, error.reason)
             LogSegment.remove_indexes(self.disk, self.folder, base_offset)
-            segment = LogSegment(self.disk, self.folder, base_offset, self.config, self.now_ms)
+            segment = LogSegment(self.files, self.folder, base_offset, self.config, self.now_ms)
             has_indexes = False
         if not has_indexes and segment.size:
             self.without_index.add(base_offset)
@@ -134,7 +135,7 @@ class _Loader:
 
 
 def load_log(
-    disk: Disk,
+    files: OpenFiles,
     folder: Path,
     name: str,
     config: LogConfig,
@@ -144,7 +145,7 @@ def load_log(
     is_clean: bool,
     now_ms: int,
 ) -> LoadedLog:
-    """Open the log in ``folder``, recover it if it was not closed, and sync what recovery has kept.
+    """Open the log in ``folder``, and recover it if it was not closed.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def load_log(
     OSError
         The disk refuses.
     """
-    loader = _Loader(disk, folder, name, config, now_ms)
+    loader = _Loader(files, folder, name, config, now_ms)
     try:
         return _load(loader, recovery_point, log_start_offset, is_clean)
     except BaseException:
@@ -191,21 +192,13 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     first_unknown = 0 if not epochs.load() else len(loader.segments) if is_clean else loader.first_recovered
     producers = _load_producers(loader, start, log_end_offset, epochs, first_unknown)
     epochs.fit(start, log_end_offset)
-    if log_end_offset > start and not is_clean:
-        recovered = loader.segments[loader.first_recovered :]
-        try:
-            for segment in recovered:
-                segment.flush(indexes=True)
-        except OSError:
-            write_again(recovered, recovery_point, loader.name)
-            raise
-        disk.fsync_dir(folder)
-    # Partitions that nobody uses need one descriptor each, not three.
+    # Partitions that nobody uses need no descriptors.
     for segment in loader.segments:
         segment.release_indexes()
-    return LoadedLog(
-        loader.segments, producers, epochs, start, log_end_offset, log_end_offset, is_synced=is_clean
-    )
+    # What lies below the recovery point is on disk; recovery keeps nothing else if the log ends there.
+    is_safe = is_clean or log_end_offset in (start, recovery_point)
+    recovered = [] if is_safe else loader.segments[loader.first_recovered :]
+    return LoadedLog(loader.segments, recovered, producers, epochs, start, log_end_offset, is_clean)
 
 
 def write_again(segments: Iterable[LogSegment], offset: int, name: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.flusher import LogFlusher
+from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.topics_file import TopicState, is_legal_name, read_topics, write_topics
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.clock import Clock
@@ -36,6 +38,8 @@ RETENTION_INTERVAL_MS = 300_000.0
 CHECKPOINT_INTERVAL_MS = 60_000.0
 #: Sooner if this much has been synced, because a start after a crash reads what lies past the checkpoint.
 CHECKPOINT_BYTES = 64 * 2**20
+#: They wait for the disk, not for each other.
+SYNC_THREADS = 16
 
 _PARTITION_FOLDER = re.compile(r"(.+)-(\d+)")
 _MAX_FILE_NAME = 255
@@ -58,7 +62,9 @@ class LogManager:
         Called with a partition and its new high watermark, on the flusher's thread, without a lock. Also
         called, with the old one, when a log has failed. May be set later.
     background:
-        Whether to start the flusher's thread. Without it, :meth:`flush_dirty` does its work.
+        Whether to start threads. Without the flusher's, :meth:`flush_dirty` does its work.
+    max_open_files:
+        Descriptors that logs keep open; half of what the process may open if not given.
 
     Raises
     ------
@@ -81,6 +87,7 @@ class LogManager:
         flush: str = "ack",
         on_high_watermark: Callable[[TopicPartition, int], None] | None = None,
         background: bool = True,
+        max_open_files: int | None = None,
     ) -> None:
         if flush not in ("ack", "os"):
             raise KafkaConfigurationError(f"flush={flush} must be ack or os")
@@ -88,6 +95,7 @@ class LogManager:
         self.on_high_watermark = on_high_watermark
         self._clock = clock
         self._disk = disk or Disk()
+        self._files = OpenFiles(self._disk, max_open_files)
         self._flush = flush
         self._default_config = default_config or {}
         # Held for changes; readers see whole mappings, because a change replaces them.
@@ -105,6 +113,7 @@ class LogManager:
         self._is_closed = False
         #: Whether the folder's last owner has closed it.
         self.was_clean = False
+        self._has_threads = background
         self._make_folder()
         self._lock_fd = self._take_lock()
         try:
@@ -149,11 +158,31 @@ class LogManager:
                     log_starts.get(topic_partition, 0),
                     is_clean,
                 )
+        self._sync_recovered()
         disk.fsync_dir(data_dir)
         if found is None or self._deleting:
             self._deleting = set()
             write_topics(disk, data_dir, topics, ())
         self.checkpoint()
+
+    def _sync_recovered(self) -> None:
+        """Sync all logs that were recovered, many at once: the file system commits them together."""
+        logs = [log for log in self._logs.values() if log.has_recovered]
+        if len(logs) <= 1 or not self._has_threads:
+            for log in logs:
+                self._sync_log(log)
+            return
+        with ThreadPoolExecutor(SYNC_THREADS, "kafka-log-recovery") as pool:
+            for done in [pool.submit(self._sync_log, log) for log in logs]:
+                done.result()
+
+    def _sync_log(self, log: UnifiedLog) -> None:
+        try:
+            log.sync_recovered()
+        except OSError as error:
+            del self._logs[log.topic_partition]
+            log.close()
+            self._set_offline(log.topic_partition, error)
 
     def _load_log(
         self,
@@ -166,10 +195,13 @@ class LogManager:
         try:
             self._open_log(topic, topic_partition, recovery_point, log_start_offset, is_clean)
         except (OSError, CorruptRecordError) as error:
-            reason = error.reason if isinstance(error, CorruptRecordError) else str(error)
-            place = f" at offset {error.offset}" if isinstance(error, CorruptRecordError) else ""
-            self._offline[topic_partition] = f"{partition_name(topic_partition)} is offline: {reason}{place}"
-            logger.error("%s", self._offline[topic_partition])
+            self._set_offline(topic_partition, error)
+
+    def _set_offline(self, topic_partition: TopicPartition, error: OSError | CorruptRecordError) -> None:
+        reason = error.reason if isinstance(error, CorruptRecordError) else str(error)
+        place = f" at offset {error.offset}" if isinstance(error, CorruptRecordError) else ""
+        self._offline[topic_partition] = f"{partition_name(topic_partition)} is offline: {reason}{place}"
+        logger.error("%s", self._offline[topic_partition])
 
     def _open_log(
         self,
@@ -182,11 +214,12 @@ class LogManager:
         folder = self._folder(topic_partition)
         if not self._disk.exists(folder):
             self._disk.mkdir(folder)
-        log = UnifiedLog(
+        log = self._logs[topic_partition] = UnifiedLog(
             topic_partition,
             folder,
             self._config(topic),
-            disk=self._disk,
+            topic_id=topic.topic_id,
+            files=self._files,
             clock=self._clock,
             work=self._flusher,
             flush=self._flush,
@@ -194,12 +227,6 @@ class LogManager:
             log_start_offset=log_start_offset,
             is_clean=is_clean,
         )
-        try:
-            log.write_identity(checkpoints.partition_metadata(topic.topic_id))
-        except OSError:
-            log.close()
-            raise
-        self._logs[topic_partition] = log
         return log
 
     def _config(self, topic: TopicState) -> LogConfig:

@@ -20,6 +20,7 @@ from kafkacore.broker.log.indexes import (
     TimeIndex,
     TimestampOffset,
 )
+from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader, read_batches
 
@@ -71,27 +72,46 @@ class LogSegment:
         An index file that cannot be one; see :meth:`remove_indexes`.
     """
 
+    __slots__ = (
+        "_bytes_since_last_index_entry",
+        "_config",
+        "_created_ms",
+        "_file",
+        "_files",
+        "_read_end",
+        "_rolling_timestamp",
+        "base_offset",
+        "folder",
+        "max_timestamp",
+        "offset_index",
+        "size",
+        "time_index",
+    )
+
     def __init__(
-        self, disk: Disk, folder: Path, base_offset: int, config: LogConfig, created_ms: int
+        self, files: OpenFiles, folder: Path, base_offset: int, config: LogConfig, created_ms: int
     ) -> None:
-        self._disk = disk
+        self._files = files
         self._config = config
         self.folder = folder
         self.base_offset = base_offset
         self._created_ms = created_ms
         index_size = config.segment_index_bytes
-        self.offset_index = OffsetIndex(disk, self._path(INDEX_SUFFIX), base_offset, index_size)
+        self.offset_index = OffsetIndex(files, self._path(INDEX_SUFFIX), base_offset, index_size)
         try:
-            self.time_index = TimeIndex(disk, self._path(TIME_INDEX_SUFFIX), base_offset, index_size)
+            self.time_index = TimeIndex(files, self._path(TIME_INDEX_SUFFIX), base_offset, index_size)
         except BaseException:
             self.offset_index.file.release()
             raise
-        try:
-            self._fd = disk.open(self._path(LOG_SUFFIX), create=True)
-        except BaseException:
-            self.release_indexes()
-            raise
-        self.size = disk.size(self._fd)
+        path = self._path(LOG_SUFFIX)
+        size = files.size(path)
+        self._file = files.file(path, creates=size is None)
+        if size is None:
+            self._file.hold()
+            self._file.let_go()
+            # From now on it is a damage if it is not there.
+            self._file.creates = False
+        self.size = size or 0
         #: The largest timestamp and the last offset of the first batch that has it.
         self.max_timestamp = self.time_index.last
         self._bytes_since_last_index_entry = 0
@@ -132,9 +152,7 @@ class LogSegment:
     def _age_ms(self, timestamp: int, now_ms: int) -> int:
         """By the records' own time where they have one, so that a replay of old data rolls as it did."""
         if self._rolling_timestamp is None and self.size:
-            headers, _, _, _ = walk_batches(
-                self._disk.pread(self._fd, BATCH_OVERHEAD, 0), 0, self.size, False
-            )
+            headers, _, _, _ = walk_batches(self._file.pread(BATCH_OVERHEAD, 0), 0, self.size, False)
             self._rolling_timestamp = headers[0].max_timestamp if headers else NO_TIMESTAMP
         if self._rolling_timestamp is not None and self._rolling_timestamp >= 0 and timestamp >= 0:
             return timestamp - self._rolling_timestamp
@@ -162,13 +180,16 @@ class LogSegment:
         position = self.size
         counts = (self.offset_index.file.count, self.time_index.file.count)
         try:
-            self._disk.pwritev(self._fd, pieces, position)
+            if position == 0:
+                self.offset_index.file.create()
+                self.time_index.file.create()
+            self._file.pwritev(pieces, position)
             self.size = position + size
             self._added(position, size, last_offset, max_timestamp, shallow_offset)
         except OSError as error:
             self.size = position
             try:
-                self._disk.truncate(self._fd, position)
+                self._file.truncate(position)
                 self.offset_index.cut(counts[0])
                 self.time_index.cut(counts[1])
             except OSError:
@@ -230,7 +251,7 @@ class LogSegment:
             if not min_one_message:
                 return RecordsSlice(memoryview(b""), start_offset)
             max_bytes = size
-        data = self._disk.pread(self._fd, min(max_bytes, self.size - position), position)
+        data = self._file.pread(min(max_bytes, self.size - position), position)
         length, next_offset = whole_batches(data, limit_offset)
         if length == 0:
             self._check_end(data, position, start_offset, end_offset)
@@ -266,7 +287,7 @@ class LogSegment:
         behind all.
         """
         while self.size - position >= BATCH_OVERHEAD:
-            chunk = self._disk.pread(self._fd, min(_SEARCH_CHUNK, self.size - position), position)
+            chunk = self._file.pread(min(_SEARCH_CHUNK, self.size - position), position)
             was_found, at, size = find_batch(chunk, offset)
             if size < 0 or (was_found and size > self.size - position - at):
                 raise CorruptRecordError(f"no batch at position {position + at}", offset=offset)
@@ -305,7 +326,7 @@ class LogSegment:
         if not 0 <= position <= self.size - BATCH_OVERHEAD:
             return False
         headers, _, _, _ = walk_batches(
-            self._disk.pread(self._fd, BATCH_OVERHEAD, position), position, self.size, False
+            self._file.pread(BATCH_OVERHEAD, position), position, self.size, False
         )
         return len(headers) == 1 and headers[0].last_offset == offset
 
@@ -324,7 +345,7 @@ class LogSegment:
         expected = self.base_offset if expected_offset is None else expected_offset
         needed = BATCH_OVERHEAD
         while position < self.size:
-            chunk = self._disk.pread(self._fd, max(needed, chunk_size), position)
+            chunk = self._file.pread(max(needed, chunk_size), position)
             if len(chunk) < min(needed, self.size - position):
                 raise CorruptRecordError(f"the file ends at {position + len(chunk)}", offset=expected)
             headers, position, needed, damage = walk_batches(chunk, position, self.size, check_crcs)
@@ -384,13 +405,13 @@ class LogSegment:
         if found is None:
             return None
         position, size = found
-        for record in next(read_batches(self._disk.pread(self._fd, size, position))):
+        for record in next(read_batches(self._file.pread(size, position))):
             if record.timestamp == timestamp:
                 return TimestampOffset(timestamp, record.offset)
         return None
 
     def _batch_bytes(self, header: BatchHeader) -> bytes:
-        return self._disk.pread(self._fd, header.size_in_bytes, header.position)
+        return self._file.pread(header.size_in_bytes, header.position)
 
     # ---- Recovery -------------------------------------------------------------------------------------
 
@@ -417,6 +438,8 @@ class LogSegment:
         self.time_index.maybe_append(*self.max_timestamp, closing=True)
 
     def _start_indexes(self) -> None:
+        self.offset_index.file.create()
+        self.time_index.file.create()
         self.offset_index.cut(0)
         self.time_index.cut(0)
         self.max_timestamp = self.time_index.last
@@ -449,6 +472,7 @@ class LogSegment:
             Damage below the recovery point, with more behind it: cutting would take away records that
             were on disk.
         """
+        self._file.is_unsynced = True
         self._start_indexes()
         end, next_offset = 0, self.base_offset
         damage: CorruptRecordError | None = None
@@ -481,13 +505,13 @@ class LogSegment:
             damage = error
         if end < self.size:
             self.size = end
-            self._disk.truncate(self._fd, end)
+            self._file.truncate(end)
         return next_offset, damage
 
     def _has_batch_behind(self, position: int, offset: int) -> bool:
         """Whether a sound batch follows the damage at ``position``: then the damage is no torn tail."""
         while position < self.size:
-            chunk = self._disk.pread(self._fd, _SCAN_CHUNK, position)
+            chunk = self._file.pread(_SCAN_CHUNK, position)
             for at in _batch_starts(chunk):
                 start = memoryview(chunk)[at : at + BATCH_OVERHEAD]
                 headers, _, _, _ = walk_batches(start, position + at, self.size, False)
@@ -509,7 +533,8 @@ class LogSegment:
 
     def flush(self, *, indexes: bool) -> None:
         """Return when the batches are on disk. Indexes only need it once nobody will build them anew."""
-        self._disk.fdatasync(self._fd)
+        if self._file.is_unsynced:
+            self._file.fdatasync()
         if indexes:
             self.offset_index.file.flush()
             self.time_index.file.flush()
@@ -521,8 +546,8 @@ class LogSegment:
         are on disk.
         """
         position = self.position_before(offset, 0)
-        while chunk := self._disk.pread(self._fd, _SCAN_CHUNK, position):
-            self._disk.pwritev(self._fd, [chunk], position)
+        while chunk := self._file.pread(_SCAN_CHUNK, position):
+            self._file.pwritev([chunk], position)
             position += len(chunk)
 
     def release_indexes(self) -> None:
@@ -531,28 +556,24 @@ class LogSegment:
         self.time_index.file.release()
 
     def mark_deleted(self) -> None:
-        """Rename the files so that no start takes them for the log's; :meth:`unlink_deleted` removes them."""
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            path = self._path(suffix)
-            self._disk.rename(path, path.with_name(path.name + DELETED_SUFFIX))
-
-    def unlink_deleted(self) -> None:
-        """Close, and remove what :meth:`mark_deleted` has renamed."""
-        self.close()
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            path = self._path(suffix)
-            self._disk.unlink(path.with_name(path.name + DELETED_SUFFIX))
+        """Rename the files so that no start takes them for the log's; :meth:`remove` removes them."""
+        disk = self._files.disk
+        for file in (self._file, self.offset_index.file, self.time_index.file):
+            target = file.path.with_name(file.path.name + DELETED_SUFFIX)
+            if file is self._file or disk.exists(file.path):
+                disk.rename(file.path, target)
+            file.renamed(target)
 
     def remove(self) -> None:
-        """Close, and remove the files at once; for recovery, when nobody reads yet."""
+        """Close, and remove the files; what is being read stays readable for whoever reads it."""
         self.close()
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            self._disk.unlink(self._path(suffix))
+        disk = self._files.disk
+        for file in (self._file, self.offset_index.file, self.time_index.file):
+            if disk.exists(file.path):
+                disk.unlink(file.path)
 
     def close(self) -> None:
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            self._disk.close(fd)
+        self._file.release()
         self.release_indexes()
 
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 import errno
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, Protocol
+from uuid import UUID
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, placed_header
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.epochs import EpochEndOffset
 from kafkacore.broker.log.loader import load_log, write_again
+from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, LogAppendInfo, TimestampAndOffset
+from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_state import BatchMetadata
+from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment, RecordsSlice
 from kafkacore.broker.log.validation import validate_append
 from kafkacore.clock import Clock
@@ -32,42 +34,9 @@ from kafkacore.structs import TimestampType, TopicPartition, partition_name
 logger = logging.getLogger(__name__)
 
 NO_TIMESTAMP = -1
+#: These pass: the log goes on when there is room again.
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-class LogAppendInfo(NamedTuple):
-    """What became of an append. ``log_append_time_ms`` is -1 if records keep the producer's time."""
-
-    first_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-    #: The batch was in the log already; the offsets are those that it has there.
-    duplicate: bool
-
-
-class FetchDataInfo(NamedTuple):
-    """Whole batches as they lie in the log. The first may begin before the offset that was asked for."""
-
-    records: memoryview
-    #: The offset behind the last batch; the offset asked for if there is none.
-    next_offset: int
-
-
-class TimestampAndOffset(NamedTuple):
-    timestamp: int
-    offset: int
-    leader_epoch: int
-
-
-class BackgroundWork(Protocol):
-    """What a log leaves to somebody else's thread."""
-
-    def mark_dirty(self, log: UnifiedLog) -> None:
-        """:meth:`UnifiedLog.flush_dirty` has something to do."""
-
-    def schedule(self, task: Callable[[], None]) -> None:
-        """Run ``task`` soon, on the thread that flushes."""
+_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
 class UnifiedLog:
@@ -102,7 +71,8 @@ class UnifiedLog:
         folder: Path,
         config: LogConfig,
         *,
-        disk: Disk,
+        topic_id: UUID,
+        files: OpenFiles,
         clock: Clock,
         work: BackgroundWork,
         flush: str = "ack",
@@ -111,9 +81,11 @@ class UnifiedLog:
         is_clean: bool = False,
     ) -> None:
         self.topic_partition = topic_partition
+        self.topic_id = topic_id
         self.folder = folder
         self.config = config
-        self._disk = disk
+        self._files = files
+        self._disk = files.disk
         self._clock = clock
         self._work = work
         self._flushes_acks = flush == "ack"
@@ -130,7 +102,7 @@ class UnifiedLog:
         #: Bytes handed out to consumers, counted by who does it.
         self.fetched_bytes = 0
         loaded = load_log(
-            disk,
+            files,
             folder,
             self.name,
             config,
@@ -145,10 +117,20 @@ class UnifiedLog:
         self._epochs = loaded.epochs
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
-        self.recovery_point = loaded.recovery_point
-        # The loader has synced what it kept.
+        # sync_recovered() comes before anybody reads.
+        self._recovered = loaded.recovered
+        self._recovered_from = recovery_point
+        self.recovery_point = self.log_end_offset
         self.high_watermark = self.log_end_offset
         self._is_folder_dirty = not loaded.is_synced
+        # A log without records has no files that say what it is: thousands of them are soon made.
+        self._has_identity = False
+        if self.log_end_offset > 0:
+            try:
+                self._write_identity()
+            except BaseException:
+                self.close()
+                raise
 
     @property
     def name(self) -> str:
@@ -176,6 +158,10 @@ class UnifiedLog:
             raise KafkaStorageError(f"{self.name} is closed")
 
     def _fail(self, what: str, error: OSError) -> KafkaStorageError:
+        if error.errno in _TOO_MANY_FILES:
+            return KafkaStorageError(
+                f"{self.name}: {what} failed: {error.strerror}; raise the limit (ulimit -n)"
+            )
         self.failure = f"{self.name} is offline: {what} failed: {error}"
         logger.error("%s", self.failure)
         return KafkaStorageError(self.failure)
@@ -229,6 +215,8 @@ class UnifiedLog:
             first_offset = self.log_end_offset
             last_offset = first_offset + header.last_offset
             try:
+                if not self._has_identity:
+                    self._write_identity()
                 self._maybe_roll(header.size_in_bytes, max_timestamp, last_offset, now_ms)
                 self._write(records, header, first_offset, is_append_time, max_timestamp)
             except OSError as error:
@@ -279,7 +267,7 @@ class UnifiedLog:
         active.become_inactive()
         self._epochs.sync()
         self._producers.take_snapshot()
-        segment = LogSegment(self._disk, self.folder, self.log_end_offset, self.config, now_ms)
+        segment = LogSegment(self._files, self.folder, self.log_end_offset, self.config, now_ms)
         self._segments.append(segment)
         self._bases.append(segment.base_offset)
         self._is_folder_dirty = True
@@ -401,6 +389,32 @@ class UnifiedLog:
 
     # ---- Flush ----------------------------------------------------------------------------------------
 
+    @property
+    def has_recovered(self) -> bool:
+        """Whether :meth:`sync_recovered` has something to do."""
+        return bool(self._recovered)
+
+    def sync_recovered(self) -> None:
+        """Bring to disk what recovery has kept; to be called once, before anybody reads.
+
+        Raises
+        ------
+        OSError
+            The disk refuses.
+        """
+        with self._flush_lock:
+            segments, self._recovered = self._recovered, []
+            try:
+                for segment in segments:
+                    segment.flush(indexes=segment is not self._segments[-1])
+                if self._is_folder_dirty:
+                    self._epochs.sync()
+                    self._disk.fsync_dir(self.folder)
+                    self._is_folder_dirty = False
+            except OSError:
+                write_again(segments, self._recovered_from, self.name)
+                raise
+
     def flush_dirty(self) -> bool:
         """What the flusher does for this log: all of it in "ack" mode, closed segments in "os" mode.
 
@@ -431,7 +445,10 @@ class UnifiedLog:
                 first = max(bisect_right(self._bases, self.recovery_point) - 1, 0)
                 segments = self._segments[first : None if with_active else -1]
                 active = self._segments[-1]
-                is_folder_dirty, self._is_folder_dirty = self._is_folder_dirty, False
+                # A log that has never had a record begins the same without its files.
+                is_needed = self.log_end_offset > 0 or self._epochs.is_dirty
+                is_folder_dirty = self._is_folder_dirty and is_needed
+                self._is_folder_dirty &= not is_folder_dirty
                 needs_sync = target > self.recovery_point
             try:
                 if needs_sync:
@@ -444,7 +461,7 @@ class UnifiedLog:
                 with self._lock:
                     failure = self._fail("flush", error)
                 # Nobody appends any more, and nobody closes the files of a log that is being flushed.
-                write_again(segments, self.recovery_point, str(self.topic_partition))
+                write_again(segments, self.recovery_point, self.name)
                 raise failure from error
             with self._lock:
                 for segment in segments:
@@ -485,7 +502,7 @@ class UnifiedLog:
             self._producers.remove_expired(now_ms)
             count = self._count_below(self.log_start_offset)
             if self.config.deletes:
-                count = max(count, self._count_by_time(now_ms), self._count_by_size())
+                count = max(count, count_expired(self._segments, self.config, now_ms))
             # Only what nobody waits for any more: a segment is closed and all of it is below the high
             # watermark.
             while count and self._end_of(count - 1) > self.high_watermark:
@@ -514,25 +531,6 @@ class UnifiedLog:
     def _count_below(self, offset: int) -> int:
         return bisect_right(self._bases, offset, lo=1) - 1 if self._bases else 0
 
-    def _count_by_time(self, now_ms: int) -> int:
-        if self.config.retention_ms < 0:
-            return 0
-        for index, segment in enumerate(self._segments):
-            timestamp = segment.max_timestamp.timestamp
-            if timestamp < 0 or now_ms - timestamp <= self.config.retention_ms:
-                return index
-        return len(self._segments)
-
-    def _count_by_size(self) -> int:
-        if self.config.retention_bytes < 0:
-            return 0
-        excess = sum(segment.size for segment in self._segments) - self.config.retention_bytes
-        for index, segment in enumerate(self._segments):
-            if excess < segment.size or segment is self._segments[-1]:
-                return index
-            excess -= segment.size
-        return 0
-
     def _delete_segments(self, count: int) -> None:
         """Take the first ``count`` segments out of the log; their files go later, on the flusher's thread."""
         if not count:
@@ -552,7 +550,7 @@ class UnifiedLog:
         with self._flush_lock, self._lock:
             try:
                 for segment in segments:
-                    segment.unlink_deleted()
+                    segment.remove()
                 if not self._is_closed:
                     self._producers.remove_snapshots_before(self._bases[0])
             except OSError as error:
@@ -577,16 +575,17 @@ class UnifiedLog:
             except OSError as error:
                 raise self._fail("close", error) from error
 
-    def write_identity(self, metadata: bytes) -> None:
+    def _write_identity(self) -> None:
         """Write ``partition.metadata`` if it is missing, and ``leader-epoch-checkpoint`` if it has changed.
 
         Not synced: the topic's id is also in the list of topics, and leader epochs are in the batches.
         """
+        self._has_identity = True
         path = self.folder / checkpoints.PARTITION_METADATA_FILE
         if not self._disk.exists(path):
             fd = self._disk.open(path, create=True)
             try:
-                self._disk.pwritev(fd, [metadata], 0)
+                self._disk.pwritev(fd, [checkpoints.partition_metadata(self.topic_id)], 0)
             finally:
                 self._disk.close(fd)
         self._epochs.write()

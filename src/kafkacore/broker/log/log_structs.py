@@ -1,0 +1,44 @@
+"""What a log answers with, and what it leaves to others. Knows no log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from kafkacore.broker.log.unified_log import UnifiedLog
+
+
+class LogAppendInfo(NamedTuple):
+    """What became of an append. ``log_append_time_ms`` is -1 if records keep the producer's time."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    #: The batch was in the log already; the offsets are those that it has there.
+    duplicate: bool
+
+
+class FetchDataInfo(NamedTuple):
+    """Whole batches as they lie in the log. The first may begin before the offset that was asked for."""
+
+    records: memoryview
+    #: The offset behind the last batch; the offset asked for if there is none.
+    next_offset: int
+
+
+class TimestampAndOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class BackgroundWork(Protocol):
+    """What a log leaves to somebody else's thread."""
+
+    def mark_dirty(self, log: UnifiedLog) -> None:
+        """:meth:`UnifiedLog.flush_dirty` has something to do."""
+
+    def schedule(self, task: Callable[[], None]) -> None:
+        """Run ``task`` soon, on the thread that flushes."""
