@@ -119,7 +119,7 @@ def test_every_default_of_a_topic_config_is_a_value_it_may_have(name: str) -> No
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("cleanup.policy", ""),
+        ("cleanup.policy", "delete,"),
         ("cleanup.policy", "delete,shred"),
         ("retention.ms", "-2"),
         ("retention.ms", "1e3"),

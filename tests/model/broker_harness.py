@@ -10,6 +10,7 @@ from model.memory_log import MemoryLog, MemoryLogManager
 from kafkacore.broker.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
+from kafkacore.broker.dynamic_config import DynamicConfigs
 from kafkacore.broker.fetch_session import FetchManager
 from kafkacore.broker.group.services import GroupServices
 from kafkacore.broker.kafka_apis import KafkaApis
@@ -56,8 +57,10 @@ class BrokerHarness:
             self.config, self.clock, self.timer, self.topics, self.cluster, self.replica_manager
         )
         self.topics.on_removed = self.group_services.partition_removed
+        self.dynamic_configs = DynamicConfigs(self.config, Disk())
+        self.dynamic_configs.on_changed = self._reconfigure
         self.services = BrokerServices(
-            config=self.config,
+            dynamic_configs=self.dynamic_configs,
             clock=self.clock,
             cluster_id="test-cluster-id-000001",
             listener_port=19092,
@@ -74,6 +77,10 @@ class BrokerHarness:
         self.apis = KafkaApis(self.services)
         self.context = RequestContext("test", self.config.node_id, "127.0.0.1")
         self._correlation_id = 0
+
+    def _reconfigure(self, config: BrokerConfig) -> None:
+        self.topics.config = config
+        self.log_manager.update_default_config(config.topic_defaults())
 
     def _wakeup(self) -> None:
         self.wakeups += 1

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from kafkacore.broker.disk import DiskSpace
+from kafkacore.broker.log.producer_state import ProducerStateEntry
 from kafkacore.record import assign_offset, read_batches
 from kafkacore.structs import TopicPartition
 
@@ -54,6 +56,7 @@ class MemoryLog:
         self.high_watermark = 0
         self.fetched_bytes = 0
         self.failure: str | None = None
+        self.producers: list[ProducerStateEntry] = []
         #: Epochs and the offsets that they begin at.
         self.epochs = [(0, 0)]
         self.sync_at_once = True
@@ -120,6 +123,13 @@ class MemoryLog:
         self.log_start_offset = max(self.log_start_offset, before_offset)
         return self.log_start_offset
 
+    @property
+    def size_in_bytes(self) -> int:
+        return sum(len(batch) for _, _, batch in self.batches)
+
+    def active_producers(self) -> list[ProducerStateEntry]:
+        return self.producers
+
     def _records(self) -> list[tuple[int, int]]:
         return [
             (record.timestamp, record.offset)
@@ -141,6 +151,7 @@ class MemoryLogManager:
     """All partitions; what ``LogManager`` is to the broker."""
 
     def __init__(self) -> None:
+        self.default_config: dict[str, str] = {}
         self.topic_states: dict[str, Topic] = {}
         self.logs: dict[TopicPartition, MemoryLog] = {}
         self.on_high_watermark: Callable[[TopicPartition, int], None] | None = None
@@ -164,6 +175,19 @@ class MemoryLogManager:
         self.topic_states[name] = topic._replace(partition_count=count)
         for partition in range(topic.partition_count, count):
             self.logs[TopicPartition(name, partition)] = MemoryLog()
+
+    def update_topic_configs(self, name: str, configs: dict[str, str]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.topic_states[name] = self.topic_states[name]._replace(configs=dict(configs))
+
+    def disk_space(self) -> DiskSpace:
+        if self.failure is not None:
+            raise self.failure
+        return DiskSpace(1000, 400)
+
+    def update_default_config(self, default_config: dict[str, str]) -> None:
+        self.default_config = default_config
 
     def delete_topic(self, name: str) -> None:
         for partition in range(self.topic_states.pop(name).partition_count):

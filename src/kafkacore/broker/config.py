@@ -117,6 +117,8 @@ class BrokerConfig:
             key = TOPIC_CONFIG.get(name)
             if key is None:
                 raise KafkaConfigurationError(f"log_defaults: unknown topic config name {name}")
+            if not key.broker_name:
+                raise KafkaConfigurationError(f"log_defaults: {name} can only be said of a topic")
             try:
                 checked[name] = checked_value(key, str(text))
             except InvalidConfigurationError as error:
@@ -145,8 +147,9 @@ class BrokerConfig:
                 continue
             given[_dotted(item.name)] = as_text(value)
         for name, text in self.log_defaults.items():
-            if text != TOPIC_CONFIG[name].default:
-                given[TOPIC_CONFIG[name].broker_name] = text
+            key = TOPIC_CONFIG[name]
+            if key.broker_name and text != key.default:
+                given[key.broker_name] = text
         return given
 
     def effective_properties(self) -> dict[str, str]:
@@ -159,7 +162,8 @@ class BrokerConfig:
             if key.field not in ("host", "port", "advertised_host", "advertised_port") and value is not None:
                 shown[key.name] = as_text(value)
         for name, text in self.topic_defaults().items():
-            shown[TOPIC_CONFIG[name].broker_name] = text
+            if TOPIC_CONFIG[name].broker_name:
+                shown[TOPIC_CONFIG[name].broker_name] = text
         return dict(sorted(shown.items()))
 
     @classmethod

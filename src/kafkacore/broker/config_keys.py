@@ -72,7 +72,7 @@ BROKER_KEYS: Final = (
     BrokerKey("connections.max.idle.ms", "connections_max_idle_ms", _L, "A connection that says nothing for "
               "so long is closed; -1 for never.", -1, INT_MAX),
     BrokerKey("max.connections", "max_connections", _I, "Connections at a time; one more is closed at once.",
-              1, INT_MAX),
+              1, INT_MAX, is_dynamic=True),
     BrokerKey("group.min.session.timeout.ms", "group_min_session_timeout_ms", _I, "The shortest "
               "`session.timeout.ms` that a member of a group may ask for.", 0, INT_MAX),
     BrokerKey("group.max.session.timeout.ms", "group_max_session_timeout_ms", _I, "The longest "
@@ -355,7 +355,8 @@ class _Resolver:
 
 def _suggestion(name: str) -> str:
     if name in TOPIC_CONFIG:
-        return f": it is a topic's; the broker's is {TOPIC_CONFIG[name].broker_name}"
+        other = TOPIC_CONFIG[name].broker_name
+        return f": it is a topic's; the broker's is {other}" if other else ": it can only be said of a topic"
     import difflib  # Only who has made a mistake waits for it.
 
     known = {*_BY_NAME, *BROKER_SYNONYMS, *_UNITS, *WITHOUT_EFFECT, *REPLICATION_FACTORS}

@@ -12,12 +12,20 @@ import fcntl
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 Buffer = bytes | bytearray | memoryview
 
 #: Nobody but the broker's own user reads the records of its clients.
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
+
+
+class DiskSpace(NamedTuple):
+    """Of a volume: what fits on it, and what a user other than root may still add."""
+
+    total_bytes: int
+    usable_bytes: int
 
 
 class Disk:
@@ -118,6 +126,11 @@ class Disk:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def space(self, path: Path) -> DiskSpace:
+        """Of the volume that ``path`` is on."""
+        found = os.statvfs(path)
+        return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def lock(self, path: Path) -> int | None:
         """Take an exclusive lock that dies with the process: its descriptor, or ``None`` if somebody has

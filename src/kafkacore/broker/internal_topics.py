@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+SHARE_GROUPS_TOPIC: Final = "__share_group_state"
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
+#: What Kafka's controllers keep the cluster's state in, which is no topic of clients.
+CLUSTER_METADATA: Final = "__cluster_metadata"
 
 
 def is_internal(name: str | None) -> bool:

@@ -76,7 +76,7 @@ _BY_REASON: Final = {
         delegation.token.max.lifetime.ms delegation.token.secret.key
     """,
     "tiered storage is not served": """
-        follower.fetch.last.tiered.offset.enable log.local.retention.bytes log.local.retention.ms
+        follower.fetch.last.tiered.offset.enable
         remote.fetch.max.wait.ms remote.list.offsets.request.timeout.ms
         remote.log.index.file.cache.total.size.bytes remote.log.index.file.cache.ttl.ms
         remote.log.manager.copier.thread.pool.size remote.log.manager.copy.max.bytes.per.second

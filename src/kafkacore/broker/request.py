@@ -18,6 +18,7 @@ from kafkacore.wire import Cursor
 
 if TYPE_CHECKING:
     from kafkacore.broker.cluster_state import ClusterState
+    from kafkacore.broker.dynamic_config import DynamicConfigs
     from kafkacore.broker.fetch_session import FetchManager
     from kafkacore.broker.group.coordinator_log import CoordinatorLog
     from kafkacore.broker.group.group_coordinator import GroupCoordinator
@@ -44,7 +45,7 @@ OnResponse = Callable[[Request, "list[Any] | None"], None]
 class BrokerServices:
     """What a handler works with. ``listener_port`` is the one listened on."""
 
-    config: BrokerConfig
+    dynamic_configs: DynamicConfigs
     clock: Clock
     cluster_id: str
     listener_port: int
@@ -57,6 +58,11 @@ class BrokerServices:
     coordinator_log: CoordinatorLog
     groups: GroupCoordinator
     offsets: OffsetManager
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration in force, which may be another one for the next request."""
+        return self.dynamic_configs.current
 
 
 #: Returned by a handler that answers later, by ``request.respond``.

@@ -24,6 +24,7 @@ from typing import Any
 from kafkacore.broker.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
+from kafkacore.broker.dynamic_config import DynamicConfigs
 from kafkacore.broker.fetch_session import FetchManager
 from kafkacore.broker.group.services import GroupServices
 from kafkacore.broker.identity import load_or_create_cluster_id
@@ -129,18 +130,17 @@ class KafkaBroker:
         )
 
     def _assemble(self, listener: socket.socket) -> SocketServer:
-        config, clock, disk = self.config, self._clock, self._disk
-        config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        clock, disk = self._clock, self._disk
+        self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        dynamic_configs = DynamicConfigs(self.config, disk)
+        config = dynamic_configs.current
         # The log manager first: it takes the folder's lock.
         began_ms = clock.monotonic_ms()
         self._log_manager = LogManager(
             config.data_dir,
             clock=clock,
             disk=disk,
-            default_config={
-                **config.topic_defaults(),
-                "max.decompressed.batch.bytes": str(config.max_decompressed_batch_bytes),
-            },
+            default_config=_log_defaults(config),
             flush=config.flush,
         )
         self._say_loaded(self._log_manager, clock.monotonic_ms() - began_ms)
@@ -164,7 +164,7 @@ class KafkaBroker:
         topics.on_removed = group_services.partition_removed
         self._log_manager.on_high_watermark = replica_manager.on_high_watermark
         services = BrokerServices(
-            config=config,
+            dynamic_configs=dynamic_configs,
             clock=clock,
             cluster_id=self.cluster_id,
             listener_port=self.port,
@@ -182,7 +182,7 @@ class KafkaBroker:
         )
         group_services.start()
         self._group_services = group_services
-        return SocketServer(
+        server = SocketServer(
             {config.node_id: listener},
             selector,
             KafkaApis(services),
@@ -191,6 +191,15 @@ class KafkaBroker:
             clock=clock,
             max_connections=config.max_connections,
         )
+        dynamic_configs.on_changed = lambda config: self._reconfigure(config, topics, server)
+        return server
+
+    def _reconfigure(self, config: BrokerConfig, topics: TopicCatalog, server: SocketServer) -> None:
+        """Obey what has been changed at run time. On the network thread."""
+        assert self._log_manager is not None
+        topics.config = config
+        server.max_connections = config.max_connections
+        self._log_manager.update_default_config(_log_defaults(config))
 
     def _say_loaded(self, log_manager: LogManager, took_ms: float) -> None:
         topics = log_manager.topics().values()
@@ -265,6 +274,12 @@ def _listen(config: BrokerConfig) -> socket.socket:
         raise cannot_listen("the broker", config.host, config.port, "--listen {}:0", error) from error
     listener.setblocking(False)
     return listener
+
+
+def _log_defaults(config: BrokerConfig) -> dict[str, str]:
+    """What a log is told that its topic does not say."""
+    limit = {"max.decompressed.batch.bytes": str(config.max_decompressed_batch_bytes)}
+    return config.topic_defaults() | limit
 
 
 def ready_line(broker: KafkaBroker) -> str:

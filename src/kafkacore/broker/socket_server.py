@@ -85,7 +85,7 @@ class SocketServer:
     timer:
         Advanced by this thread after each wait.
     max_connections:
-        One more is accepted and closed at once.
+        One more is accepted and closed at once. May be changed.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class SocketServer:
         self._replica_manager = replica_manager
         self._timer = timer
         self._clock = clock
-        self._max_connections = max_connections
+        self.max_connections = max_connections
         self._connections: dict[str, _Connection] = {}
         self.accepted_count = 0
         self.refused_count = 0
@@ -182,10 +182,10 @@ class SocketServer:
     # ---- Events ---------------------------------------------------------------------------------------
 
     def _on_accepted(self, node_id: int, accepted: socket.socket, address: Any) -> None:
-        if len(self._connections) >= self._max_connections:
+        if len(self._connections) >= self.max_connections:
             self.refused_count += 1
             logger.warning(
-                "refused %s: %d connections is the limit (max.connections)", address, self._max_connections
+                "refused %s: %d connections is the limit (max.connections)", address, self.max_connections
             )
             accepted.close()
             return

@@ -13,7 +13,12 @@ from uuid import UUID
 from kafkacore.broker import topic_names
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.internal_topics import OFFSETS_TOPIC, offsets_topic_settings
+from kafkacore.broker.internal_topics import (
+    CLUSTER_METADATA,
+    OFFSETS_TOPIC,
+    is_internal,
+    offsets_topic_settings,
+)
 from kafkacore.broker.topic_config import checked_topic_configs
 from kafkacore.clock import Clock
 from kafkacore.errors import (
@@ -27,6 +32,7 @@ from kafkacore.errors import (
 from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
+    from kafkacore.broker.disk import DiskSpace
     from kafkacore.broker.log import LogManager, TopicState, UnifiedLog
 
 ZERO_ID = UUID(int=0)
@@ -40,7 +46,7 @@ class TopicCatalog:
     log_manager:
         Keeps the topics; what it has at start is what the catalog has.
     config:
-        Number of partitions of an auto-created topic, defaults of topic configs, limits.
+        Number of partitions of an auto-created topic, defaults of topic configs, limits. May be replaced.
     clock:
         Source of the random topic ids.
     on_removed:
@@ -55,7 +61,7 @@ class TopicCatalog:
         on_removed: Callable[[TopicPartition], None] = lambda _: None,
     ) -> None:
         self._log_manager = log_manager
-        self._config = config
+        self.config = config
         self._clock = clock
         self.on_removed = on_removed
         self._names_by_id = {topic.topic_id.bytes: name for name, topic in log_manager.topics().items()}
@@ -85,14 +91,20 @@ class TopicCatalog:
         """
         log = self._log_manager.log(topic_partition)
         if log is None:
-            raise UnknownTopicOrPartitionError(f"This broker has no partition {topic_partition}")
+            raise UnknownTopicOrPartitionError(
+                f"This broker has no partition {topic_partition.topic}-{topic_partition.partition}"
+            )
         if log.failure is not None:
             raise KafkaStorageError(log.failure)
         return log
 
+    def disk_space(self) -> DiskSpace:
+        """What the volume that holds the logs has room for; ``OSError`` if it does not say."""
+        return self._log_manager.disk_space()
+
     def effective_configs(self, topic: TopicState) -> dict[str, str]:
         """Every config key of ``topic`` with the value in force."""
-        return self._config.topic_defaults() | dict(topic.configs)
+        return self.config.topic_defaults() | dict(topic.configs)
 
     def check_new(self, name: str, partition_count: int, configs: Mapping[str, str | None]) -> dict[str, str]:
         """Raise what speaks against making this topic; its checked configs if nothing does."""
@@ -108,7 +120,7 @@ class TopicCatalog:
     def _check_partition_count(self, partition_count: int, added: int) -> None:
         if partition_count < 1:
             raise InvalidPartitionsError("Number of partitions was set to an invalid non-positive value.")
-        limit = self._config.max_partitions
+        limit = self.config.max_partitions
         if added > limit - self._partition_count:
             raise InvalidPartitionsError(
                 f"{added} more partitions exceed this broker's limit of {limit} (max.partitions)"
@@ -150,6 +162,10 @@ class TopicCatalog:
             self._log_manager.create_partitions(name, partition_count)
             self._partition_count += added
 
+    def replace_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Let ``configs``, checked, be all that is set for a topic that there is; durable on return."""
+        self._log_manager.update_topic_configs(name, configs)
+
     def delete(self, name: str) -> None:
         """Remove a topic and its records; :class:`UnknownTopicOrPartitionError` if there is none."""
         topic = self.get(name)
@@ -185,13 +201,17 @@ class TopicCatalog:
         return found
 
     def auto_create(self, names: Iterable[str]) -> dict[str, int]:
-        """Make those of ``names`` that are missing, with ``num.partitions``; name → code of a refusal."""
+        """Make those of ``names`` that are missing, with ``num.partitions``; name → code of a refusal.
+
+        The topic of groups' offsets is made as its owner wants it; others that are brokers' own, not at all.
+        """
         refused: dict[str, int] = {}
         for name in names:
-            if self.get(name) is None:
-                settings: tuple[int, dict[str, str]] = (self._config.num_partitions, {})
+            is_ours = is_internal(name) or name == CLUSTER_METADATA
+            if self.get(name) is None and (name == OFFSETS_TOPIC or not is_ours):
+                settings: tuple[int, dict[str, str]] = (self.config.num_partitions, {})
                 if name == OFFSETS_TOPIC:
-                    settings = offsets_topic_settings(self._config)
+                    settings = offsets_topic_settings(self.config)
                 try:
                     self.create(name, *settings)
                 except (InvalidTopicError, InvalidPartitionsError, OSError) as error:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from kafkacore.broker.disk import Buffer, Disk
+from kafkacore.broker.disk import Buffer, Disk, DiskSpace
 from kafkacore.clock import Clock
 
 #: A lost write may be kept in part, in units of this.
@@ -308,6 +308,11 @@ class SimulatedDisk(Disk):
             file.pending = []
             raise
         file.sync()
+
+    def space(self, path: Path) -> DiskSpace:
+        used = self.used_bytes()
+        capacity = 2**62 if self.capacity is None else self.capacity
+        return DiskSpace(capacity, max(capacity - used, 0))
 
     def lock(self, path: Path) -> int | None:
         fd = self.open(path, create=True)

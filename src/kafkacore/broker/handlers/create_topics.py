@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from kafkacore.broker.config_entries import topic_entries
 from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.handlers.describe_configs import topic_entries
+from kafkacore.broker.internal_topics import CLUSTER_METADATA
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.broker.topic_catalog import ZERO_ID
 from kafkacore.errors import (
@@ -34,7 +35,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
         try:
             if asked[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
-            results.append(_create(topic, message.validate_only, services))
+            if topic.name == CLUSTER_METADATA:
+                raise InvalidRequestError(f"Creation of internal topic {topic.name} is prohibited.")
+            results.append(_create(topic, message.validate_only, request.node_id, services))
         except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
             code, text = error_code(error), error_message(error)
             results.append(
@@ -43,7 +46,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return CreateTopicsResponse(topics=results)
 
 
-def _create(topic: Any, validate_only: bool, services: BrokerServices) -> Any:
+def _create(topic: Any, validate_only: bool, node_id: int, services: BrokerServices) -> Any:
     partition_count = wanted_partition_count(topic, services)
     configs = {config.name: config.value for config in topic.configs}
     topic_id = ZERO_ID
@@ -63,10 +66,10 @@ def _create(topic: Any, validate_only: bool, services: BrokerServices) -> Any:
                 name=entry.name,
                 value=entry.value,
                 read_only=False,
-                config_source=entry.source,
+                config_source=int(entry.source),
                 is_sensitive=False,
             )
-            for entry in topic_entries(checked, services.config)
+            for entry in topic_entries(checked, services, node_id)
         ],
     )
 

@@ -8,8 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.internal_topics import is_internal
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
-from kafkacore.errors import OffsetOutOfRangeError, PolicyViolationError, UnknownTopicOrPartitionError
+from kafkacore.errors import (
+    InvalidTopicError,
+    OffsetOutOfRangeError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+)
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kafkacore.structs import TopicPartition
 
@@ -48,6 +54,8 @@ def _deleted(topic_partition: TopicPartition, offset: int, node_id: int, service
     topic = services.topics.get(topic_partition.topic)
     if topic is None:
         raise UnknownTopicOrPartitionError(f"Topic '{topic_partition.topic}' does not exist.")
+    if is_internal(topic_partition.topic):
+        raise InvalidTopicError(f"Records of the internal topic {topic_partition.topic} are the brokers' own")
     log = services.cluster.led_log(topic_partition, node_id)
     if "delete" not in services.topics.effective_configs(topic)["cleanup.policy"].split(","):
         raise PolicyViolationError(

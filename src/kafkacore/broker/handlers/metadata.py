@@ -54,7 +54,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
 def _topics(message: Any, version: int, services: BrokerServices) -> list[Any]:
     # An empty list means "all" in version 0 and "none" afterwards, when null took over "all".
     if message.topics is None or (version == 0 and not message.topics):
-        return [_describe(name, services) for name in services.topics.names()]
+        return [describe_topic(name, services) for name in services.topics.names()]
     by_name: list[str] = []
     described: list[Any] = []
     for topic in message.topics:
@@ -73,7 +73,7 @@ def _topics(message: Any, version: int, services: BrokerServices) -> list[Any]:
         if name in refused:
             described.append(_Topic(error_code=refused[name], name=name, is_internal=is_internal(name)))
         else:
-            described.append(_describe(name, services))
+            described.append(describe_topic(name, services))
     return described
 
 
@@ -81,10 +81,11 @@ def _describe_id(topic_id: Any, services: BrokerServices) -> Any:
     name = services.topics.name_of(topic_id)
     if name is None:
         return _Topic(error_code=UnknownTopicIdError.errno, name=None, topic_id=topic_id)
-    return _describe(name, services)
+    return describe_topic(name, services)
 
 
-def _describe(name: str, services: BrokerServices) -> Any:
+def describe_topic(name: str, services: BrokerServices) -> Any:
+    """A topic with its partitions, or the error that there is none."""
     topic = services.topics.get(name)
     if topic is None:
         return _Topic(error_code=_error_of_missing(name), name=name, is_internal=is_internal(name))
@@ -93,13 +94,14 @@ def _describe(name: str, services: BrokerServices) -> Any:
         topic_id=topic.topic_id,
         is_internal=is_internal(name),
         partitions=[
-            _partition(TopicPartition(name, partition), services)
+            partition_state(TopicPartition(name, partition), services)
             for partition in range(topic.partition_count)
         ],
     )
 
 
-def _partition(topic_partition: TopicPartition, services: BrokerServices) -> Any:
+def partition_state(topic_partition: TopicPartition, services: BrokerServices) -> Any:
+    """Who leads a partition, and who has it."""
     cluster = services.cluster
     leader = cluster.leader(topic_partition)
     replicas = cluster.replicas(topic_partition)

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Self
 from uuid import UUID
 
-from kafkacore.broker.disk import Disk
+from kafkacore.broker.disk import Disk, DiskSpace
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.flusher import LogFlusher
@@ -393,6 +393,35 @@ class LogManager:
         if self._disk.exists(folder):
             self._disk.rename(folder, self._aside(topic_partition, self._random_id(), STRAY_SUFFIX))
 
+    def update_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Let ``configs`` be all that is set for a topic; durable, and obeyed by its open logs, on return.
+
+        Raises
+        ------
+        InvalidConfigurationError
+            A config that is not of its key's type.
+        OSError
+            The disk refuses; nothing has changed.
+        """
+        with self._lock:
+            topic = self._topics[name]._replace(configs=dict(configs))
+            config = self._config(topic)
+            self._replace_topics({**self._topics, name: topic})
+            self._update_logs(topic, config)
+
+    def update_default_config(self, default_config: Mapping[str, str]) -> None:
+        """What topics get from now on that do not say otherwise, those that are open too."""
+        with self._lock:
+            self._default_config = default_config
+            for topic in self._topics.values():
+                self._update_logs(topic, self._config(topic))
+
+    def _update_logs(self, topic: TopicState, config: LogConfig) -> None:
+        for topic_partition in _partitions(topic):
+            log = self._logs.get(topic_partition)
+            if log is not None:
+                log.update_config(config)
+
     def _replace_topics(self, topics: Mapping[str, TopicState]) -> None:
         write_topics(self._disk, self.data_dir, topics.values(), self._deleting)
         self._topics = MappingProxyType(dict(topics))
@@ -446,6 +475,10 @@ class LogManager:
         self._disk.fsync_dir(self.data_dir)
         with self._lock:
             self._deleting.discard(topic_id)
+
+    def disk_space(self) -> DiskSpace:
+        """Size and free bytes of the volume that the data folder is on."""
+        return self._disk.space(self.data_dir)
 
     # ---- Flush, retention, checkpoints ----------------------------------------------------------------
 

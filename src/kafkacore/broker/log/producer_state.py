@@ -11,7 +11,7 @@ import logging
 import struct
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,6 +97,11 @@ class ProducerStateManager:
 
     def __len__(self) -> int:
         return len(self._producers)
+
+    def entries(self) -> list[ProducerStateEntry]:
+        """Every producer as it is now, by its id."""
+        by_id = sorted(self._producers.items())
+        return [replace(entry, batches=entry.batches.copy()) for _, entry in by_id]
 
     # ---- Batches --------------------------------------------------------------------------------------
 

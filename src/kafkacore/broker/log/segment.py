@@ -63,6 +63,8 @@ class LogSegment:
     ----------
     folder, base_offset:
         Where its files are, and their name. Missing files are made.
+    config:
+        When to roll and how densely to index; may be replaced. The size of the indexes stays.
     created_ms:
         Wall time from which the segment's age counts as long as it is empty.
 
@@ -74,13 +76,13 @@ class LogSegment:
 
     __slots__ = (
         "_bytes_since_last_index_entry",
-        "_config",
         "_created_ms",
         "_file",
         "_files",
         "_read_end",
         "_rolling_timestamp",
         "base_offset",
+        "config",
         "folder",
         "max_timestamp",
         "offset_index",
@@ -92,7 +94,7 @@ class LogSegment:
         self, files: OpenFiles, folder: Path, base_offset: int, config: LogConfig, created_ms: int
     ) -> None:
         self._files = files
-        self._config = config
+        self.config = config
         self.folder = folder
         self.base_offset = base_offset
         self._created_ms = created_ms
@@ -136,13 +138,13 @@ class LogSegment:
         """Whether a batch has to go into the next segment (``LogSegment.shouldRoll``)."""
         if self.size == 0:
             return False
-        limit = min(self._config.segment_bytes, MAX_SEGMENT_SIZE)
+        limit = min(self.config.segment_bytes, MAX_SEGMENT_SIZE)
         return (
             size > limit - self.size
             or self.offset_index.is_full
             or self.time_index.is_full
             or not self.fits_offset(last_offset)
-            or self._age_ms(max_timestamp, now_ms) > self._config.segment_ms
+            or self._age_ms(max_timestamp, now_ms) > self.config.segment_ms
         )
 
     def fits_offset(self, offset: int) -> bool:
@@ -205,7 +207,7 @@ class LogSegment:
         if max_timestamp > before.timestamp:
             self.max_timestamp = TimestampOffset(max_timestamp, shallow_offset)
         try:
-            if self._bytes_since_last_index_entry > self._config.index_interval_bytes:
+            if self._bytes_since_last_index_entry > self.config.index_interval_bytes:
                 # A full index only makes searches in the rest of the segment longer; it rolls at the
                 # next append.
                 if not self.offset_index.is_full:
@@ -421,7 +423,7 @@ class LogSegment:
             is_sound = self._is_sound(self.offset_index.last)
         else:
             # The first batch that begins behind the interval has an entry.
-            interval = self._config.index_interval_bytes
+            interval = self.config.index_interval_bytes
             first = next((h for headers in self.headers() for h in headers if h.position > interval), None)
             is_sound = first is None
         if self.size and not self.time_index.file.count:

@@ -22,7 +22,7 @@ from kafkacore.broker.log.epochs import EpochEndOffset
 from kafkacore.broker.log.loader import load_log, write_again
 from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, LogAppendInfo, TimestampAndOffset
 from kafkacore.broker.log.open_files import OpenFiles
-from kafkacore.broker.log.producer_state import BatchMetadata
+from kafkacore.broker.log.producer_state import BatchMetadata, ProducerStateEntry
 from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment, RecordsSlice
 from kafkacore.broker.log.validation import validate_append
@@ -181,6 +181,18 @@ class UnifiedLog:
             except OSError as error:
                 raise self._fail("read", error) from error
 
+    def update_config(self, config: LogConfig) -> None:
+        """Obey ``config`` from the next append and the next look for old segments on."""
+        with self._lock:
+            self.config = config
+            for segment in self._segments:
+                segment.config = config
+
+    def active_producers(self) -> list[ProducerStateEntry]:
+        """What is known of each idempotent producer that has written here lately, by its id."""
+        with self._lock:
+            return self._producers.entries()
+
     # ---- Append ---------------------------------------------------------------------------------------
 
     def append(self, records: memoryview, *, now_ms: int) -> LogAppendInfo:
@@ -204,8 +216,9 @@ class UnifiedLog:
             The disk refuses. If it is full, the log goes on when it no longer is; else it is offline.
         """
         records = memoryview(records)
-        header, records, max_timestamp = validate_append(records, self.config, now_ms, self.topic_partition)
-        is_append_time = self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+        config = self.config
+        header, records, max_timestamp = validate_append(records, config, now_ms, self.topic_partition)
+        is_append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
         with self._lock:
             self._check_usable()
             if header.producer_id >= 0:

@@ -1,0 +1,61 @@
+"""AlterConfigs: all of a resource's configuration replaced. What is not named goes back to its default.
+
+Versions 0 to 2, resources topic and broker. Gaps: as IncrementalAlterConfigs, which replaces it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kafkacore.broker.config_changes import check_request, replace_configs
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.errors import InvalidRequestError
+from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+
+    def alter(resource: Any) -> None:
+        configs = resource.configs
+        check_request([c.name for c in configs], [c.name for c in configs if c.value is None])
+        replace_configs(
+            resource.resource_type,
+            resource.resource_name,
+            {config.name: config.value for config in configs},
+            validate_only=message.validate_only,
+            node_id=request.node_id,
+            services=services,
+        )
+
+    result_class = AlterConfigsResponse.AlterConfigsResourceResponse
+    return AlterConfigsResponse(responses=answers(message.resources, alter, result_class))
+
+
+def answers(resources: Sequence[Any], alter: Callable[[Any], None], result_class: Any) -> list[Any]:
+    """``alter`` each resource; what became of it. One that is named twice is altered not even once."""
+    named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    results = []
+    for resource in resources:
+        code, text = 0, None
+        try:
+            if named[resource.resource_type, resource.resource_name] > 1:
+                raise InvalidRequestError("Each resource must appear at most once.")
+            alter(resource)
+        except Exception as error:  # noqa: BLE001 - one resource's failure is its own; error_code logs surprises
+            code, text = error_code(error), error_message(error)
+        results.append(
+            result_class(
+                error_code=code,
+                error_message=text,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    return results
+
+
+HANDLER = ApiHandler(AlterConfigsRequest, 0, 2, handle)

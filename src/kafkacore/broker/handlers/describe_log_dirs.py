@@ -1,0 +1,70 @@
+"""DescribeLogDirs: the data folder, and how much each partition takes of it (KIP-113, KIP-827).
+
+Versions 1 to 5. A partition whose log is offline is left out. Gaps: there is one folder, so nothing moves
+between folders (no future replicas) and no folder can be cordoned (KIP-1066); the offset lag is always 0,
+because no replica follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.errors import KafkaStorageError, UnknownTopicOrPartitionError
+from kafkacore.protocol.generated.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kafkacore.structs import TopicPartition
+
+_Result = DescribeLogDirsResponse.DescribeLogDirsResult
+_Topic = DescribeLogDirsResponse.DescribeLogDirsTopic
+_Partition = DescribeLogDirsResponse.DescribeLogDirsPartition
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    folder = services.config.data_dir
+    try:
+        space = services.topics.disk_space()
+    except OSError as error:
+        return DescribeLogDirsResponse(
+            results=[_Result(error_code=error_code(error), log_dir=str(folder), topics=[])]
+        )
+    topics = [
+        _Topic(name=name, partitions=partitions)
+        for name, indexes in _wanted(request.message.topics, services)
+        if (partitions := _partitions(name, indexes, request.node_id, services))
+    ]
+    return DescribeLogDirsResponse(
+        results=[
+            _Result(
+                log_dir=str(folder),
+                topics=topics,
+                total_bytes=space.total_bytes,
+                usable_bytes=space.usable_bytes,
+            )
+        ]
+    )
+
+
+def _wanted(topics: Any, services: BrokerServices) -> Iterable[tuple[str, Iterable[int]]]:
+    """Topics with the partitions asked for: all if the request has null."""
+    if topics is not None:
+        return [(topic.topic, topic.partitions) for topic in topics]
+    found = [(name, services.topics.get(name)) for name in services.topics.names()]
+    return [(name, range(topic.partition_count)) for name, topic in found if topic is not None]
+
+
+def _partitions(name: str, indexes: Iterable[int], node_id: int, services: BrokerServices) -> list[Any]:
+    found = []
+    for index in indexes:
+        topic_partition = TopicPartition(name, index)
+        try:
+            log = services.topics.log(topic_partition)
+        except (UnknownTopicOrPartitionError, KafkaStorageError):
+            continue
+        if node_id in services.cluster.replicas(topic_partition):
+            found.append(_Partition(partition_index=index, partition_size=log.size_in_bytes))
+    return found
+
+
+HANDLER = ApiHandler(DescribeLogDirsRequest, 1, 5, handle)

@@ -1,0 +1,98 @@
+"""DescribeTopicPartitions: topics with their partitions, in alphabetical order, page by page (KIP-966).
+
+Version 0. Makes no topic. Gaps: a partition has one replica, so no other one is ever eligible to lead it;
+authorised operations are "all", as in a Kafka broker without an authorizer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.handlers.metadata import TOPIC_OPERATIONS, describe_topic, partition_state
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.errors import InvalidRequestError
+from kafkacore.protocol.generated.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from kafkacore.structs import TopicPartition
+
+#: Kafka's ``max.request.partition.size.limit``.
+MAX_PARTITIONS = 2000
+
+_Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+_Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+_Cursor = DescribeTopicPartitionsResponse.Cursor
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    asked = sorted({topic.name for topic in message.topics})
+    names = asked or services.topics.names()
+    first_partition = 0
+    if message.cursor is not None:
+        first = message.cursor.topic_name
+        names = [name for name in names if name >= first]
+        # A topic that has been deleted since the last page is not looked for among all topics.
+        is_lost = bool(asked) and first not in names
+        if is_lost or message.cursor.partition_index < 0:
+            return _refusal(asked)
+        if names and names[0] == first:
+            first_partition = message.cursor.partition_index
+    limit = max(1, min(message.response_partition_limit, MAX_PARTITIONS))
+    return _page(names, first_partition, limit, services)
+
+
+def _refusal(names: list[str]) -> Any:
+    return DescribeTopicPartitionsResponse(
+        topics=[_Topic(error_code=InvalidRequestError.errno, name=name) for name in names]
+    )
+
+
+def _page(names: list[str], first_partition: int, limit: int, services: BrokerServices) -> Any:
+    response = DescribeTopicPartitionsResponse()
+    left = limit
+    for name in names:
+        if left == 0:
+            response.next_cursor = _Cursor(topic_name=name, partition_index=0)
+            break
+        found = describe_topic(name, services)
+        topic = services.topics.get(name)
+        count = 0 if topic is None else topic.partition_count
+        end = min(count, first_partition + left)
+        response.topics.append(
+            _Topic(
+                error_code=found.error_code,
+                name=name,
+                topic_id=found.topic_id,
+                is_internal=found.is_internal,
+                partitions=[
+                    _partition(TopicPartition(name, index), services) for index in range(first_partition, end)
+                ],
+                topic_authorized_operations=TOPIC_OPERATIONS,
+            )
+        )
+        if end < count:
+            response.next_cursor = _Cursor(topic_name=name, partition_index=end)
+            break
+        left -= max(0, end - first_partition)
+        first_partition = 0
+    return response
+
+
+def _partition(topic_partition: TopicPartition, services: BrokerServices) -> Any:
+    state = partition_state(topic_partition, services)
+    return _Partition(
+        error_code=state.error_code,
+        partition_index=state.partition_index,
+        leader_id=state.leader_id,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=state.replica_nodes,
+        isr_nodes=state.isr_nodes,
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=state.offline_replicas,
+    )
+
+
+HANDLER = ApiHandler(DescribeTopicPartitionsRequest, 0, 0, handle)

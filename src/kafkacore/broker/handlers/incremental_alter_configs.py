@@ -1,0 +1,42 @@
+"""IncrementalAlterConfigs: keys set, deleted, appended to and subtracted from (KIP-339).
+
+Versions 0 to 1, resources topic and broker. What is changed is on disk and in force when the answer leaves.
+Gaps: of a broker's properties those can be changed that DescribeConfigs does not tell as read-only, for a
+single broker only on the first node of a cluster of virtual ones; no loggers, groups or client metrics; no
+alter.config.policy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.config_changes import Change, Operation, change_configs, check_request
+from kafkacore.broker.handlers.alter_configs import answers
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.protocol.generated.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+
+    def alter(resource: Any) -> None:
+        configs = resource.configs
+        missing = [c.name for c in configs if c.value is None and c.config_operation != Operation.DELETE]
+        check_request([config.name for config in configs], missing)
+        change_configs(
+            resource.resource_type,
+            resource.resource_name,
+            [Change(config.name, config.config_operation, config.value) for config in configs],
+            validate_only=message.validate_only,
+            node_id=request.node_id,
+            services=services,
+        )
+
+    result_class = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    return IncrementalAlterConfigsResponse(responses=answers(message.resources, alter, result_class))
+
+
+HANDLER = ApiHandler(IncrementalAlterConfigsRequest, 0, 1, handle)

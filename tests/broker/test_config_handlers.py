@@ -1,0 +1,238 @@
+"""DescribeConfigs and the two requests that alter: what is configured, what becomes of a change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from model.broker_harness import BrokerHarness
+
+from kafkacore.broker.config_docs import DEFAULT_DOCS, TOPIC_DOCS
+from kafkacore.broker.topic_config import BROKER_SYNONYMS, TOPIC_CONFIG
+from kafkacore.errors import (
+    BrokerResponseError,
+    InvalidConfigurationError,
+    InvalidRequestError,
+    InvalidTopicError,
+    KafkaStorageError,
+    UnknownTopicOrPartitionError,
+)
+from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
+from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest
+from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+TOPIC, BROKER, LOGGER = 2, 4, 8
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> BrokerHarness:
+    made = BrokerHarness(tmp_path)
+    topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    made.ask(CreateTopicsRequest(topics=[topic]))
+    return made
+
+
+def incremental(
+    kind: int, name: str, *changes: tuple[str, int, str | None], validate_only: bool = False
+) -> IncrementalAlterConfigsRequest:
+    shape = IncrementalAlterConfigsRequest
+    configs = [shape.AlterableConfig(name=n, config_operation=op, value=v) for n, op, v in changes]
+    resource = shape.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    return shape(resources=[resource], validate_only=validate_only)
+
+
+def legacy(kind: int, name: str, configs: dict[str, str | None], **more: Any) -> AlterConfigsRequest:
+    shape = AlterConfigsRequest
+    given = [shape.AlterableConfig(name=n, value=v) for n, v in configs.items()]
+    resource = shape.AlterConfigsResource(resource_type=kind, resource_name=name, configs=given)
+    return shape(resources=[resource], **more)
+
+
+def asked(broker: BrokerHarness, request: Any, version: int | None = None) -> int:
+    (result,) = broker.ask(request, version).responses
+    assert bool(result.error_message) == bool(result.error_code)
+    return int(result.error_code)
+
+
+def described(broker: BrokerHarness, kind: int, name: str, **more: Any) -> dict[str, Any]:
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None
+    )
+    (result,) = broker.ask(DescribeConfigsRequest(resources=[resource], **more)).results
+    assert result.error_code == 0
+    return {config.name: config for config in result.configs}
+
+
+def own(broker: BrokerHarness) -> dict[str, str]:
+    return dict(broker.log_manager.topic_states["t"].configs)
+
+
+# ---- Topics --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_keys_of_a_topic_are_set_and_deleted_one_by_one(broker: BrokerHarness, version: int) -> None:
+    assert asked(broker, incremental(TOPIC, "t", ("retention.ms", SET, "5")), version) == 0
+    assert asked(broker, incremental(TOPIC, "t", ("segment.ms", SET, " +7 ")), version) == 0
+    assert own(broker) == {"retention.ms": "5", "segment.ms": "7"}
+    assert asked(broker, incremental(TOPIC, "t", ("retention.ms", DELETE, None)), version) == 0
+    assert asked(broker, incremental(TOPIC, "t", ("never.was", DELETE, "x")), version) == 0
+    assert own(broker) == {"segment.ms": "7"}
+
+
+def test_lists_are_appended_to_and_subtracted_from_beginning_with_the_default(broker: BrokerHarness) -> None:
+    found = []
+    for operation, value in (
+        (APPEND, "compact"),
+        (APPEND, "compact"),
+        (SUBTRACT, "delete"),
+        (SUBTRACT, "delete,compact"),
+    ):
+        assert asked(broker, incremental(TOPIC, "t", ("cleanup.policy", operation, value))) == 0
+        found.append(own(broker)["cleanup.policy"])
+    assert found == ["delete,compact", "delete,compact", "compact", ""]
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_alter_configs_replaces_all_that_a_topic_had(broker: BrokerHarness, version: int) -> None:
+    assert asked(broker, legacy(TOPIC, "t", {"retention.ms": "5", "segment.ms": "7"}), version) == 0
+    assert asked(broker, legacy(TOPIC, "t", {"segment.ms": "8"}), version) == 0
+    assert own(broker) == {"segment.ms": "8"}
+    assert asked(broker, legacy(TOPIC, "t", {}), version) == 0
+    assert own(broker) == {}
+
+
+def test_validate_only_changes_nothing(broker: BrokerHarness) -> None:
+    change = ("retention.ms", SET, "5")
+    assert asked(broker, incremental(TOPIC, "t", change, validate_only=True)) == 0
+    assert asked(broker, legacy(TOPIC, "t", {"retention.ms": "5"}, validate_only=True)) == 0
+    assert asked(broker, incremental(BROKER, "", ("max.connections", SET, "5"), validate_only=True)) == 0
+    assert asked(broker, legacy(BROKER, "1", {"max.connections": "5"}, validate_only=True)) == 0
+    assert own(broker) == {}
+    assert broker.services.config.max_connections == 10_000
+    bad = incremental(TOPIC, "t", ("retention.ms", SET, "x"), validate_only=True)
+    assert asked(broker, bad) == InvalidConfigurationError.errno
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (incremental(TOPIC, "t", ("retention.ms", SET, "-2")), InvalidConfigurationError),
+        (incremental(TOPIC, "t", ("retention.ms", APPEND, "5")), InvalidConfigurationError),
+        (incremental(TOPIC, "t", ("no.such", SUBTRACT, "5")), InvalidConfigurationError),
+        (incremental(TOPIC, "t", ("no.such", SET, "5")), InvalidConfigurationError),
+        (incremental(TOPIC, "t", ("remote.storage.enable", SET, "true")), InvalidConfigurationError),
+        (incremental(TOPIC, "t", ("cleanup.policy", APPEND, "")), InvalidConfigurationError),
+        (incremental(TOPIC, "t", ("retention.ms", SET, None)), InvalidRequestError),
+        (incremental(TOPIC, "t", ("retention.ms", APPEND, None)), InvalidRequestError),
+        (incremental(TOPIC, "t", ("retention.ms", 9, "5")), InvalidRequestError),
+        (
+            incremental(TOPIC, "t", ("retention.ms", SET, "5"), ("retention.ms", SET, "6")),
+            InvalidRequestError,
+        ),
+        (
+            incremental(TOPIC, "t", ("retention.ms", SET, "5"), ("segment.ms", SET, "0")),
+            InvalidConfigurationError,
+        ),
+        (incremental(TOPIC, "no", ("retention.ms", SET, "5")), UnknownTopicOrPartitionError),
+        (incremental(TOPIC, "no"), UnknownTopicOrPartitionError),
+        (incremental(TOPIC, "a/b", ("retention.ms", SET, "5")), InvalidTopicError),
+        (incremental(TOPIC, "", ("retention.ms", SET, "5")), InvalidRequestError),
+        (legacy(TOPIC, "t", {"retention.ms": None}), InvalidRequestError),
+        (legacy(TOPIC, "t", {"retention.ms": "5", "no.such": "1"}), InvalidConfigurationError),
+        (legacy(TOPIC, "no", {}), UnknownTopicOrPartitionError),
+        (incremental(LOGGER, "1", ("kafka", SET, "DEBUG")), InvalidRequestError),
+        (incremental(0, "1"), InvalidRequestError),
+    ],
+)
+def test_change_that_may_not_be_is_refused_as_a_whole(
+    broker: BrokerHarness, request_: Any, error: type[BrokerResponseError]
+) -> None:
+    assert asked(broker, request_) == error.errno
+    assert own(broker) == {}
+
+
+def test_resource_that_comes_twice_is_not_altered_at_all(broker: BrokerHarness) -> None:
+    one = incremental(TOPIC, "t", ("retention.ms", SET, "5"))
+    other = incremental(BROKER, "1", ("max.connections", SET, "5"))
+    request = IncrementalAlterConfigsRequest(resources=[*one.resources, *other.resources, *one.resources])
+    results = broker.ask(request).responses
+    wrong = InvalidRequestError.errno
+    assert [(r.resource_name, r.error_code) for r in results] == [("t", wrong), ("1", 0), ("t", wrong)]
+    assert own(broker) == {}
+
+
+def test_change_that_the_disk_refuses_is_a_storage_error(broker: BrokerHarness) -> None:
+    broker.log_manager.failure = OSError("no space left on device")
+    assert asked(broker, incremental(TOPIC, "t", ("retention.ms", SET, "5"))) == KafkaStorageError.errno
+    assert own(broker) == {}
+
+
+# ---- Brokers -------------------------------------------------------------------------------------------
+
+
+def test_default_of_all_brokers_reaches_topics_that_do_not_say(broker: BrokerHarness) -> None:
+    assert asked(broker, incremental(BROKER, "", ("log.retention.ms", SET, "5"))) == 0
+    entry = described(broker, TOPIC, "t", include_synonyms=True)["retention.ms"]
+    assert (entry.value, entry.config_source) == ("5", 3)
+    assert [(s.name, s.value, s.source) for s in entry.synonyms] == [
+        ("log.retention.ms", "5", 3),
+        ("log.retention.hours", "168", 5),
+    ]
+    assert broker.log_manager.default_config["retention.ms"] == "5"
+    assert list(described(broker, BROKER, "")) == ["log.retention.ms"]
+    assert asked(broker, incremental(BROKER, "1", ("log.retention.ms", SET, "6"))) == 0
+    assert described(broker, TOPIC, "t")["retention.ms"].value == "6"
+    assert asked(broker, legacy(BROKER, "1", {})) == 0
+    assert asked(broker, incremental(BROKER, "", ("log.retention.ms", DELETE, None))) == 0
+    assert described(broker, TOPIC, "t")["retention.ms"].value == "604800000"
+    assert described(broker, BROKER, "") == {}
+
+
+def test_new_topics_follow_what_was_changed(broker: BrokerHarness) -> None:
+    assert asked(broker, incremental(BROKER, "", ("min.insync.replicas", SET, "2"))) == 0
+    topic = broker.topics.get("t")
+    assert topic is not None
+    assert broker.topics.effective_configs(topic)["min.insync.replicas"] == "2"
+
+
+def test_property_in_force_is_told_with_its_source(broker: BrokerHarness) -> None:
+    assert asked(broker, incremental(BROKER, "1", ("max.connections", SET, "77"))) == 0
+    entries = described(broker, BROKER, "1", include_synonyms=True)
+    entry = entries["max.connections"]
+    assert (entry.value, entry.config_source, entry.read_only) == ("77", 2, False)
+    assert [(s.value, s.source) for s in entry.synonyms] == [("77", 2), ("10000", 5)]
+    assert (entries["num.partitions"].value, entries["num.partitions"].read_only) == ("1", True)
+    assert (entries["log.retention.ms"].value, entries["log.retention.ms"].read_only) == (None, False)
+    assert broker.services.config.max_connections == 77
+
+
+@pytest.mark.parametrize("name", ["2", "-1", "x"])
+def test_broker_alters_no_other_broker(broker: BrokerHarness, name: str) -> None:
+    request = incremental(BROKER, name, ("max.connections", SET, "5"))
+    assert asked(broker, request) == InvalidRequestError.errno
+
+
+# ---- What is told --------------------------------------------------------------------------------------
+
+
+def test_documentation_comes_only_when_asked_for_and_then_for_every_key(broker: BrokerHarness) -> None:
+    for kind, name in ((TOPIC, "t"), (BROKER, "1")):
+        assert {entry.documentation for entry in described(broker, kind, name).values()} == {None}
+        told = described(broker, kind, name, include_documentation=True)
+        assert [key for key, entry in told.items() if not entry.documentation] == []
+
+
+def test_every_key_of_a_topic_has_its_sentence() -> None:
+    assert TOPIC_DOCS.keys() == TOPIC_CONFIG.keys()
+    assert DEFAULT_DOCS.keys() == BROKER_SYNONYMS.keys()
+    assert [name for name, text in TOPIC_DOCS.items() if not text.endswith(".")] == []
+
+
+def test_describe_configs_refuses_a_name_that_no_topic_can_have(broker: BrokerHarness) -> None:
+    resource = DescribeConfigsRequest.DescribeConfigsResource(resource_type=TOPIC, resource_name="a/b")
+    (result,) = broker.ask(DescribeConfigsRequest(resources=[resource])).results
+    assert result.error_code == InvalidTopicError.errno
