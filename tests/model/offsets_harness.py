@@ -43,6 +43,7 @@ class ToldGroups:
         self.subscribed: set[str] = set()
         self.expiry: OffsetExpiry | None = OffsetExpiry(None)
         self.are_empty = True
+        self.partition_for: Callable[[str], int] = partition_for
 
     def apply_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
         if value is None:
@@ -61,7 +62,7 @@ class ToldGroups:
             del self.known[group_id]
 
     def group_ids(self, partition: int) -> Sequence[str]:
-        return [group_id for group_id in self.known if partition_for(group_id) == partition]
+        return [group_id for group_id in self.known if self.partition_for(group_id) == partition]
 
     def exists(self, group_id: str) -> bool:
         return group_id in self.known
@@ -108,6 +109,7 @@ class OffsetsHarness:
         self.groups = ToldGroups()
         self.log = CoordinatorLog(self.config, self.clock, self.topics, self.cluster, self.replica_manager)
         self.log.groups = self.groups
+        self.groups.partition_for = self.log.partition_for
         self.offsets = OffsetManager(self.config, self.clock, self.log)
         self.sweeper = OffsetSweeper(
             self.config,
