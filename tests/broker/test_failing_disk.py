@@ -1,0 +1,236 @@
+"""Disks that are full or fail, under the whole broker: what clients are told, and what is there
+afterwards.
+
+Whatever call fails: an answer is an acknowledgement that is kept or KAFKA_STORAGE_ERROR, never half a
+batch; other partitions serve; a full disk goes on when there is space, a failed sync acknowledges
+nothing ever.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from model.broker_in_hand import BrokerInHand, frame_of
+from model.dose import dose
+from model.log_oracle import NOW_MS, batch, read_all
+
+from kafkacore import KafkaConsumer, KafkaProducer
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.disk import Disk
+from kafkacore.broker.server import KafkaBroker
+from kafkacore.errors import KafkaStorageError
+from kafkacore.protocol import decode_response
+from kafkacore.protocol.generated.produce import ProduceRequest
+from kafkacore.structs import TopicPartition
+from kafkacore.testing.clock import VirtualClock
+from kafkacore.testing.disk import SimulatedDisk
+
+CONFIG = {"log_segment_bytes": 1_500, "log_index_interval_bytes": 150, "port": 0, "log_retention_ms": -1}
+#: Every k-th write fails, k from 1 on.
+CALLS = range(1, 501, dose(11, 1))
+PARTITIONS = (TopicPartition("t", 0), TopicPartition("t", 1))
+Fault = Callable[[int, str, Path], BaseException | None]
+
+
+def started(folder: Path, disk: SimulatedDisk) -> BrokerInHand:
+    config = BrokerConfig.from_properties({"data_dir": folder, **CONFIG})
+    broker = BrokerInHand(config, background=False, clock=VirtualClock(start_ms=NOW_MS), disk=disk)
+    broker.start()
+    return broker
+
+
+def nth(verb: str, number: int, code: int, times: int = 1) -> Fault:
+    """The calls of that verb that fail: from ``number`` on, ``times`` of them."""
+    left = [number]
+
+    def fault(call: int, called: str, path: Path) -> BaseException | None:
+        if called != verb:
+            return None
+        left[0] -= 1
+        return OSError(code, "planted", str(path)) if -times < left[0] <= 0 else None
+
+    return fault
+
+
+def is_offline(broker: BrokerInHand, tp: TopicPartition) -> bool:
+    try:
+        broker.logs.log(tp)
+    except KafkaStorageError:
+        return True
+    return False
+
+
+class Writer:
+    """Produces to two partitions in turns, and keeps what it was told."""
+
+    def __init__(self, broker: BrokerInHand) -> None:
+        self.broker = broker
+        self.acknowledged: dict[TopicPartition, dict[int, bytes]] = {tp: {} for tp in PARTITIONS}
+        self.refused: list[tuple[TopicPartition, bytes]] = []
+        self._waiting: list[tuple[TopicPartition, bytes, list[Any]]] = []
+
+    def send(self, tp: TopicPartition, value: bytes) -> None:
+        data = ProduceRequest.PartitionProduceData(index=tp.partition, records=batch([value], NOW_MS))
+        topic = ProduceRequest.TopicProduceData(name=tp.topic, partition_data=[data])
+        frame = frame_of(ProduceRequest(acks=-1, timeout_ms=10**6, topic_data=[topic]), 9)
+        self._waiting.append((tp, value, self.broker.give(frame)))
+
+    def flush(self) -> None:
+        self.broker.flush()
+        for tp, value, answers in self._waiting:
+            assert len(answers) == 1, f"{value!r} was not answered"
+            told = decode_response(answers[0], ProduceRequest, 9)[1].responses[0].partition_responses[0]
+            if told.error_code:
+                assert told.error_code == KafkaStorageError.errno
+                self.refused.append((tp, value))
+            else:
+                assert told.base_offset not in self.acknowledged[tp]
+                self.acknowledged[tp][told.base_offset] = value
+        self._waiting.clear()
+
+    def write(self, count: int, name: str) -> None:
+        for index in range(count):
+            self.send(PARTITIONS[index % 2], b"%s %d" % (name.encode(), index) + b"x" * 60)
+            if index % 3 == 2:
+                self.flush()
+        self.flush()
+
+
+def check(broker: BrokerInHand, writer: Writer, *, only: bool) -> None:
+    """All that was acknowledged is there; with ``only``, nothing else."""
+    for tp in PARTITIONS:
+        log = broker.logs.log(tp)
+        assert log is not None
+        found = {record.offset: record.value for record in read_all(log)}
+        assert writer.acknowledged[tp].items() <= found.items()
+        if only:
+            assert writer.acknowledged[tp] == found
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("times", [1, 7], ids=["once", "for a while"])
+def test_full_disk_at_any_write_refuses_batches_whole_and_goes_on_when_there_is_space(
+    tmp_path: Path, times: int
+) -> None:
+    refused = 0
+    for number in CALLS:
+        disk = SimulatedDisk()
+        broker = started(tmp_path, disk)
+        broker.services.topics.create("t", 2, {})
+        writer = Writer(broker)
+        disk.fault = nth("pwritev", number, errno.ENOSPC, times)
+        writer.write(130, "before")
+        check(broker, writer, only=True)
+        disk.fault = lambda call, verb, path: None
+        was_refused = len(writer.refused)
+        writer.write(4, "after")
+        assert len(writer.refused) == was_refused, "there is space again"
+        check(broker, writer, only=True)
+        broker.abandon()
+        disk = disk.kill_process()
+        again = started(tmp_path, disk)
+        check(again, writer, only=True)
+        again.abandon()
+        refused += was_refused
+    assert refused >= len(CALLS) // 4
+
+
+def test_failing_write_ends_one_partition_and_no_other(tmp_path: Path) -> None:
+    for number in CALLS[:: dose(3, 1)]:
+        disk = SimulatedDisk()
+        broker = started(tmp_path, disk)
+        broker.services.topics.create("t", 2, {})
+        writer = Writer(broker)
+        disk.fault = nth("pwritev", number, errno.EIO)
+        writer.write(130, "before")
+        disk.fault = lambda call, verb, path: None
+        offline = [tp for tp in PARTITIONS if is_offline(broker, tp)]
+        assert len(offline) <= 1
+        writer.write(4, "after")
+        for tp, value in writer.refused:
+            assert tp in offline, f"{value!r} was refused by a partition that serves"
+        broker.abandon()
+        again = started(tmp_path, disk.kill_process())
+        check(again, writer, only=False)
+        again.abandon()
+
+
+@pytest.mark.parametrize("verb", ["fdatasync", "fsync_dir"])
+def test_failing_sync_acknowledges_nothing_ever_and_ends_one_partition(tmp_path: Path, verb: str) -> None:
+    failures = 0
+    for number in range(1, dose(40, 100)):
+        disk = SimulatedDisk()
+        broker = started(tmp_path, disk)
+        broker.services.topics.create("t", 2, {})
+        writer = Writer(broker)
+        disk.fault = nth(verb, number, errno.EIO)
+        writer.write(90, "before")
+        disk.fault = lambda call, called, path: None
+        offline = [tp for tp in PARTITIONS if is_offline(broker, tp)]
+        acknowledged = {tp: dict(writer.acknowledged[tp]) for tp in PARTITIONS}
+        writer.write(4, "after")
+        assert len(offline) <= 1
+        for tp in offline:
+            assert writer.acknowledged[tp] == acknowledged[tp], "acknowledged after its sync has failed"
+            failures += 1
+        for tp, value in writer.refused:
+            assert tp in offline, f"{value!r} was refused by a partition that serves"
+        broker.abandon()
+        for seed in range(3):
+            found = disk.copy().lose_power(VirtualClock(start_ms=NOW_MS, seed=seed))
+            again = started(tmp_path, found)
+            check(again, writer, only=False)
+            again.abandon()
+    assert failures > 0
+
+
+class SmallDisk(Disk):
+    """The real file system, as if it were small: :attr:`left` bytes can be written to logs."""
+
+    left = 1 << 30
+
+    def pwritev(self, fd: int, buffers: Any, position: int) -> None:
+        data = b"".join(bytes(buffer) for buffer in buffers)
+        if len(data) > self.left:
+            super().pwritev(fd, [data[: max(self.left, 0)]], position)
+            self.left = 0
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.left -= len(data)
+        super().pwritev(fd, [data], position)
+
+
+@pytest.mark.timeout(60)
+def test_clients_of_a_full_broker_wait_for_space_and_lose_nothing(tmp_path: Path) -> None:
+    disk = SmallDisk()
+    config = BrokerConfig.from_properties({"data_dir": tmp_path, "port": 0, "log_segment_bytes": 50_000})
+    tp = TopicPartition("t", 0)
+    with KafkaBroker(config, disk=disk) as broker:
+        servers = broker.bootstrap_servers
+        with (
+            KafkaProducer(bootstrap_servers=servers, batch_size=2_000, retry_backoff_ms=20) as producer,
+            KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer,
+        ):
+            values = [b"%d " % number + b"x" * 500 for number in range(300)]
+            producer.send("t", values[0]).get(20)
+            disk.left = 60_000
+            futures = [producer.send("t", value, partition=0) for value in values[1:]]
+            consumer.assign([tp])
+            found = read_until(consumer, lambda: not disk.left)
+            assert found, "what is there can be read while the disk is full"
+            assert not all(future.is_done for future in futures)
+            disk.left = 1 << 30
+            assert [future.get(20).offset for future in futures] == list(range(1, 300))
+            found += read_until(consumer, lambda: consumer.position(tp) == 300)
+    assert found == values
+
+
+def read_until(consumer: KafkaConsumer, is_done: Callable[[], bool]) -> list[bytes]:
+    found: list[bytes] = []
+    while not is_done():
+        for records in consumer.poll(timeout_ms=50).values():
+            found += [record.value for record in records]
+    return found
