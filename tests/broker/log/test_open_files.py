@@ -194,6 +194,18 @@ def test_start_opens_no_file_of_a_partition_that_has_no_records() -> None:
     assert len(many_logs(manager, 50)) == 50
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_first_record_after_a_clean_end_without_any_survives_a_loss_of_power(seed: int) -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    make_log(manager)
+    manager.close()
+    manager = open_manager(disk)
+    the_log(manager).append(batch([b"value"]), now_ms=NOW_MS)
+    manager.flush_dirty()
+    assert len(read_all(the_log(open_manager(disk.lose_power(clock(seed)))))) == 1
+
+
 def test_end_syncs_only_what_has_been_written() -> None:
     disk = SimulatedDisk()
     manager = open_manager(disk)

@@ -122,7 +122,8 @@ class UnifiedLog:
         self._recovered_from = recovery_point
         self.recovery_point = self.log_end_offset
         self.high_watermark = self.log_end_offset
-        self._is_folder_dirty = not loaded.is_synced
+        # Nobody syncs the folder of a log that has never had a record.
+        self._is_folder_dirty = not loaded.is_synced or not self.log_end_offset
         # A log without records has no files that say what it is: thousands of them are soon made.
         self._has_identity = False
         if self.log_end_offset > 0:
