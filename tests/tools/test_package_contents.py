@@ -44,8 +44,14 @@ def test_spark_finds_its_formats_at_the_top_and_nothing_else_is_there(installed:
 
 
 def test_nothing_is_installed_that_only_a_build_needs(installed: set[Path]) -> None:
-    assert {path.suffix for path in installed} == {".py", ".pyi", ".pxd", ".typed", ".java"}
+    assert {path.suffix for path in installed} == {".py", ".pyi", ".pxd", ".typed", ".java", ".html"}
     assert not any("tests" in path.parts for path in installed)
+
+
+def test_page_that_the_broker_shows_is_installed(installed: set[Path]) -> None:
+    assert {path for path in installed if path.suffix == ".html"} == {
+        Path("kafkacore/broker/status/page.html")
+    }
 
 
 def test_program_that_bench_compiles_for_the_peer_java_is_installed(installed: set[Path]) -> None:

@@ -94,6 +94,8 @@ class FetchPartitionResult(NamedTuple):
     diverging_epoch: tuple[int, int] | None = None
     #: There is something to read at the offset, whether or not the limits let any of it through.
     is_readable: bool = False
+    #: Where it was read, to be told what of it has been handed out.
+    log: Any = None
 
 
 PartitionResults = list[tuple[FetchPartition, FetchPartitionResult]]

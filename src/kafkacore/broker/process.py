@@ -88,6 +88,11 @@ class BrokerProcess:
         return str(self._announced("cluster_id"))
 
     @property
+    def status_url(self) -> str:
+        """Where its status page is, with ``status_port`` 0 or more."""
+        return str(self._announced("status_url"))
+
+    @property
     def log_path(self) -> Path:
         return self.data_dir / LOG_NAME
 

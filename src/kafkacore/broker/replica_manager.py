@@ -158,21 +158,28 @@ class ReplicaManager:
         At once if nothing is to be waited for: there is enough, an error, a log that parts from what the
         client has read. Then ``None`` is returned, else what the fetch waits in.
         """
+
+        def answer(results: PartitionResults) -> None:
+            for _, result in results:
+                if result.log is not None:
+                    result.log.fetched_bytes += len(result.records)
+            respond(results)
+
         now_ms = self._clock.monotonic_ms()
         # What has happened before this fetch is not what it waits for.
         self._take_events()
         partitions = list(context.partitions())
         results = self.read(params, partitions)
         if params.max_wait_ms <= 0 or params.min_bytes <= 0 or not context.keys():
-            respond(results)
+            answer(results)
             return None
         if is_worth_answering(results, params.min_bytes):
-            respond(results)
+            answer(results)
             return None
         operation = DelayedFetch(
             now_ms + params.max_wait_ms,
             lambda: self.is_satisfied(params, context),
-            lambda: respond(self.read(params, list(context.partitions()))),
+            lambda: answer(self.read(params, list(context.partitions()))),
         )
         # It has been looked at just now.
         self.fetch_purgatory.watch(operation, context.keys())
@@ -221,6 +228,7 @@ class ReplicaManager:
             records,
             diverging_epoch,
             is_readable,
+            log,
         )
 
     def _readable(

@@ -36,6 +36,10 @@ from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import BrokerServices
 from kafkacore.broker.socket_server import SocketServer
 from kafkacore.broker.start_errors import BrokerStartError, cannot_listen, cannot_use_folder
+from kafkacore.broker.status.collector import StatusCollector
+from kafkacore.broker.status.http_status import StatusServer
+from kafkacore.broker.status.http_status import listen as listen_for_status
+from kafkacore.broker.status.owned import owned_by_thread
 from kafkacore.broker.timer import Timer
 from kafkacore.broker.topic_catalog import TopicCatalog
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -84,6 +88,7 @@ class KafkaBroker:
         self._group_services: GroupServices | None = None
         self._server: SocketServer | None = None
         self._thread: threading.Thread | None = None
+        self._status: StatusServer | None = None
         self.cluster_id = ""
         self.port = config.port
         #: What ended the network thread, if it was not :meth:`stop`.
@@ -93,6 +98,11 @@ class KafkaBroker:
     def bootstrap_servers(self) -> str:
         host = self.config.client_host
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    @property
+    def status_url(self) -> str | None:
+        """Where the status page is, if there is one."""
+        return None if self._status is None else self._status.url
 
     @property
     def is_running(self) -> bool:
@@ -108,17 +118,24 @@ class KafkaBroker:
         """
         assert self._thread is None, "a broker is started once"
         listener = _listen(self.config)
+        status_listener = None
         try:
             self.port = listener.getsockname()[1]
-            self._server = self._assemble(listener)
+            if self.config.status_port >= 0:
+                status_listener = listen_for_status(self.config.status_port)
+            self._server = self._assemble(listener, status_listener)
         except BaseException as error:
             listener.close()
+            if status_listener is not None:
+                status_listener.close()
             self._close_log()
             if isinstance(error, OSError):
                 raise cannot_use_folder(self.config, error) from error
             raise
         self._thread = threading.Thread(target=self._run, name="kafka-broker-network")
         self._thread.start()
+        if self._status is not None:
+            self._status.start()
         logger.info(
             "cluster %s, node %d, serves %s from %s (flush=%s)",
             self.cluster_id,
@@ -129,7 +146,7 @@ class KafkaBroker:
             extra=event("started", cluster_id=self.cluster_id, node_id=self.config.node_id),
         )
 
-    def _assemble(self, listener: socket.socket) -> SocketServer:
+    def _assemble(self, listener: socket.socket, status_listener: socket.socket | None) -> SocketServer:
         clock, disk = self._clock, self._disk
         self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         dynamic_configs = DynamicConfigs(self.config, disk)
@@ -148,12 +165,7 @@ class KafkaBroker:
         producer_ids = ProducerIdManager(config.data_dir, disk)
         topics = TopicCatalog(self._log_manager, config, clock)
         # Nothing that can fail comes after the selector, which only the server closes.
-        idle_ms = config.connections_max_idle_ms
-        selector = Selector(
-            clock,
-            max_receive_size=config.socket_request_max_bytes,
-            connections_max_idle_ms=None if idle_ms < 0 else idle_ms,
-        )
+        selector = _selector(config, clock)
         node = BrokerNode(
             config.node_id, config.client_host, config.advertised_port or self.port, config.rack
         )
@@ -182,16 +194,19 @@ class KafkaBroker:
         )
         group_services.start()
         self._group_services = group_services
+        apis = KafkaApis(services)
         server = SocketServer(
             {config.node_id: listener},
             selector,
-            KafkaApis(services),
+            apis,
             replica_manager,
             timer,
             clock=clock,
             max_connections=config.max_connections,
         )
         dynamic_configs.on_changed = lambda config: self._reconfigure(config, topics, server)
+        if status_listener is not None:
+            self._status = self._status_server(status_listener, services, server, apis)
         return server
 
     def _reconfigure(self, config: BrokerConfig, topics: TopicCatalog, server: SocketServer) -> None:
@@ -200,6 +215,26 @@ class KafkaBroker:
         topics.config = config
         server.max_connections = config.max_connections
         self._log_manager.update_default_config(_log_defaults(config))
+
+    def _status_server(
+        self, listener: socket.socket, services: BrokerServices, server: SocketServer, apis: KafkaApis
+    ) -> StatusServer:
+        assert self._log_manager is not None
+        about = {
+            "cluster_id": self.cluster_id,
+            "node_id": self.config.node_id,
+            "bootstrap_servers": self.bootstrap_servers,
+        }
+        collector = StatusCollector(
+            about,
+            self.config,
+            self._clock,
+            self._log_manager,
+            server,
+            apis.metrics,
+            lambda: owned_by_thread(services),
+        )
+        return StatusServer(listener, collector)
 
     def _say_loaded(self, log_manager: LogManager, took_ms: float) -> None:
         topics = log_manager.topics().values()
@@ -234,6 +269,9 @@ class KafkaBroker:
 
     def stop(self) -> None:
         """Hang up, write everything to disk and mark the folder as cleanly closed. May be called again."""
+        status, self._status = self._status, None
+        if status is not None:
+            status.close()
         self.request_stop()
         if self._thread is not None:
             self._thread.join(JOIN_SECONDS)
@@ -276,6 +314,15 @@ def _listen(config: BrokerConfig) -> socket.socket:
     return listener
 
 
+def _selector(config: BrokerConfig, clock: Clock) -> Selector:
+    idle_ms = config.connections_max_idle_ms
+    return Selector(
+        clock,
+        max_receive_size=config.socket_request_max_bytes,
+        connections_max_idle_ms=None if idle_ms < 0 else idle_ms,
+    )
+
+
 def _log_defaults(config: BrokerConfig) -> dict[str, str]:
     """What a log is told that its topic does not say."""
     limit = {"max.decompressed.batch.bytes": str(config.max_decompressed_batch_bytes)}
@@ -284,6 +331,7 @@ def _log_defaults(config: BrokerConfig) -> dict[str, str]:
 
 def ready_line(broker: KafkaBroker) -> str:
     """One line of JSON that tells whoever started this process where the broker is."""
+    status = {} if broker.status_url is None else {"status_url": broker.status_url}
     return json.dumps(
         {
             "event": "ready",
@@ -293,6 +341,7 @@ def ready_line(broker: KafkaBroker) -> str:
             "pid": os.getpid(),
             "data_dir": str(broker.config.data_dir),
             "cluster_id": broker.cluster_id,
+            **status,
         }
     )
 

@@ -44,3 +44,5 @@ def _say_ready(broker: KafkaBroker) -> None:
         f"Listening on {broker.bootstrap_servers}, data in {broker.config.data_dir}; Ctrl-C stops it.",
         flush=True,
     )
+    if broker.status_url is not None:
+        print(f"Status page: {broker.status_url}", flush=True)

@@ -1,0 +1,71 @@
+"""Consumer groups as they are shown: with what each member has, and how far behind each partition is.
+
+What the network thread has seen in, with the high watermarks of partitions; plain values out. Does not know:
+who shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafkacore.broker.status.owned import GroupSeen, MemberSeen
+from kafkacore.coordinator.protocol import decode_assignment
+from kafkacore.errors import KafkaError
+from kafkacore.structs import TopicPartition
+
+
+def shown_groups(
+    groups: Iterable[GroupSeen], high_watermarks: Mapping[TopicPartition, int]
+) -> list[dict[str, Any]]:
+    """Each group as a dictionary; its lag is that of the partitions that it has committed offsets of."""
+    return [_shown(group, high_watermarks) for group in groups]
+
+
+def _shown(group: GroupSeen, high_watermarks: Mapping[TopicPartition, int]) -> dict[str, Any]:
+    offsets = [
+        {"topic": partition.topic, "partition": partition.partition, "offset": offset, "lag": lag}
+        for partition, offset in sorted(group.offsets.items())
+        for lag in (_lag(high_watermarks.get(partition), offset),)
+    ]
+    lags = [each["lag"] for each in offsets if each["lag"] is not None]
+    members = [_member(member) for member in group.members]
+    assigned = {topic for member in members for topic in member.pop("topics")}
+    return {
+        "group_id": group.group_id,
+        "state": group.state,
+        "protocol": group.protocol,
+        "member_count": group.member_count,
+        "members": members,
+        "offsets": offsets,
+        "topics": sorted(assigned | {partition.topic for partition in group.offsets}),
+        "lag": sum(lags) if lags else None,
+    }
+
+
+def _lag(high_watermark: int | None, offset: int) -> int | None:
+    return None if high_watermark is None else max(high_watermark - offset, 0)
+
+
+def _member(member: MemberSeen) -> dict[str, Any]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in _assigned(member.assignment):
+        by_topic.setdefault(topic, []).append(partition)
+    return {
+        "member_id": member.member_id,
+        "client_id": member.client_id,
+        "instance_id": member.group_instance_id,
+        "host": member.host,
+        "topics": list(by_topic),
+        "assignment": ", ".join(
+            f"{topic} {' '.join(map(str, sorted(numbers)))}" for topic, numbers in sorted(by_topic.items())
+        ),
+    }
+
+
+def _assigned(assignment: bytes) -> list[TopicPartition]:
+    """The partitions in a consumer's assignment; none in bytes of which only the group knows the meaning."""
+    try:
+        return list(decode_assignment(assignment).partitions) if assignment else []
+    except KafkaError:
+        return []

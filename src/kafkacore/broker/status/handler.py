@@ -1,0 +1,114 @@
+"""One request of the status page's server: a path in, a page, figures or a refusal out.
+
+Does not know: sockets, what is shown.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import re
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from kafkacore.broker.status.http_status import SILENCE_S, as_json
+from kafkacore.broker.status.prometheus_text import CONTENT_TYPE, prometheus_text
+
+if TYPE_CHECKING:
+    from kafkacore.broker.status.http_status import StatusServer
+
+logger = logging.getLogger(__name__)
+
+PAGE: Final = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+#: With any port: somebody may have forwarded one of theirs to ours.
+_OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
+_JSON: Final = "application/json"
+
+
+def _hashes(tag: str) -> str:
+    parts = re.findall(rf"<{tag}>(.*?)</{tag}>", PAGE, re.DOTALL)
+    digests = (base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in parts)
+    return " ".join(f"'sha256-{digest}'" for digest in digests)
+
+
+#: The page's own script and style, and nothing else of anybody's.
+POLICY: Final = (
+    f"default-src 'none'; script-src {_hashes('script')}; style-src {_hashes('style')}; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class StatusHandler(BaseHTTPRequestHandler):
+    """Answers and hangs up."""
+
+    timeout = SILENCE_S
+    server_version = "kafkacore"
+    sys_version = ""
+
+    @property
+    def _status(self) -> StatusServer:
+        return cast("StatusServer", self.server)
+
+    def do_GET(self) -> None:
+        status, kind, body = self._answer()
+        self._send(status, kind, body)
+
+    do_HEAD = do_GET  # noqa: N815 - http.server's name
+
+    def _answer(self) -> tuple[HTTPStatus, str, bytes]:
+        if _OWN_HOST.fullmatch(self.headers.get("Host", "")) is None:
+            return _text(
+                HTTPStatus.FORBIDDEN, "Ask for 127.0.0.1 or localhost: this page is for this machine alone."
+            )
+        path = self.path.partition("?")[0]
+        if path == "/":
+            return HTTPStatus.OK, "text/html; charset=utf-8", PAGE.encode()
+        if path == "/healthz":
+            if self._status.is_alive():
+                return _text(HTTPStatus.OK, "ok")
+            return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the broker does not answer")
+        if path not in ("/status.json", "/metrics"):
+            return _text(HTTPStatus.NOT_FOUND, "There are /, /status.json, /metrics and /healthz.")
+        snapshot = self._status.snapshot()
+        if snapshot is None:
+            return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the broker does not answer")
+        if path == "/metrics":
+            return HTTPStatus.OK, CONTENT_TYPE, prometheus_text(snapshot).encode()
+        return HTTPStatus.OK, _JSON, as_json(snapshot)
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What http.server refuses by itself: another method, a line too long. No page of its own."""
+        status = HTTPStatus(code)
+        if status == HTTPStatus.NOT_IMPLEMENTED:
+            status = HTTPStatus.METHOD_NOT_ALLOWED
+        self.command = getattr(self, "command", None) or "GET"
+        self.request_version = getattr(self, "request_version", None) or "HTTP/1.0"
+        self._send(*_text(status, "This page can be read (GET), and nothing else."))
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - http.server's name
+        logger.debug("status page: " + format, *arguments)
+
+
+def _text(status: HTTPStatus, sentence: str) -> tuple[HTTPStatus, str, bytes]:
+    return status, "text/plain; charset=utf-8", sentence.encode() + b"\n"
