@@ -140,21 +140,28 @@ class JavaPeer:
         self, servers: str, group: str, topic: str, offsets: Mapping[int, tuple[int, str, int]]
     ) -> None:
         """Commit for ``group``: partition → offset, note, leader epoch (-1 for none)."""
-        named = [
-            {"partition": partition, "offset": offset, "metadata": metadata, "leader_epoch": leader_epoch}
-            for partition, (offset, metadata, leader_epoch) in offsets.items()
-        ]
         config = {"group.id": group, "enable.auto.commit": "false"}
-        self._ask("commit", servers, topic=topic, offsets=named, client_config=config)
+        self._ask("commit", servers, topic=topic, offsets=_named(offsets), client_config=config)
 
     def committed(self, servers: str, group: str, topic: str) -> dict[int, tuple[int, str, int]]:
         """What ``group`` has committed of the topic, as :meth:`commit` takes it."""
         config = {"group.id": group, "enable.auto.commit": "false"}
-        answer = self._ask("committed", servers, topic=topic, client_config=config)
-        return {
-            one["partition"]: (one["offset"], one["metadata"], one["leader_epoch"])
-            for one in answer["offsets"]
-        }
+        return _offsets(self._ask("committed", servers, topic=topic, client_config=config))
+
+    def group_offsets(self, servers: str, group: str, topic: str) -> dict[int, tuple[int, str, int]]:
+        """As :meth:`committed`, by the Admin client."""
+        return _offsets(self._ask("group_offsets", servers, topic=topic, group=group))
+
+    def alter_group_offsets(
+        self, servers: str, group: str, topic: str, offsets: Mapping[int, tuple[int, str, int]]
+    ) -> None:
+        """As :meth:`commit`, by the Admin client."""
+        self._ask("alter_group_offsets", servers, topic=topic, group=group, offsets=_named(offsets))
+
+    def delete_group_offsets(self, servers: str, group: str, topic: str, partitions: Sequence[int]) -> None:
+        """Let ``group`` forget what it has committed, by the Admin client."""
+        named = _named(dict.fromkeys(partitions, (0, "", -1)))
+        self._ask("delete_group_offsets", servers, topic=topic, group=group, offsets=named)
 
     def offsets(self, servers: str, topic: str, timestamps: Sequence[int] = ()) -> Offsets:
         """First and end offsets of every partition, and the first offset at or after each timestamp (ms)."""
@@ -194,6 +201,19 @@ class JavaPeer:
             said = self._error_file.read_bytes()[said_before:][-8000:].decode(errors="replace")
             raise JavaToolError(f"{command} against {servers}: {parsed['error']}\n{said}")
         return parsed
+
+
+def _named(offsets: Mapping[int, tuple[int, str, int]]) -> list[dict[str, object]]:
+    return [
+        {"partition": partition, "offset": offset, "metadata": metadata, "leader_epoch": leader_epoch}
+        for partition, (offset, metadata, leader_epoch) in offsets.items()
+    ]
+
+
+def _offsets(answer: Mapping[str, Any]) -> dict[int, tuple[int, str, int]]:
+    return {
+        one["partition"]: (one["offset"], one["metadata"], one["leader_epoch"]) for one in answer["offsets"]
+    }
 
 
 def _to_text(content: bytes | None) -> str | None:

@@ -79,6 +79,9 @@ public final class Peer {
             case "offsets" -> offsets(command, answer);
             case "commit" -> commit(command);
             case "committed" -> committed(command, answer);
+            case "group_offsets" -> groupOffsets(command, answer.putArray("offsets"));
+            case "alter_group_offsets" -> alterGroupOffsets(command);
+            case "delete_group_offsets" -> deleteGroupOffsets(command);
             case "partitions_for_keys" -> partitionsForKeys(command, answer);
             default -> throw new IllegalArgumentException("unknown command " + name);
         }
@@ -209,7 +212,7 @@ public final class Peer {
         }
     }
 
-    private static void commit(JsonNode command) {
+    private static Map<TopicPartition, OffsetAndMetadata> named(JsonNode command) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         for (JsonNode one : command.get("offsets")) {
             TopicPartition place = new TopicPartition(command.get("topic").asText(), one.get("partition").asInt());
@@ -218,6 +221,11 @@ public final class Peer {
                 one.get("offset").asLong(), epoch < 0 ? Optional.empty() : Optional.of(epoch),
                 one.get("metadata").asText()));
         }
+        return offsets;
+    }
+
+    private static void commit(JsonNode command) {
+        Map<TopicPartition, OffsetAndMetadata> offsets = named(command);
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(command)) {
             consumer.assign(offsets.keySet());
             consumer.commitSync(offsets);
@@ -228,11 +236,41 @@ public final class Peer {
         ArrayNode offsets = answer.putArray("offsets");
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(command)) {
             consumer.committed(new HashSet<>(partitions(consumer, command))).forEach((tp, committed) -> {
-                if (committed != null) {
-                    offsets.addObject().put("partition", tp.partition()).put("offset", committed.offset())
-                        .put("metadata", committed.metadata()).put("leader_epoch", committed.leaderEpoch().orElse(-1));
-                }
+                put(offsets, tp, committed);
             });
+        }
+    }
+
+    private static void put(ArrayNode offsets, TopicPartition tp, OffsetAndMetadata committed) {
+        if (committed != null) {
+            offsets.addObject().put("partition", tp.partition()).put("offset", committed.offset())
+                .put("metadata", committed.metadata()).put("leader_epoch", committed.leaderEpoch().orElse(-1));
+        }
+    }
+
+    private static void groupOffsets(JsonNode command, ArrayNode offsets) throws Exception {
+        String topic = command.get("topic").asText();
+        try (Admin admin = Admin.create(clientConfig(command))) {
+            admin.listConsumerGroupOffsets(command.get("group").asText()).partitionsToOffsetAndMetadata()
+                .get(limit(command), TimeUnit.MILLISECONDS).forEach((tp, committed) -> {
+                    if (tp.topic().equals(topic)) {
+                        put(offsets, tp, committed);
+                    }
+                });
+        }
+    }
+
+    private static void alterGroupOffsets(JsonNode command) throws Exception {
+        try (Admin admin = Admin.create(clientConfig(command))) {
+            admin.alterConsumerGroupOffsets(command.get("group").asText(), named(command)).all()
+                .get(limit(command), TimeUnit.MILLISECONDS);
+        }
+    }
+
+    private static void deleteGroupOffsets(JsonNode command) throws Exception {
+        try (Admin admin = Admin.create(clientConfig(command))) {
+            admin.deleteConsumerGroupOffsets(command.get("group").asText(), named(command).keySet()).all()
+                .get(limit(command), TimeUnit.MILLISECONDS);
         }
     }
 
