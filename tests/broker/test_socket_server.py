@@ -32,11 +32,13 @@ class ScriptedApis:
         self.metrics = BrokerMetrics({}, SYSTEM_CLOCK)
         self.handled: list[bytes] = []
         self.released: set[bytes] = set()
+        self.throttle_ms = 0.0
 
     def handle(self, context: RequestContext, payload: memoryview, on_response: OnResponse) -> Request:
         body = bytes(payload)
         self.handled.append(body)
         request = Request(context, 0, 0, 0, None, None, lambda pieces, *_: pieces, on_response)
+        request.throttle_ms = self.throttle_ms
         if body.startswith(b"wait"):
             request.operation = DelayedFetch(
                 SYSTEM_CLOCK.monotonic_ms() + 60_000,
@@ -64,7 +66,7 @@ class Harness:
         listener = socket.create_server(("127.0.0.1", 0))
         self.address = listener.getsockname()
         selector = Selector(SYSTEM_CLOCK, max_receive_size=max_receive_size)
-        timer = Timer(SYSTEM_CLOCK.monotonic_ms())
+        timer = self.timer = Timer(SYSTEM_CLOCK.monotonic_ms())
         self.replica_manager = ReplicaManager(None, SYSTEM_CLOCK, timer, selector.wakeup)  # type: ignore[arg-type]
         self.apis = ScriptedApis(self.replica_manager)
         self.server = SocketServer(
@@ -288,3 +290,30 @@ def test_function_that_nobody_runs_or_that_fails_gives_nothing(harness: Harness)
     asker.start()
     harness.until(lambda: not asker.is_alive())
     harness.server.poll(0)
+
+
+def test_client_over_its_quota_is_answered_at_once_and_then_not_read_while_others_are(
+    harness: Harness,
+) -> None:
+    slow, other = harness.connect(), harness.connect()
+    harness.apis.throttle_ms = 60_000.0
+    slow.sendall(frame(b"first") + frame(b"second") + frame(b"third"))
+    harness.until(lambda: harness.apis.handled == [b"first"])
+    harness.apis.throttle_ms = 0.0
+    other.sendall(frame(b"hello"))
+    assert harness.replies(other, 1) == [b"hello"]
+    assert harness.apis.handled == [b"first", b"hello"]
+    assert harness.replies(slow, 1) == [b"first"]
+    harness.timer.advance(SYSTEM_CLOCK.monotonic_ms() + 60_000)
+    assert harness.replies(slow, 2) == [b"second", b"third"]
+
+
+def test_client_that_hangs_up_while_it_pauses_is_forgotten(harness: Harness) -> None:
+    client = harness.connect()
+    harness.apis.throttle_ms = 60_000.0
+    client.sendall(frame(b"first"))
+    harness.until(lambda: len(harness.timer) == 1)
+    client.close()
+    harness.until(lambda: harness.server.connection_count == 0)
+    assert len(harness.timer) == 0
+    assert harness.apis.handled == [b"first"]

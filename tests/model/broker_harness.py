@@ -15,6 +15,7 @@ from kafkacore.broker.fetch_session import FetchManager
 from kafkacore.broker.group.services import GroupServices
 from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.producer_ids import ProducerIdManager
+from kafkacore.broker.quota import Quotas
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import BrokerServices, Request, RequestContext
 from kafkacore.broker.timer import Timer
@@ -59,6 +60,7 @@ class BrokerHarness:
         self.topics.on_removed = self.group_services.partition_removed
         self.dynamic_configs = DynamicConfigs(self.config, Disk())
         self.dynamic_configs.on_changed = self._reconfigure
+        self.quotas = Quotas(self.config, self.clock)
         self.services = BrokerServices(
             dynamic_configs=self.dynamic_configs,
             clock=self.clock,
@@ -69,6 +71,7 @@ class BrokerHarness:
             replica_manager=self.replica_manager,
             timer=self.timer,
             fetch_sessions=self.fetch_sessions,
+            quotas=self.quotas,
             producer_ids=ProducerIdManager(tmp_path, Disk()),
             coordinator_log=self.group_services.log,
             groups=self.group_services.coordinator,

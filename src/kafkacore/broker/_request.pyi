@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any, final
 
 from kafkacore.broker.delayed_operation import DelayedOperation
+from kafkacore.broker.quota import Quotas
 
 class CloseConnectionError(Exception): ...
 
@@ -24,6 +25,9 @@ class Request:
     client_id: str | None
     message: Any
     operation: DelayedOperation | None
+    size: int
+    quotas: Quotas | None
+    throttle_ms: float
     began_ms: float
     waits_since_ms: float
     stats: Any

@@ -68,6 +68,10 @@ cdef class Request:
     # When its handling began, when it began to wait (0: it has not), and whom its answer is told.
     cdef public double began_ms, waits_since_ms
     cdef public object stats
+    # Bytes of its frame; who counts it until that has been done, or nobody; the pause after its answer.
+    cdef public Py_ssize_t size
+    cdef public object quotas
+    cdef public double throttle_ms
     cdef object encode, on_response
 
     def __init__(
@@ -91,6 +95,8 @@ cdef class Request:
     def respond(self, response):
         """Answer. ``None``: there is nothing to send, go on with the connection's next request."""
         self.operation = None
+        if self.quotas is not None:
+            self.quotas.on_response(self, response)
         if self.stats is not None:
             self.stats.answered(self.began_ms, self.waits_since_ms, response)
         if response is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkacore.broker.config_keys import BROKER_KEYS, BrokerKey, as_text, resolve
+from kafkacore.broker.quota import parse_overrides
 from kafkacore.broker.topic_config import INT_MAX, TOPIC_CONFIG, checked_value
 from kafkacore.errors import InvalidConfigurationError, KafkaConfigurationError
 
@@ -67,6 +68,14 @@ class BrokerConfig:
     socket_request_max_bytes: int = 100 * 1024 * 1024
     fetch_max_bytes: int = 55 * 1024 * 1024
     max_incremental_fetch_session_cache_slots: int = 1000
+    quota_producer_default: int | None = None
+    quota_producer_overrides: str = ""
+    quota_consumer_default: int | None = None
+    quota_consumer_overrides: str = ""
+    quota_request_default: int | None = None
+    quota_request_overrides: str = ""
+    quota_window_num: int = 11
+    quota_window_size_seconds: int = 1
     connections_max_idle_ms: int = 600_000
     max_connections: int = 10_000
     max_partitions: int = 100_000
@@ -109,6 +118,8 @@ class BrokerConfig:
                 f"clients cannot connect to {self.client_host}; say which of this machine's names "
                 "or addresses they are to be told with advertised.host"
             )
+        for name in ("producer", "consumer", "request"):
+            parse_overrides(f"quota.{name}.overrides", getattr(self, f"quota_{name}_overrides"))
         self._check_log_defaults()
 
     def _check_log_defaults(self) -> None:

@@ -16,7 +16,7 @@ from kafkacore.broker.kafka_keys import (
     WITHOUT_EFFECT,
     WITHOUT_EFFECT_PREFIXES,
 )
-from kafkacore.broker.topic_config import BROKER_SYNONYMS, INT_MAX, TOPIC_CONFIG, ConfigType
+from kafkacore.broker.topic_config import BROKER_SYNONYMS, INT_MAX, LONG_MAX, TOPIC_CONFIG, ConfigType
 from kafkacore.errors import KafkaConfigurationError
 
 
@@ -69,6 +69,21 @@ BROKER_KEYS: Final = (
               1024, INT_MAX),
     BrokerKey("max.incremental.fetch.session.cache.slots", "max_incremental_fetch_session_cache_slots", _I,
               "Clients whose fetches are remembered, so that both sides say only what is new.", 0, INT_MAX),
+    BrokerKey("quota.producer.default", "quota_producer_default", _L, "Bytes of Produce requests a second "
+              "that a client id may send; beyond, it pauses.", 1, LONG_MAX),
+    BrokerKey("quota.producer.overrides", "quota_producer_overrides", _S, "Client ids with another limit: "
+              "`client=limit, client=limit`."),
+    BrokerKey("quota.consumer.default", "quota_consumer_default", _L, "Bytes of records a second that a "
+              "client id may fetch; beyond, it pauses.", 1, LONG_MAX),
+    BrokerKey("quota.consumer.overrides", "quota_consumer_overrides", _S, "Client ids with another limit: "
+              "`client=limit, client=limit`."),
+    BrokerKey("quota.request.default", "quota_request_default", _L, "Percent of the network thread's time "
+              "that a client id may have; beyond, it pauses.", 1, LONG_MAX),
+    BrokerKey("quota.request.overrides", "quota_request_overrides", _S, "Client ids with another limit: "
+              "`client=limit, client=limit`."),
+    BrokerKey("quota.window.num", "quota_window_num", _I, "Samples that a client's rate is of.", 2, 3600),
+    BrokerKey("quota.window.size.seconds", "quota_window_size_seconds", _I, "Seconds of such a sample.",
+              1, 3600),
     BrokerKey("connections.max.idle.ms", "connections_max_idle_ms", _L, "A connection that says nothing for "
               "so long is closed; -1 for never.", -1, INT_MAX),
     BrokerKey("max.connections", "max_connections", _I, "Connections at a time; one more is closed at once.",

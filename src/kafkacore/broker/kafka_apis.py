@@ -130,6 +130,8 @@ class KafkaApis:
         )
         context.client_id = client_id
         request.stats, request.began_ms = stats, began_ms
+        if self._services.quotas.is_enabled:
+            request.size, request.quotas = len(payload), self._services.quotas
         response = handler.handle(request, self._services)
         if response is ANSWERED_LATER:
             request.waits_since_ms = clock.monotonic_ms()

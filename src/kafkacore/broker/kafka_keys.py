@@ -66,8 +66,8 @@ _BY_REASON: Final = {
         log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
         log.retention.check.interval.ms max.connection.creation.rate max.connections.per.ip
         max.connections.per.ip.overrides max.request.partition.size.limit
-        producer.id.expiration.check.interval.ms producer.id.expiration.ms quota.window.num
-        quota.window.size.seconds request.timeout.ms socket.connection.setup.timeout.max.ms
+        producer.id.expiration.check.interval.ms producer.id.expiration.ms
+        request.timeout.ms socket.connection.setup.timeout.max.ms
         socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
         socket.send.buffer.bytes
     """,

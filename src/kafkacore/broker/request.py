@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacore.broker._request import CloseConnectionError, Request, RequestContext
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.quota import Quotas
 from kafkacore.broker.timer import Timer
 from kafkacore.clock import Clock
 from kafkacore.protocol import encode_response
@@ -54,6 +55,7 @@ class BrokerServices:
     replica_manager: ReplicaManager
     timer: Timer
     fetch_sessions: FetchManager
+    quotas: Quotas
     producer_ids: ProducerIdManager
     coordinator_log: CoordinatorLog
     groups: GroupCoordinator

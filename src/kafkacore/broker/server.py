@@ -32,6 +32,7 @@ from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.log_lines import event
 from kafkacore.broker.producer_ids import ProducerIdManager
+from kafkacore.broker.quota import Quotas
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import BrokerServices
 from kafkacore.broker.socket_server import SocketServer
@@ -187,6 +188,7 @@ class KafkaBroker:
             fetch_sessions=FetchManager(
                 replica_manager, topics.name_of, clock, config.max_incremental_fetch_session_cache_slots
             ),
+            quotas=Quotas(config, clock),
             producer_ids=producer_ids,
             coordinator_log=group_services.log,
             groups=group_services.coordinator,

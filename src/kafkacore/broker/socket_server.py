@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import CloseConnectionError, Request, RequestContext
-from kafkacore.broker.timer import Timer
+from kafkacore.broker.timer import Timer, TimerTask
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaProtocolError
 from kafkacore.network import ChannelState, NetworkSend, Selector
@@ -37,7 +37,17 @@ MAX_WAIT_MS = 1000.0
 class _Connection:
     """One client: the request in work, and those read ahead of their turn."""
 
-    __slots__ = ("context", "id", "is_busy", "is_gone", "is_muted", "is_pumping", "pending", "request")
+    __slots__ = (
+        "context",
+        "id",
+        "is_busy",
+        "is_gone",
+        "is_muted",
+        "is_pumping",
+        "pause",
+        "pending",
+        "request",
+    )
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
@@ -50,6 +60,23 @@ class _Connection:
         self.is_gone = False
         self.is_muted = False
         self.is_pumping = False
+        #: Ends the pause that a quota asks for.
+        self.pause: _Pause | None = None
+
+
+class _Pause(TimerTask):
+    """No request of a connection is handled until it is over."""
+
+    __slots__ = ("_connection", "_pump")
+
+    def __init__(self, connection: _Connection, pump: Callable[[_Connection], None]) -> None:
+        super().__init__()
+        self._connection = connection
+        self._pump = pump
+
+    def run(self) -> None:
+        self._connection.pause = None
+        self._pump(self._connection)
 
 
 class _Call:
@@ -231,7 +258,12 @@ class SocketServer:
         if connection.is_pumping:
             return
         connection.is_pumping = True
-        while connection.pending and not connection.is_busy and connection.id in self._connections:
+        while (
+            connection.pending
+            and not connection.is_busy
+            and connection.pause is None
+            and connection.id in self._connections
+        ):
             connection.is_busy = True
             self._handle(connection, connection.pending.popleft())
         connection.is_pumping = False
@@ -246,6 +278,8 @@ class SocketServer:
 
     def _handle(self, connection: _Connection, payload: memoryview) -> None:
         def on_response(request: Request, pieces: list[Any] | None) -> None:
+            if request.throttle_ms > 0:
+                self._throttle(connection, request.throttle_ms)
             self._on_response(connection, pieces)
 
         try:
@@ -273,6 +307,11 @@ class SocketServer:
         else:
             self._selector.send(NetworkSend(connection.id, pieces))
 
+    def _throttle(self, connection: _Connection, throttle_ms: float) -> None:
+        """Handle nothing of a connection for so long (KIP-219); what it has asked already is answered."""
+        connection.pause = _Pause(connection, self._pump)
+        self._timer.add(self._clock.monotonic_ms() + throttle_ms, connection.pause)
+
     def _close(self, connection: _Connection) -> None:
         self._forget(connection)
         self._selector.close(connection.id)
@@ -280,6 +319,9 @@ class SocketServer:
     def _forget(self, connection: _Connection) -> None:
         self._connections.pop(connection.id, None)
         connection.pending.clear()
+        if connection.pause is not None:
+            connection.pause.cancel()
+            connection.pause = None
         request, connection.request = connection.request, None
         if request is not None and request.operation is not None:
             self._replica_manager.produce_purgatory.cancel(request.operation)

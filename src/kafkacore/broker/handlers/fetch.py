@@ -55,6 +55,9 @@ class _Fetch:
     def params(self) -> FetchParams:
         message = self.request.message
         max_bytes = min(max(message.max_bytes, 0), self.services.config.fetch_max_bytes)
+        if self.request.quotas is not None:
+            allowed = self.request.quotas.max_fetch_bytes(self.request.client_id)
+            max_bytes = max_bytes if allowed is None else min(max_bytes, int(allowed))
         return FetchParams(
             self.request.node_id,
             message.max_wait_ms,
@@ -64,6 +67,16 @@ class _Fetch:
         )
 
     def respond(self, results: PartitionResults) -> None:
+        quotas = self.request.quotas
+        if quotas is not None:
+            size = sum(len(result.records) for _, result in results)
+            throttle_ms = quotas.fetch_throttle_ms(self.request, size)
+            if throttle_ms:
+                # The client asks for the same again after the pause, and its session has been told nothing.
+                self.request.respond(
+                    FetchResponse(throttle_time_ms=throttle_ms, session_id=self.context.session_id)
+                )
+                return
         self.request.respond(self._response(results))
 
     def _response(self, results: PartitionResults) -> Any:

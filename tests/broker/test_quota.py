@@ -1,0 +1,227 @@
+"""Quotas: Kafka's own figures, what a client over its quota is told, and that nobody else waits for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model.broker_harness import BrokerHarness, batch
+from model.fetch_client import FetchClient
+
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.quota import INACTIVE_MS, ClientQuota, QuotaKind, WindowedRate, parse_overrides
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.protocol.generated.produce import ProduceRequest
+from kafkacore.structs import TopicPartition
+
+
+def a_quota(
+    default: float | None = 500, max_throttle_ms: float | None = None, **overrides: float
+) -> ClientQuota:
+    return ClientQuota(default, overrides, sample_count=11, sample_ms=1000, max_throttle_ms=max_throttle_ms)
+
+
+# ---- The figures of ClientQuotaManagerTest -------------------------------------------------------------
+
+
+def test_spike_pauses_for_as_long_as_kafka_says() -> None:
+    quota = a_quota()
+    for second in range(10):
+        assert quota.record_and_get_throttle_ms("c", 400, second * 1000) == 0
+    # 400 * 10 + 2300 over 10.5 seconds is 600 a second: (600 - 500) / 500 * 10.5.
+    assert quota.record_and_get_throttle_ms("c", 2300, 10_500) == 2100
+    now = 12_600
+    for _ in range(10):
+        quota.record_and_get_throttle_ms("c", 400, now)
+        now += 1000
+    assert quota.record_and_get_throttle_ms("c", 0, now) == 0
+
+
+def test_request_time_pauses_for_as_long_as_kafka_says_and_never_longer_than_a_sample() -> None:
+    quota = a_quota(1, max_throttle_ms=1000)
+    for second in range(10):
+        assert quota.record_and_get_throttle_ms("c", 0.4, second * 1000) == 0
+    assert quota.record_and_get_throttle_ms("c", 6.71, 10_500) == 210
+    assert quota.record_and_get_throttle_ms("c", 50, 10_710) == 1000
+
+
+def test_rate_of_a_new_client_is_of_the_whole_window() -> None:
+    quota = a_quota()
+    assert quota.record_and_get_throttle_ms("c", 5000, 0) == 0
+    assert quota.record_and_get_throttle_ms("c", 500, 0) == 1000
+    assert quota.max_in_window("c") == 5000
+
+
+def test_client_has_its_own_limit_or_the_default_or_none() -> None:
+    quota = a_quota(None, slow=10)
+    assert quota.is_enabled
+    assert (quota.limit("slow"), quota.limit("other"), quota.max_in_window("other")) == (10, None, None)
+    assert quota.record_and_get_throttle_ms("other", 10**9, 0) == 0
+    assert quota.record_and_get_throttle_ms("slow", 1000, 0) > 0
+    quota.set_limit(None, 20)
+    quota.set_limit("slow", None)
+    assert quota.limit("slow") == quota.limit("other") == 20
+    quota.set_limit(None, None)
+    assert not quota.is_enabled
+
+
+def test_clients_that_are_gone_for_long_are_forgotten() -> None:
+    quota = a_quota()
+    for number in range(100):
+        quota.record(f"old-{number}", 1, number)
+    quota.record("new", 1, INACTIVE_MS + 50.5)
+    assert len(quota._rates) == 50
+    quota.record("new", 1, 3 * INACTIVE_MS)
+    assert list(quota._rates) == ["new"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 1000)), max_size=40))
+def test_rate_is_what_the_samples_say(steps: list[tuple[int, int]]) -> None:
+    """The oracle keeps every sample and counts anew each time."""
+    rate, now = WindowedRate(11, 1000), 0.0
+    samples: list[tuple[float, int]] = []
+    for wait, amount in steps:
+        now += wait
+        rate.record(amount, now)
+        if not samples or now - samples[-1][0] >= 1000:
+            samples.append((now, 0))
+        samples[-1] = (samples[-1][0], samples[-1][1] + amount)
+        live = [sample for sample in samples if now - sample[0] < 11_000]
+        elapsed = now - live[0][0]
+        window = max(elapsed + max(10 - elapsed // 1000, 0) * 1000, 1)
+        observed, window_ms = rate.measure(now)
+        assert window_ms == window
+        assert observed == pytest.approx(sum(amount for _, amount in live) / window * 1000)
+
+
+@pytest.mark.parametrize("text", ["a", "a=", "=1x", "a=0", "a=-1", "a=1.5", "a=1;b"])
+def test_overrides_that_cannot_be_read_are_refused_with_their_name(tmp_path: Path, text: str) -> None:
+    with pytest.raises(KafkaConfigurationError, match=r"quota\.producer\.overrides=.* must be client=limit"):
+        BrokerConfig.from_properties({"data_dir": tmp_path, "quota.producer.overrides": text})
+
+
+def test_overrides_are_clients_and_their_limits() -> None:
+    assert parse_overrides("q", " a=1, b.c-d = 20 ,,x=y=3") == {"a": 1, "b.c-d": 20, "x=y": 3}
+    assert parse_overrides("q", "") == {}
+
+
+# ---- Requests ------------------------------------------------------------------------------------------
+
+
+def a_broker(tmp_path: Path, **config: Any) -> BrokerHarness:
+    broker = BrokerHarness(tmp_path, **config)
+    broker.topics.create("t", 1, {})
+    return broker
+
+
+def produce(broker: BrokerHarness, size: int, *, acks: int = 1, version: int = 12) -> Any:
+    data = ProduceRequest.PartitionProduceData(index=0, records=batch(b"x" * size))
+    request = ProduceRequest(
+        acks=acks,
+        timeout_ms=100,
+        topic_data=[ProduceRequest.TopicProduceData(name="t", partition_data=[data])],
+    )
+    return broker.send(request, version)
+
+
+@pytest.mark.parametrize("version", [3, 9, 12])
+def test_producer_over_its_quota_is_told_to_pause(tmp_path: Path, version: int) -> None:
+    broker = a_broker(tmp_path, quota_producer_default=1000)
+    answer = produce(broker, 5_000, version=version)
+    assert (answer.message.throttle_time_ms, answer.request.throttle_ms) == (0, 0)
+    answer = produce(broker, 10_000, version=version)
+    assert 5_000 < answer.message.throttle_time_ms < 6_500
+    assert answer.request.throttle_ms == answer.message.throttle_time_ms
+    assert broker.log("t").log_end_offset == 2
+    broker.clock.advance(60_000)
+    assert produce(broker, 5_000, version=version).message.throttle_time_ms == 0
+
+
+def test_producer_that_wants_no_answer_pauses_too(tmp_path: Path) -> None:
+    broker = a_broker(tmp_path, quota_producer_overrides="test=1000")
+    answer = produce(broker, 30_000, acks=0)
+    assert answer.message is None
+    assert answer.request.throttle_ms > 10_000
+
+
+def test_consumer_over_its_quota_gets_nothing_until_the_pause_is_over(tmp_path: Path) -> None:
+    broker = a_broker(tmp_path, quota_consumer_default=1000)
+    for _ in range(4):
+        broker.replica_manager.append(TopicPartition("t", 0), memoryview(batch(b"x" * 4000)), 1)
+    client = FetchClient(broker)
+    client.want("t", 0, 0)
+    first = client.fetch()
+    key = client.key("t", 0)
+    # No more at once than would have to be throttled whatever was before.
+    assert (first.throttle_time_ms, len(client.view[key].values)) == (0, 2)
+    session_id = first.session_id
+    client.want("t", 0, 2)
+    second = client.fetch()
+    assert second.throttle_time_ms > 0
+    assert (second.error_code, second.session_id, list(second.responses)) == (0, session_id, [])
+    assert len(client.view[key].values) == 2
+    client.view.clear()
+    paused_ms = 0
+    while throttle_ms := client.fetch().throttle_time_ms:
+        paused_ms += throttle_ms
+        broker.clock.advance(throttle_ms)
+    # What counts against it is gone with the window.
+    assert paused_ms <= 13_000
+    assert len(client.view[key].values) == 2
+
+
+def test_full_fetch_that_is_throttled_begins_no_session(tmp_path: Path) -> None:
+    broker = a_broker(tmp_path, quota_consumer_default=1000)
+    broker.replica_manager.append(TopicPartition("t", 0), memoryview(batch(b"x" * 20_000)), 1)
+    client = FetchClient(broker)
+    client.want("t", 0, 0)
+    # One batch comes whole, and this one is over every limit; Kafka has its consumer wait for ever, too.
+    response = client.fetch()
+    assert response.throttle_time_ms > 0
+    assert response.session_id == 0
+    assert len(broker.fetch_sessions) == 0
+
+
+def test_time_of_the_thread_is_counted_for_every_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = a_broker(tmp_path, quota_request_default=1)
+    handler = broker.apis._handlers[MetadataRequest.API_KEY]
+
+    def slow(request: Any, services: Any) -> Any:
+        broker.clock.advance(150)
+        return handler.handle(request, services)
+
+    monkeypatch.setitem(broker.apis._handlers, MetadataRequest.API_KEY, handler._replace(handle=slow))
+    first = broker.send(MetadataRequest(topics=[]), 12)
+    # 15 % of a second in a window of 10 is 1.5 a second.
+    assert first.message.throttle_time_ms == 1000
+    assert first.request is not None
+    assert first.request.throttle_ms == 1000
+    assert broker.quotas.of(QuotaKind.REQUEST).rate("test", broker.clock.monotonic_ms()) == pytest.approx(1.5)
+
+
+def test_waiting_costs_a_client_nothing(tmp_path: Path) -> None:
+    broker = a_broker(tmp_path, quota_request_default=1)
+    client = FetchClient(broker)
+    client.want("t", 0, 0)
+    client.fetch()
+    answer = client.send(max_wait_ms=5000)
+    broker.clock.advance(5000)
+    broker.settle()
+    assert client.take(answer.message).throttle_time_ms == 0
+
+
+def test_broker_without_quotas_counts_nothing(tmp_path: Path) -> None:
+    broker = a_broker(tmp_path)
+    assert not broker.quotas.is_enabled
+    answer = produce(broker, 100_000)
+    assert (answer.request.quotas, answer.message.throttle_time_ms) == (None, 0)
+    broker.quotas.set_limit(QuotaKind.PRODUCE, "test", 10)
+    assert produce(broker, 1000).message.throttle_time_ms > 0
+    broker.quotas.set_limit(QuotaKind.PRODUCE, "test", None)
+    assert produce(broker, 100_000).message.throttle_time_ms == 0
