@@ -29,6 +29,7 @@ CASE_COUNTS = {
     "SubscriptionStateTest": 47,
     "AbstractCoordinatorTest": 47, "HeartbeatTest": 7, "ConsumerCoordinatorTest": 151,
     "KafkaConsumerTest": 53,
+    "ClassicGroupTest": 57, "GroupMetadataManagerTest": 133,
 }  # fmt: skip
 
 CASE = re.compile(r"\| (\w+) \| (.+) \|")

@@ -48,7 +48,6 @@ def test_settings_of_ours_are_known_to_our_clients():
     ("wrong", "sentence"),
     [
         ({"modes": ("swim",)}, "there is no mode 'swim'"),
-        ({"modes": ("group",)}, "--bootstrap: the embedded broker has no consumer groups"),
         ({"peers": ("sarama",)}, "there is no peer 'sarama'"),
         ({"size": 3}, "--size must be at least 8"),
         ({"records": 0}, "--records"),

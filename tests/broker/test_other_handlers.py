@@ -61,7 +61,7 @@ def test_api_versions_refuses_a_client_software_name_that_is_none(broker: Broker
     assert response.error_code == InvalidRequestError.errno
 
 
-@pytest.mark.parametrize(("api_key", "version"), [(11, 0), (0, 2), (0, 14), (1, 3), (32767, 0), (-1, 0)])
+@pytest.mark.parametrize(("api_key", "version"), [(38, 0), (0, 2), (0, 14), (1, 3), (32767, 0), (-1, 0)])
 def test_request_that_is_not_served_hangs_up(broker: BrokerHarness, api_key: int, version: int) -> None:
     payload = struct.pack(">hhih", api_key, version, 1, -1) + bytes(64)
     with pytest.raises(CloseConnectionError):

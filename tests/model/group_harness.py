@@ -15,7 +15,7 @@ from kafkacore.broker.group.records import decode_group_metadata, decode_key
 from kafkacore.broker.timer import Timer
 from kafkacore.coordinator.group_partition import partition_for
 from kafkacore.coordinator.protocol import Subscription, encode_subscription
-from kafkacore.errors import BrokerResponseError, NotCoordinatorError
+from kafkacore.errors import BrokerResponseError, CoordinatorLoadInProgressError, NotCoordinatorError
 from kafkacore.protocol.generated.group_records import GroupMetadataKey
 from kafkacore.testing import VirtualClock
 
@@ -60,6 +60,10 @@ class MemoryCoordinatorLog:
 
     def partition_for(self, group_id: str) -> int:
         return partition_for(group_id)
+
+    @property
+    def is_loading(self) -> bool:
+        return isinstance(self.refusal, CoordinatorLoadInProgressError)
 
     def check(self, group_id: str, node_id: int) -> None:
         if self.refusal is not None:

@@ -66,10 +66,6 @@ class BenchOptions:
         ):
             if strange := [one for one in given if one not in known]:
                 raise KafkaConfigurationError(f"there is no {name} {strange[0]!r}: {', '.join(known)}")
-        if "group" in self.modes and self.bootstrap is None:
-            raise KafkaConfigurationError(
-                "mode group needs --bootstrap: the embedded broker has no consumer groups yet"
-            )
         for what, wrong in (
             (f"--size must be at least {NUMBER_BYTES * 2} bytes", self.size < NUMBER_BYTES * 2),
             ("--records must be at least 1", self.records < 1),

@@ -171,10 +171,8 @@ def _counts(text: str) -> tuple[int, ...]:
 
 def options_of(arguments: argparse.Namespace) -> BenchOptions:
     """The benchmark that the arguments ask for."""
-    # The embedded broker has no groups.
-    everything = MODES if arguments.bootstrap else tuple(mode for mode in MODES if mode != "group")
     records = BenchOptions.records if arguments.records is None else arguments.records
-    modes = {None: ("produce", "consume"), "all": everything}.get(arguments.mode, (arguments.mode,))
+    modes = {None: ("produce", "consume"), "all": MODES}.get(arguments.mode, (arguments.mode,))
     return BenchOptions(
         modes=modes,
         bootstrap=arguments.bootstrap,

@@ -9,6 +9,7 @@ from kafkacore.broker.group.group_record import group_of
 from kafkacore.broker.group.interfaces import OffsetExpiry
 from kafkacore.broker.group.outbox import Outbox
 from kafkacore.errors import (
+    CoordinatorLoadInProgressError,
     GroupIdNotFoundError,
     IllegalGenerationError,
     MalformedMessageError,
@@ -168,6 +169,9 @@ def test_groups_are_listed_by_state_and_type_in_any_case(harness: GroupHarness) 
     harness.log.leaders[harness.log.partition_for(GROUP)] = NODE + 1
     assert listed() == {"simple"}
     assert listed(node_id=NODE + 1) == {GROUP}
+    harness.log.refusal = CoordinatorLoadInProgressError()
+    with pytest.raises(CoordinatorLoadInProgressError):
+        listed()
 
 
 def test_group_with_members_or_none_at_all_is_not_deleted(harness: GroupHarness) -> None:
@@ -243,7 +247,7 @@ def test_log_tells_a_groups_life_in_a_line_each(
     lines = [record.getMessage().replace(member, "M") for record in caplog.records]
     assert lines == [
         "group flights: member M joins from /127.0.0.1 (client client, static id None; reason: not provided)",
-        "group flights: rebalance, generation 0 ends (member M is new; reason: not provided)",
+        "group flights: rebalance, generation 0 ends (member M is new)",
         "group flights: generation 1 has 1 members, waiting for the assignment of leader M",
         "group flights: stable in generation 1, 1 members of which 0 static",
         "group flights: member M has not been heard of for 10000 ms: removed",

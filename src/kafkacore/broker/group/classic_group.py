@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: ``type`` of these groups in ListGroups (KIP-848).
-CLASSIC: Final = "Classic"
+CLASSIC: Final = "classic"
 
 
 class GroupState(Enum):

@@ -262,7 +262,15 @@ class GroupCoordinator:
     # ---- Administration -------------------------------------------------------------------------------
 
     def groups(self, node_id: int, states: Collection[str], kinds: Collection[str]) -> list[ClassicGroup]:
-        """The groups that ``node_id`` coordinates; of these states and kinds, if any are named."""
+        """The groups that ``node_id`` coordinates; of these states and kinds, if any are named.
+
+        Raises
+        ------
+        CoordinatorLoadInProgressError
+            Some of them are not known yet.
+        """
+        if self._log.is_loading:
+            raise CoordinatorLoadInProgressError
         wanted_states = {state.strip().lower() for state in states}
         wanted_kinds = {kind.strip().lower() for kind in kinds}
         return [

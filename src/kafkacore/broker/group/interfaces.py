@@ -35,6 +35,10 @@ class CoordinatorLog(Protocol):
             Its records are being read.
         """
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether groups of some partition are still to be known."""
+
     def append(self, group_id: str, records: Sequence[CoordinatorRecord], on_safe: OnSafe) -> None:
         """Write one batch to the group's partition, and apply it.
 

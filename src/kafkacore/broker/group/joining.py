@@ -158,7 +158,7 @@ class Admission:
         )
         # It sends no heartbeats before it is answered: should it be gone, it must not be waited for forever.
         self._rebalancer.begin_session(group, member_id, NEW_MEMBER_JOIN_TIMEOUT_MS)
-        self._rebalancer.prepare_or_complete(group, f"member {member_id} is new; reason: {joining.reason}")
+        self._rebalancer.prepare_or_complete(group, f"member {member_id} is new")
 
     # ---- Who comes by its id --------------------------------------------------------------------------
 

@@ -1,0 +1,30 @@
+"""Heartbeat: a member lives, and hears whether it is to join again.
+
+Versions 0 to 4. Gaps: none known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    try:
+        services.groups.heartbeat(
+            message.group_id,
+            message.member_id,
+            message.group_instance_id,
+            message.generation_id,
+            request.node_id,
+        )
+    except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
+        return HeartbeatResponse(error_code=error_code(error))
+    return HeartbeatResponse()
+
+
+HANDLER = ApiHandler(HeartbeatRequest, 0, 4, handle)

@@ -1,0 +1,80 @@
+"""JoinGroup: a member joins its group, and is answered when the group's next generation begins.
+
+Versions 0 to 9. A dynamic member is given its id first (4, KIP-394), a static one keeps its place (5,
+KIP-345), reasons are logged (8, KIP-800), a static leader that comes back may be told to assign nothing (9,
+KIP-814). Gaps: none known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.group.joining import Joining
+from kafkacore.broker.group.member import JoinResult, MemberProtocol
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
+
+FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
+FIRST_VERSION_WITH_ID_REQUIRED = 4
+FIRST_VERSION_WITH_NULL_PROTOCOL = 7
+FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
+#: As much of a client's reason as Kafka's own clients send.
+MAX_REASON_LENGTH = 255
+
+_Member = JoinGroupResponse.JoinGroupResponseMember
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message, version = request.message, request.version
+    has_own_timeout = version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
+    joining = Joining(
+        group_id=message.group_id,
+        member_id=message.member_id,
+        group_instance_id=message.group_instance_id,
+        client_id=request.client_id or "",
+        client_host=f"/{request.context.host}",
+        session_timeout_ms=message.session_timeout_ms,
+        rebalance_timeout_ms=message.rebalance_timeout_ms if has_own_timeout else message.session_timeout_ms,
+        protocol_type=message.protocol_type,
+        # Copied: a view would keep the whole request for as long as the member is one.
+        protocols=tuple(MemberProtocol(one.name, bytes(one.metadata)) for one in message.protocols),
+        reason=reason_of(message),
+        must_know_its_id=version >= FIRST_VERSION_WITH_ID_REQUIRED,
+        may_skip_assignment=version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT,
+        on_joined=lambda result: request.respond(_response(result, version)),
+    )
+    try:
+        services.groups.join(joining, request.node_id)
+    except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
+        return _response(JoinResult(error_code(error), message.member_id), version)
+    return ANSWERED_LATER
+
+
+def reason_of(message: Any) -> str:
+    """What a client says why it joins or leaves, for a line of the log."""
+    return (message.reason or "not provided")[:MAX_REASON_LENGTH]
+
+
+def _response(result: JoinResult, version: int) -> JoinGroupResponse:
+    no_name = None if version >= FIRST_VERSION_WITH_NULL_PROTOCOL else ""
+    return JoinGroupResponse(
+        error_code=result.error_code,
+        generation_id=result.generation_id,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name or no_name,
+        leader=result.leader,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=[
+            _Member(
+                member_id=one.member_id,
+                group_instance_id=one.group_instance_id,
+                metadata=one.metadata,
+            )
+            for one in result.members
+        ],
+    )
+
+
+HANDLER = ApiHandler(JoinGroupRequest, 0, 9, handle)

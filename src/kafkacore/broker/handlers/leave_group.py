@@ -1,0 +1,51 @@
+"""LeaveGroup: a member leaves its group; from version 3 on several, and static ones by their instance id.
+
+Versions 0 to 5. Reasons are logged (5, KIP-800). Gaps: none known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.group.group_coordinator import Leaving
+from kafkacore.broker.handlers.join_group import reason_of
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
+
+FIRST_BATCHED_VERSION = 3
+
+_Member = LeaveGroupResponse.MemberResponse
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message, version = request.message, request.version
+    if version >= FIRST_BATCHED_VERSION:
+        leaving = [Leaving(one.member_id, one.group_instance_id, reason_of(one)) for one in message.members]
+    else:
+        leaving = [Leaving(message.member_id, None, "not provided")]
+
+    def on_left(code: int, codes: list[int]) -> None:
+        request.respond(_response(code, leaving, codes, version))
+
+    try:
+        services.groups.leave(message.group_id, leaving, request.node_id, on_left)
+    except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
+        return LeaveGroupResponse(error_code=error_code(error))
+    return ANSWERED_LATER
+
+
+def _response(code: int, leaving: list[Leaving], codes: list[int], version: int) -> LeaveGroupResponse:
+    if code:
+        return LeaveGroupResponse(error_code=code)
+    if version < FIRST_BATCHED_VERSION:
+        return LeaveGroupResponse(error_code=codes[0])
+    return LeaveGroupResponse(
+        members=[
+            _Member(member_id=one.member_id, group_instance_id=one.group_instance_id, error_code=own)
+            for one, own in zip(leaving, codes, strict=True)
+        ]
+    )
+
+
+HANDLER = ApiHandler(LeaveGroupRequest, 0, 5, handle)

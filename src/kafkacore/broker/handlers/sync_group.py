@@ -1,0 +1,53 @@
+"""SyncGroup: the leader hands in the assignments, everybody gets its own once they are written.
+
+Versions 0 to 5. From 5 on a member must say what it takes the group's protocol to be (KIP-559). Gaps: none
+known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.group.group_coordinator import Syncing
+from kafkacore.broker.group.member import SyncResult
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.errors import InconsistentGroupProtocolError
+from kafkacore.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+
+FIRST_VERSION_WITH_PROTOCOL = 5
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message, version = request.message, request.version
+    says_protocol = message.protocol_type is not None and message.protocol_name is not None
+    if version >= FIRST_VERSION_WITH_PROTOCOL and not says_protocol:
+        return SyncGroupResponse(error_code=InconsistentGroupProtocolError.errno)
+    syncing = Syncing(
+        group_id=message.group_id,
+        generation_id=message.generation_id,
+        member_id=message.member_id,
+        group_instance_id=message.group_instance_id,
+        protocol_type=message.protocol_type,
+        protocol_name=message.protocol_name,
+        # Copied: they are kept for as long as the generation lives.
+        assignments={one.member_id: bytes(one.assignment) for one in message.assignments},
+        on_synced=lambda result: request.respond(_response(result)),
+    )
+    try:
+        services.groups.sync(syncing, request.node_id)
+    except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
+        return SyncGroupResponse(error_code=error_code(error))
+    return ANSWERED_LATER
+
+
+def _response(result: SyncResult) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=result.error_code,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        assignment=result.assignment,
+    )
+
+
+HANDLER = ApiHandler(SyncGroupRequest, 0, 5, handle)
