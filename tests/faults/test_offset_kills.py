@@ -1,0 +1,59 @@
+"""The embedded broker SIGKILLed in the middle of commits: what was acknowledged is committed ever after.
+
+Four groups commit without rest, each three partitions in one request. After every kill each group finds what
+it was last told, or what it sent after that, whole.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from integration.asked import Asked
+from model.dose import dose, new_seed, note
+from model.offset_committer import OffsetCommitter, rest
+
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
+from kafkacore.testing import EmbeddedBroker
+
+GROUPS, PARTITIONS = 4, 3
+
+
+@pytest.mark.timeout(dose(120, 3_600))
+def test_acknowledged_commit_is_there_after_every_kill(tmp_path: Path) -> None:
+    seed = new_seed()
+    rng = random.Random(seed)
+    kills = dose(12, 500)
+    # Small segments, so that the topic rolls under the kills.
+    with EmbeddedBroker(tmp_path, offsets_topic_segment_bytes=100_000) as broker:
+        with Asked(broker.bootstrap_servers) as asked:
+            topic = CreateTopicsRequest.CreatableTopic(
+                name="t", num_partitions=PARTITIONS, replication_factor=1
+            )
+            asked.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7)
+        committers = [
+            OffsetCommitter(broker.bootstrap_servers, f"group-{number}", "t", PARTITIONS)
+            for number in range(GROUPS)
+        ]
+        for committer in committers:
+            committer.start()
+        try:
+            for _ in range(kills):
+                rest(rng, 300)
+                broker.kill()
+                broker.start()
+            rest(rng, 300)
+        finally:
+            for committer in committers:
+                committer.stop()
+        broker.restart()
+        with Asked(broker.bootstrap_servers) as asked:
+            for committer in committers:
+                committer.check(asked)
+    findings = [finding for committer in committers for finding in committer.findings]
+    acknowledged = sum(committer.acknowledged for committer in committers)
+    note("commits while the embedded broker is killed", seed, kills=kills, acknowledged=acknowledged,
+         findings=len(findings))  # fmt: skip
+    assert findings == []
+    assert all(committer.acknowledged >= kills for committer in committers)

@@ -1,0 +1,101 @@
+"""One who commits offsets of a group without rest, while the broker is killed under it; and what it was told.
+
+A broker's address in; the last offset that was acknowledged, and the last that was sent, out. Does not know:
+who kills the broker.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+
+from integration.asked import Asked
+
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
+from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
+from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
+
+LIMIT_MS = 60_000.0
+#: What a coordinator says that is on its way back.
+COMES_BACK = (14, 15, 16)
+
+
+class OffsetCommitter(threading.Thread):
+    """Commits 1, 2, 3, … for a partition of a topic; several partitions in one request, all the same."""
+
+    def __init__(self, servers: str, group: str, topic: str, partitions: int) -> None:
+        super().__init__(name=f"committer-{group}")
+        self._servers = servers
+        self.group = group
+        self._topic = topic
+        self._partitions = partitions
+        self._stopping = threading.Event()
+        #: The broker said 0 to this one.
+        self.acknowledged = 0
+        #: This one may have been committed.
+        self.sent = 0
+        self.findings: list[str] = []
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self.join()
+
+    def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with Asked(self._servers) as broker:
+                    self._commit_on(broker)
+            except (OSError, AssertionError):
+                # It has been killed; the next connection may find it again.
+                SYSTEM_CLOCK.sleep_ms(5)
+
+    def _commit_on(self, broker: Asked) -> None:
+        self.check(broker)
+        while not self._stopping.is_set():
+            self.sent += 1
+            partitions = [
+                OffsetCommitRequest.OffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=self.sent,
+                    committed_metadata="x" * (self.sent % 50),
+                )
+                for number in range(self._partitions)
+            ]
+            topic = OffsetCommitRequest.OffsetCommitRequestTopic(name=self._topic, partitions=partitions)
+            answer = broker.ask(OffsetCommitRequest(group_id=self.group, topics=[topic]), 9)
+            codes = {one.error_code for one in answer.topics[0].partitions}
+            if codes == {0}:
+                self.acknowledged = self.sent
+            elif not codes <= set(COMES_BACK):
+                self.findings.append(f"{self.group}: commit {self.sent} was answered {codes}")
+
+    def check(self, broker: Asked) -> None:
+        """What is committed is what was acknowledged, or was sent after it; the same for all partitions."""
+        found = self.fetched(broker)
+        if len(set(found)) != 1:
+            self.findings.append(f"{self.group}: a commit was torn: {found}")
+        elif not max(self.acknowledged, -1) <= max(found[0], 0) <= self.sent:
+            self.findings.append(
+                f"{self.group}: {found[0]} is committed, {self.acknowledged} acknowledged, {self.sent} sent"
+            )
+
+    def fetched(self, broker: Asked) -> list[int]:
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        wanted = OffsetFetchRequest.OffsetFetchRequestTopics(
+            name=self._topic, partition_indexes=list(range(self._partitions))
+        )
+        group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=self.group, topics=[wanted])
+        while SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
+            (answer,) = broker.ask(OffsetFetchRequest(groups=[group], require_stable=True), 9).groups
+            if answer.error_code == 0:
+                return [one.committed_offset for one in answer.topics[0].partitions]
+            if answer.error_code not in COMES_BACK:
+                self.findings.append(f"{self.group}: a fetch was answered {answer.error_code}")
+            broker.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group]), 4)
+            SYSTEM_CLOCK.sleep_ms(2)
+        raise AssertionError("no coordinator")
+
+
+def rest(rng: random.Random, longest_ms: float) -> None:
+    SYSTEM_CLOCK.sleep_ms(rng.uniform(0, longest_ms))
