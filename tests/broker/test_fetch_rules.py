@@ -27,18 +27,16 @@ OTHER = BrokerNode(2, "other.example", 9093, "rack-b")
 
 @pytest.fixture
 def broker(tmp_path: Path) -> BrokerHarness:
-    made = BrokerHarness(tmp_path)
+    made = BrokerHarness(tmp_path, other_nodes=[OTHER])
     made.topics.create("t", 1, {})
+    made.cluster.place("t", [[made.config.node_id, OTHER.node_id]])
     made.replica_manager.append(PARTITION, memoryview(batch(b"a", b"b")), made.config.node_id)
     return made
 
 
-def move_leader(broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def move_leader(broker: BrokerHarness) -> None:
     """The other node leads from now on, in the next epoch."""
-    broker.cluster._nodes[OTHER.node_id] = OTHER
-    monkeypatch.setattr(broker.cluster, "leader", lambda _: OTHER.node_id)
-    broker.log("t").begin_epoch(1)
-    broker.replica_manager.partition_changed(PARTITION)
+    broker.cluster.move_leader(PARTITION, OTHER.node_id)
 
 
 def ask(broker: BrokerHarness, version: int = 18, *, wait_ms: int = 0, **partition: Any) -> Any:
@@ -61,10 +59,8 @@ def answered(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", [15, 16, 18])
-def test_fetch_from_the_wrong_node_names_the_right_one(
-    broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    move_leader(broker, monkeypatch)
+def test_fetch_from_the_wrong_node_names_the_right_one(broker: BrokerHarness, version: int) -> None:
+    move_leader(broker)
     answer = ask(broker, version)
     told = answered(answer)
     assert told.error_code == NotLeaderForPartitionError.errno
@@ -83,7 +79,7 @@ def test_fetch_in_an_old_epoch_names_the_leader_and_its_epoch(broker: BrokerHarn
 
 @pytest.mark.parametrize("has_session", [False, True])
 def test_waiting_fetch_is_answered_when_another_node_takes_over(
-    broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch, has_session: bool
+    broker: BrokerHarness, has_session: bool
 ) -> None:
     client = FetchClient(broker)
     client.want("t", 0, 2)
@@ -94,17 +90,15 @@ def test_waiting_fetch_is_answered_when_another_node_takes_over(
     answer = client.send(max_wait_ms=60_000)
     broker.settle()
     assert answer.count == 0
-    move_leader(broker, monkeypatch)
+    move_leader(broker)
     broker.settle()
     client.take(answer.message)
     assert client.view[client.key("t", 0)].error == NotLeaderForPartitionError.errno
 
 
 @pytest.mark.parametrize("version", [9, 10, 13])
-def test_produce_to_the_wrong_node_names_the_right_one(
-    broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch, version: int
-) -> None:
-    move_leader(broker, monkeypatch)
+def test_produce_to_the_wrong_node_names_the_right_one(broker: BrokerHarness, version: int) -> None:
+    move_leader(broker)
     topic_id = broker.log_manager.topic_states["t"].topic_id
     by_name = {"name": "t"} if version < 13 else {"topic_id": topic_id}
     data = ProduceRequest.PartitionProduceData(index=0, records=batch(b"a"))

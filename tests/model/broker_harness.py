@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,14 @@ class Answer:
 class BrokerHarness:
     """Everything of a broker above the socket, on memory and on a virtual clock."""
 
-    def __init__(self, tmp_path: Path, **config: Any) -> None:
+    def __init__(self, tmp_path: Path, *, other_nodes: Sequence[BrokerNode] = (), **config: Any) -> None:
         self.clock = VirtualClock()
         self.log_manager = MemoryLogManager()
         self.config = BrokerConfig.from_properties({"data_dir": tmp_path, "port": 0, **config})
         self.wakeups = 0
         self.topics = TopicCatalog(self.log_manager, self.config, self.clock)  # type: ignore[arg-type]
-        self.cluster = ClusterState(self.topics, [BrokerNode(self.config.node_id, "127.0.0.1", 9092)])
+        nodes = [BrokerNode(self.config.node_id, "127.0.0.1", 9092), *other_nodes]
+        self.cluster = ClusterState(self.topics, nodes)
         self.timer = Timer(self.clock.monotonic_ms())
         self.replica_manager = ReplicaManager(self.cluster, self.clock, self.timer, self._wakeup)
         self.fetch_sessions = FetchManager(
@@ -57,7 +59,11 @@ class BrokerHarness:
         self.group_services = GroupServices(
             self.config, self.clock, self.timer, self.topics, self.cluster, self.replica_manager
         )
-        self.topics.on_removed = self.group_services.partition_removed
+        self.cluster.on_moved += [
+            self.replica_manager.partition_changed,
+            self.group_services.log.leader_changed,
+        ]
+        self.topics.on_removed += [self.cluster.forget, self.group_services.partition_removed]
         self.dynamic_configs = DynamicConfigs(self.config, Disk())
         self.dynamic_configs.on_changed = self._reconfigure
         self.quotas = Quotas(self.config, self.clock)

@@ -121,7 +121,7 @@ class OffsetsHarness:
             self.replica_manager.call_soon,
         )
         self.log.on_loaded = self.sweeper.partition_loaded
-        self.topics.on_removed = self.sweeper.topic_removed
+        self.topics.on_removed.append(self.sweeper.topic_removed)
         if logs is None:
             self.topics.create("t", 4, {})
             self.log.ensure_topic()

@@ -4,6 +4,8 @@ from typing import Any, final
 from kafkacore.broker.delayed_operation import DelayedOperation
 from kafkacore.broker.quota import Quotas
 
+HANG_UP: Any
+
 class CloseConnectionError(Exception): ...
 
 @final
@@ -31,6 +33,8 @@ class Request:
     began_ms: float
     waits_since_ms: float
     stats: Any
+    encode: Callable[[Any, int, int], list[Any]]
+    on_response: Callable[[Request, list[Any] | None], None]
     def __init__(
         self,
         context: RequestContext,

@@ -7,6 +7,10 @@ cimport cython
 from libc.stdint cimport int32_t
 
 
+# Instead of an answer: close the connection.
+HANG_UP = object()
+
+
 class CloseConnectionError(Exception):
     """The only answer left is to hang up: an error on acks=0, or a request that cannot be answered."""
 
@@ -55,7 +59,8 @@ cdef class Request:
     encode:
         ``(response, version, correlation_id)`` → pieces of the response's frame.
     on_response:
-        Called once with the request and those pieces; ``None`` when there is nothing to send (acks=0).
+        Called once with the request and those pieces; ``None`` when there is nothing to send (acks=0),
+        :data:`HANG_UP` when there is nothing more to say.
     """
 
     cdef readonly RequestContext context
@@ -72,7 +77,8 @@ cdef class Request:
     cdef public Py_ssize_t size
     cdef public object quotas
     cdef public double throttle_ms
-    cdef object encode, on_response
+    # An interceptor may put its own in their place.
+    cdef public object encode, on_response
 
     def __init__(
         self, RequestContext context not None, int api_key, int version, int32_t correlation_id,

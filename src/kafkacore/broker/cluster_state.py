@@ -7,7 +7,8 @@ of them share the logs. Source of the rules: Kafka's ``MetadataCache`` and ``Par
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -22,6 +23,8 @@ from kafkacore.structs import TopicPartition
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
     from kafkacore.broker.topic_catalog import TopicCatalog
+
+logger = logging.getLogger(__name__)
 
 #: A client that does not say which leader epoch it knows.
 NO_EPOCH = -1
@@ -40,34 +43,145 @@ class BrokerNode(NamedTuple):
 class ClusterState:
     """Used by the network thread alone.
 
+    With one node all of it is a constant. With several, a partition is led by the first of its replicas that
+    is up when it is first asked for, and by another only after :meth:`move_leader`, :meth:`stop_node` or
+    :meth:`start_node`; each change begins an epoch of its log.
+
     Parameters
     ----------
     topics:
         Finds the log of a partition.
     nodes:
-        At least one; the first is the controller.
+        At least one, all of them up; the first is the controller.
     """
 
     def __init__(self, topics: TopicCatalog, nodes: Sequence[BrokerNode]) -> None:
         self._topics = topics
-        self._nodes = {node.node_id: node for node in nodes}
+        self._all = {node.node_id: node for node in nodes}
+        self._up = dict(self._all)
+        self._only = nodes[0].node_id if len(nodes) == 1 else None
+        self._leaders: dict[TopicPartition, int] = {}
+        self._replicas: dict[TopicPartition, list[int]] = {}
         self.controller_id = nodes[0].node_id
+        #: Called with each partition whose leader has changed, after the change.
+        self.on_moved: list[Callable[[TopicPartition], None]] = []
 
     def nodes(self) -> list[BrokerNode]:
         """Those that are up, by their number."""
-        return [self._nodes[node_id] for node_id in sorted(self._nodes)]
+        return [self._up[node_id] for node_id in sorted(self._up)]
+
+    def node_ids(self) -> list[int]:
+        """All of them, up or not."""
+        return sorted(self._all)
 
     def node(self, node_id: int) -> BrokerNode | None:
         """The node of that number if it is up."""
-        return self._nodes.get(node_id)
+        return self._up.get(node_id)
 
-    def leader(self, topic_partition: TopicPartition) -> int:
-        """The node that leads a partition; :data:`NO_LEADER` while none does."""
-        return self.controller_id
+    # ---- Partitions -----------------------------------------------------------------------------------
+
+    def place(self, topic: str, replicas: Sequence[Sequence[int]], first_partition: int = 0) -> None:
+        """Say which nodes have the partitions of a topic, each's preferred leader first.
+
+        A partition of which nothing is said is on every node.
+        """
+        for partition, nodes in enumerate(replicas, first_partition):
+            self._replicas[TopicPartition(topic, partition)] = list(nodes)
+
+    def spread(self, topic: str, partitions: Iterable[int], replication_factor: int) -> list[list[int]]:
+        """Replicas for partitions, ``replication_factor`` for each, so that every node leads as many."""
+        nodes = self.node_ids()
+        start = sum(topic.encode())
+        return [
+            [nodes[(start + partition + index) % len(nodes)] for index in range(replication_factor)]
+            for partition in partitions
+        ]
+
+    def forget(self, topic_partition: TopicPartition) -> None:
+        """The partition is gone."""
+        self._leaders.pop(topic_partition, None)
+        self._replicas.pop(topic_partition, None)
 
     def replicas(self, topic_partition: TopicPartition) -> list[int]:
         """The nodes that have a partition, up or not; its preferred leader first."""
-        return [self.controller_id]
+        if self._only is not None:
+            return [self._only]
+        placed = self._replicas.get(topic_partition)
+        if placed is None:
+            topic, partition = topic_partition
+            placed = self._replicas[topic_partition] = self.spread(topic, [partition], len(self._all))[0]
+        return placed
+
+    def in_sync(self, topic_partition: TopicPartition) -> list[int]:
+        """Those of its replicas that are up: they share the log, so none of them lags."""
+        return [node for node in self.replicas(topic_partition) if node in self._up]
+
+    def leader(self, topic_partition: TopicPartition) -> int:
+        """The node that leads a partition; :data:`NO_LEADER` while none does."""
+        if self._only is not None:
+            return self._only
+        leader = self._leaders.get(topic_partition)
+        if leader is None:
+            leader = self._leaders[topic_partition] = self._elected(topic_partition)
+        return leader
+
+    def _elected(self, topic_partition: TopicPartition) -> int:
+        return next(iter(self.in_sync(topic_partition)), NO_LEADER)
+
+    # ---- Changes --------------------------------------------------------------------------------------
+
+    def move_leader(self, topic_partition: TopicPartition, node_id: int) -> None:
+        """Let ``node_id``, which is up, lead a partition; it becomes one of its replicas if it is none.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError, KafkaStorageError
+            As :meth:`TopicCatalog.log`.
+        """
+        self._topics.log(topic_partition)
+        replicas = self.replicas(topic_partition)
+        if node_id not in replicas:
+            replicas.append(node_id)
+        if self.leader(topic_partition) != node_id:
+            self._lead(topic_partition, node_id)
+
+    def _lead(self, topic_partition: TopicPartition, node_id: int) -> None:
+        self._leaders[topic_partition] = node_id
+        try:
+            log = self._topics.log(topic_partition)
+            log.begin_epoch(log.leader_epoch + 1)
+        except KafkaStorageError as error:
+            logger.warning("%s has a new leader and no log: %s", topic_partition, error)
+        for moved in self.on_moved:
+            moved(topic_partition)
+
+    def stop_node(self, node_id: int) -> None:
+        """A node is gone: what it led is led by another of its replicas, or by none."""
+        self._settle_leaders()
+        del self._up[node_id]
+        if self.controller_id == node_id and self._up:
+            self.controller_id = min(self._up)
+        for topic_partition in [tp for tp, leader in self._leaders.items() if leader == node_id]:
+            self._lead(topic_partition, self._elected(topic_partition))
+
+    def start_node(self, node_id: int) -> None:
+        """A node is back: it leads what had no leader and has a replica on it."""
+        self._up[node_id] = self._all[node_id]
+        if self.controller_id not in self._up:
+            self.controller_id = node_id
+        for topic_partition in [tp for tp, leader in self._leaders.items() if leader == NO_LEADER]:
+            if node_id in self.replicas(topic_partition):
+                self._lead(topic_partition, node_id)
+
+    def _settle_leaders(self) -> None:
+        """Have a leader for every partition, so that none is elected without an epoch later."""
+        for name in self._topics.names():
+            topic = self._topics.get(name)
+            assert topic is not None, "it has just been named"
+            for partition in range(topic.partition_count):
+                self.leader(TopicPartition(name, partition))
+
+    # ---- Logs -----------------------------------------------------------------------------------------
 
     def leader_epoch(self, topic_partition: TopicPartition) -> int:
         """How often the leader of a partition has changed; :data:`NO_EPOCH` if its log is offline."""

@@ -46,6 +46,7 @@ from kafkacore.broker.request import (
     ApiHandler,
     BrokerServices,
     CloseConnectionError,
+    Interceptor,
     OnResponse,
     Request,
     RequestContext,
@@ -98,10 +99,13 @@ class KafkaApis:
     ----------
     services:
         What the handlers work with.
+    interceptor:
+        Gets each request before its handler does.
     """
 
-    def __init__(self, services: BrokerServices) -> None:
+    def __init__(self, services: BrokerServices, interceptor: Interceptor | None = None) -> None:
         self._services = services
+        self._interceptor = interceptor
         self._handlers: dict[int, ApiHandler] = {h.request_class.API_KEY: h for h in HANDLERS}
         names = {key: h.request_class.NAME.removesuffix("Request") for key, h in self._handlers.items()}
         self.metrics = BrokerMetrics(names, services.clock)
@@ -146,9 +150,15 @@ class KafkaApis:
         request.stats, request.began_ms = stats, began_ms
         if self._services.quotas.is_enabled:
             request.size, request.quotas = len(payload), self._services.quotas
-        response = handler.handle(request, self._services)
+        if self._interceptor is None:
+            self._serve(request)
+        else:
+            self._interceptor(request, self._serve)
+        return request
+
+    def _serve(self, request: Request) -> None:
+        response = self._handlers[request.api_key].handle(request, self._services)
         if response is ANSWERED_LATER:
-            request.waits_since_ms = clock.monotonic_ms()
+            request.waits_since_ms = self._services.clock.monotonic_ms()
         else:
             request.respond(response)
-        return request

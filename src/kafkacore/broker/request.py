@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafkacore.broker._request import CloseConnectionError, Request, RequestContext
+from kafkacore.broker._request import HANG_UP, CloseConnectionError, Request, RequestContext
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.timer import Timer
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANSWERED_LATER",
+    "HANG_UP",
     "ApiHandler",
     "BrokerServices",
     "CloseConnectionError",
+    "Interceptor",
     "OnResponse",
     "Request",
     "RequestContext",
@@ -66,6 +68,9 @@ class BrokerServices:
         """The configuration in force, which may be another one for the next request."""
         return self.dynamic_configs.current
 
+
+#: Stands before the handlers, for tests: is given each request, and what serves it.
+Interceptor = Callable[[Request, Callable[[Request], None]], None]
 
 #: Returned by a handler that answers later, by ``request.respond``.
 ANSWERED_LATER = object()

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,7 +34,7 @@ from kafkacore.broker.log_lines import event
 from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.replica_manager import ReplicaManager
-from kafkacore.broker.request import BrokerServices
+from kafkacore.broker.request import BrokerServices, Interceptor
 from kafkacore.broker.socket_server import SocketServer
 from kafkacore.broker.start_errors import BrokerStartError, cannot_listen, cannot_use_folder
 from kafkacore.broker.status.collector import StatusCollector
@@ -71,6 +71,11 @@ class KafkaBroker:
         The file system, handed on likewise.
     on_stopped:
         Called from the network thread when it ends, whatever the reason.
+    node_count:
+        Virtual nodes, for tests: the first is ``config.node_id`` and listens as the configuration says, the
+        others have the numbers behind it and free ports of the same host.
+    interceptor:
+        Gets each request before its handler does.
     """
 
     def __init__(
@@ -80,11 +85,15 @@ class KafkaBroker:
         clock: Clock = SYSTEM_CLOCK,
         disk: Disk | None = None,
         on_stopped: Callable[[], None] = lambda: None,
+        node_count: int = 1,
+        interceptor: Interceptor | None = None,
     ) -> None:
         self.config = config
         self._clock = clock
         self._disk = disk or Disk()
         self._on_stopped = on_stopped
+        self._node_count = node_count
+        self._interceptor = interceptor
         self._log_manager: LogManager | None = None
         self._group_services: GroupServices | None = None
         self._server: SocketServer | None = None
@@ -92,6 +101,7 @@ class KafkaBroker:
         self._status: StatusServer | None = None
         self.cluster_id = ""
         self.port = config.port
+        self.cluster: ClusterState | None = None
         #: What ended the network thread, if it was not :meth:`stop`.
         self.failure: Exception | None = None
 
@@ -118,15 +128,19 @@ class KafkaBroker:
             The folder cannot be used or the address cannot be listened on; nothing is left running.
         """
         assert self._thread is None, "a broker is started once"
-        listener = _listen(self.config)
+        listeners: dict[int, socket.socket] = {}
         status_listener = None
         try:
-            self.port = listener.getsockname()[1]
+            for index in range(self._node_count):
+                port = self.config.port if index == 0 else 0
+                listeners[self.config.node_id + index] = listen(self.config.host, port)
+            self.port = listeners[self.config.node_id].getsockname()[1]
             if self.config.status_port >= 0:
                 status_listener = listen_for_status(self.config.status_port)
-            self._server = self._assemble(listener, status_listener)
+            self._server = self._assemble(listeners, status_listener)
         except BaseException as error:
-            listener.close()
+            for listener in listeners.values():
+                listener.close()
             if status_listener is not None:
                 status_listener.close()
             self._close_log()
@@ -147,7 +161,9 @@ class KafkaBroker:
             extra=event("started", cluster_id=self.cluster_id, node_id=self.config.node_id),
         )
 
-    def _assemble(self, listener: socket.socket, status_listener: socket.socket | None) -> SocketServer:
+    def _assemble(
+        self, listeners: Mapping[int, socket.socket], status_listener: socket.socket | None
+    ) -> SocketServer:
         clock, disk = self._clock, self._disk
         self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         dynamic_configs = DynamicConfigs(self.config, disk)
@@ -167,14 +183,12 @@ class KafkaBroker:
         topics = TopicCatalog(self._log_manager, config, clock)
         # Nothing that can fail comes after the selector, which only the server closes.
         selector = _selector(config, clock)
-        node = BrokerNode(
-            config.node_id, config.client_host, config.advertised_port or self.port, config.rack
-        )
-        cluster = ClusterState(topics, [node])
+        cluster = self.cluster = ClusterState(topics, self._nodes(listeners))
         timer = Timer(clock.monotonic_ms())
         replica_manager = ReplicaManager(cluster, clock, timer, selector.wakeup)
         group_services = GroupServices(config, clock, timer, topics, cluster, replica_manager)
-        topics.on_removed = group_services.partition_removed
+        cluster.on_moved += [replica_manager.partition_changed, group_services.log.leader_changed]
+        topics.on_removed += [cluster.forget, group_services.partition_removed]
         self._log_manager.on_high_watermark = replica_manager.on_high_watermark
         services = BrokerServices(
             dynamic_configs=dynamic_configs,
@@ -196,9 +210,9 @@ class KafkaBroker:
         )
         group_services.start()
         self._group_services = group_services
-        apis = KafkaApis(services)
+        apis = KafkaApis(services, self._interceptor)
         server = SocketServer(
-            {config.node_id: listener},
+            listeners,
             selector,
             apis,
             replica_manager,
@@ -237,6 +251,13 @@ class KafkaBroker:
             lambda: owned_by_thread(services),
         )
         return StatusServer(listener, collector)
+
+    def _nodes(self, listeners: Mapping[int, socket.socket]) -> list[BrokerNode]:
+        host, rack = self.config.client_host, self.config.rack
+        nodes = [BrokerNode(node, host, sock.getsockname()[1], rack) for node, sock in listeners.items()]
+        if self.config.advertised_port is not None:
+            nodes[0] = nodes[0]._replace(port=self.config.advertised_port)
+        return nodes
 
     def _say_loaded(self, log_manager: LogManager, took_ms: float) -> None:
         topics = log_manager.topics().values()
@@ -306,12 +327,19 @@ class KafkaBroker:
         self.stop()
 
 
-def _listen(config: BrokerConfig) -> socket.socket:
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket that does not block.
+
+    Raises
+    ------
+    KafkaError
+        The address cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((config.host, config.port), family=family, backlog=LISTEN_BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=LISTEN_BACKLOG)
     except OSError as error:
-        raise cannot_listen("the broker", config.host, config.port, "--listen {}:0", error) from error
+        raise cannot_listen("the broker", host, port, "--listen {}:0", error) from error
     listener.setblocking(False)
     return listener
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkacore.broker.replica_manager import ReplicaManager
-from kafkacore.broker.request import CloseConnectionError, Request, RequestContext
+from kafkacore.broker.request import HANG_UP, CloseConnectionError, Request, RequestContext
 from kafkacore.broker.timer import Timer, TimerTask
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaProtocolError
@@ -127,7 +127,7 @@ class SocketServer:
         max_connections: int,
     ) -> None:
         #: Listener id → node and socket.
-        self._listeners = {f"listener-{node}": (node, sock) for node, sock in listeners.items()}
+        self._listeners = {_listener_id(node): (node, sock) for node, sock in listeners.items()}
         self._selector = selector
         self._apis = apis
         self._replica_manager = replica_manager
@@ -178,7 +178,10 @@ class SocketServer:
         while self._calls:
             self._calls.popleft().run()
         for listener_id, accepted, address in self._selector.accepted:
-            self._on_accepted(self._listeners[listener_id][0], accepted, address)
+            if listener_id in self._listeners:
+                self._on_accepted(self._listeners[listener_id][0], accepted, address)
+            else:
+                accepted.close()  # Its node has been closed in this turn.
         disconnected = self._selector.disconnected
         for connection_id in disconnected:
             if connection_id in self._connections:
@@ -205,6 +208,24 @@ class SocketServer:
         self._selector.close_all()
         for _, listener in self._listeners.values():
             listener.close()
+
+    # ---- Nodes ----------------------------------------------------------------------------------------
+
+    def close_node(self, node_id: int) -> None:
+        """Stop listening for a node, and hang up on all who have connected to it."""
+        listener_id = _listener_id(node_id)
+        self._selector.unregister_listener(listener_id)
+        _, listener = self._listeners.pop(listener_id)
+        listener.close()
+        for connection in list(self._connections.values()):
+            if connection.context.node_id == node_id:
+                self._close(connection)
+
+    def open_node(self, node_id: int, listener: socket.socket) -> None:
+        """Accept connections for a node that was closed."""
+        listener_id = _listener_id(node_id)
+        self._listeners[listener_id] = (node_id, listener)
+        self._selector.register_listener(listener_id, listener)
 
     # ---- Events ---------------------------------------------------------------------------------------
 
@@ -301,6 +322,9 @@ class SocketServer:
         connection.request = None
         if connection.id not in self._connections:
             return
+        if pieces is HANG_UP:
+            self._close(connection)
+            return
         if pieces is None or connection.is_gone:
             connection.is_busy = False
             self._pump(connection)
@@ -328,3 +352,7 @@ class SocketServer:
             self._replica_manager.fetch_purgatory.cancel(request.operation)
             # The two hold each other: without this the payload would wait for the garbage collector.
             request.operation = None
+
+
+def _listener_id(node_id: int) -> str:
+    return f"listener-{node_id}"

@@ -49,8 +49,6 @@ class TopicCatalog:
         Number of partitions of an auto-created topic, defaults of topic configs, limits. May be replaced.
     clock:
         Source of the random topic ids.
-    on_removed:
-        Called with each partition of a deleted topic, so that whoever waits on it is answered.
     """
 
     def __init__(
@@ -58,12 +56,12 @@ class TopicCatalog:
         log_manager: LogManager,
         config: BrokerConfig,
         clock: Clock,
-        on_removed: Callable[[TopicPartition], None] = lambda _: None,
     ) -> None:
         self._log_manager = log_manager
         self.config = config
         self._clock = clock
-        self.on_removed = on_removed
+        #: Called with each partition of a deleted topic, so that whoever waits on it is answered.
+        self.on_removed: list[Callable[[TopicPartition], None]] = []
         self._names_by_id = {topic.topic_id.bytes: name for name, topic in log_manager.topics().items()}
         self._partition_count = sum(topic.partition_count for topic in log_manager.topics().values())
 
@@ -175,7 +173,8 @@ class TopicCatalog:
         del self._names_by_id[topic.topic_id.bytes]
         self._partition_count -= topic.partition_count
         for partition in range(topic.partition_count):
-            self.on_removed(TopicPartition(name, partition))
+            for removed in self.on_removed:
+                removed(TopicPartition(name, partition))
 
     def delete_records(self, topic_partition: TopicPartition, before_offset: int) -> int:
         """Let a partition begin at ``before_offset``, durable on return; where it begins now.

@@ -91,6 +91,13 @@ class ListenerSet:
         self._poller.set(sock.fileno(), 0, READ)
         self._listeners[sock.fileno()] = (listener_id, sock)
 
+    def remove(self, listener_id: str) -> None:
+        """Watch it no longer; connections that wait at it are nobody's."""
+        for fd, (known_id, _) in list(self._listeners.items()):
+            if known_id == listener_id:
+                del self._listeners[fd]
+                self._poller.set(fd, 0 if self._resting.pop(fd, None) is not None else READ, 0)
+
     def wait_ms(self, timeout_ms: float) -> float:
         """Wake the listeners that have rested long enough; how long may be waited for the others."""
         if not self._resting:

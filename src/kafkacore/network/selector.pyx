@@ -140,6 +140,11 @@ cdef class Selector:
         sock.setblocking(False)
         self.listeners.add(listener_id, sock)
 
+    def unregister_listener(self, str listener_id):
+        """Watch a listening socket no longer, before its owner closes it; an unknown id is nothing to do."""
+        self.channels.check_usable()
+        self.listeners.remove(listener_id)
+
     def is_channel_ready(self, str connection_id):
         """Whether frames can be sent to this connection."""
         cdef KafkaChannel channel = self.channels.get(connection_id)
