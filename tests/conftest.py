@@ -36,10 +36,12 @@ def apache_kafka() -> Iterator[ApacheKafka]:
 
 @pytest.fixture(scope="session")
 def our_broker() -> Iterator[EmbeddedBroker]:
-    """Our broker in a process of its own, one for the whole run, that keeps records of any age."""
+    """Our broker in a process of its own, one for the whole run, that keeps records of any age and lets a group
+    begin at once.
+    """
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-    with EmbeddedBroker(log_retention_ms=-1) as broker:
+    with EmbeddedBroker(log_retention_ms=-1, group_initial_rebalance_delay_ms=0) as broker:
         yield broker
 
 

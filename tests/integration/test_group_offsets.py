@@ -1,5 +1,6 @@
-"""Offsets of groups on Apache Kafka 4.3.1: each client reads what the others commit, a restarted consumer
-goes on where the last one was, and a transaction commits for a member of the group and for nobody else.
+"""Offsets of groups on Apache Kafka 4.3.1 and on our broker: each client reads what the others commit, a
+restarted consumer goes on where the last one was; on Apache Kafka a transaction commits for a member of the
+group and for nobody else.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import kafkacore
 from kafkacore import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import CommitFailedError, FencedInstanceIdError, KafkaTimeoutError, UnknownMemberIdError
+from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 LIMIT_MS = 30_000.0
 RECORDS = 20
@@ -29,16 +31,27 @@ _names = itertools.count(1)
 Offsets = dict[int, tuple[int, str, int]]
 
 
+Broker = ApacheKafka | EmbeddedBroker
+with_transactions = pytest.mark.parametrize("broker", ["apache_kafka"], indirect=True)
+
+
+@pytest.fixture(params=["apache_kafka", "our_broker"])
+def broker(request: pytest.FixtureRequest) -> Broker:
+    """Each of the two; ours has no transactions."""
+    found: Broker = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.fixture
-def topic(apache_kafka: ApacheKafka, java_peer: JavaPeer) -> str:
+def topic(broker: Broker, java_peer: JavaPeer) -> str:
     name = f"group-offsets-{next(_names)}"
-    java_peer.create_topic(apache_kafka.bootstrap_servers, name, 2)
+    java_peer.create_topic(broker.bootstrap_servers, name, 2)
     samples = [Sample(b"%d" % number, partition=number % 2) for number in range(RECORDS)]
-    java_peer.produce(apache_kafka.bootstrap_servers, name, samples)
+    java_peer.produce(broker.bootstrap_servers, name, samples)
     return name
 
 
-def make_consumer(kafka: ApacheKafka, *topics: str, group_id: str, **settings: Any) -> KafkaConsumer:
+def make_consumer(kafka: Broker, *topics: str, group_id: str, **settings: Any) -> KafkaConsumer:
     return KafkaConsumer(
         *topics,
         bootstrap_servers=kafka.bootstrap_servers,
@@ -134,10 +147,8 @@ class Confluent:
         return {each.partition: (each.offset, "", -1) for each in found if each.offset >= 0}
 
 
-def test_each_client_reads_what_the_others_commit(
-    apache_kafka: ApacheKafka, java_peer: JavaPeer, topic: str
-) -> None:
-    servers = apache_kafka.bootstrap_servers
+def test_each_client_reads_what_the_others_commit(broker: Broker, java_peer: JavaPeer, topic: str) -> None:
+    servers = broker.bootstrap_servers
     ours = Ours(kafkacore, servers)
     others: dict[str, Any] = {
         "java": Java(java_peer, servers),
@@ -162,42 +173,42 @@ def test_each_client_reads_what_the_others_commit(
 # ---- Going on ----------------------------------------------------------------------------------------------
 
 
-def test_restarted_consumer_goes_on_where_the_last_one_was(apache_kafka: ApacheKafka, topic: str) -> None:
+def test_restarted_consumer_goes_on_where_the_last_one_was(broker: Broker, topic: str) -> None:
     group = f"restarted-{topic}"
-    with make_consumer(apache_kafka, topic, group_id=group, consumer_timeout_ms=LIMIT_MS) as first:
+    with make_consumer(broker, topic, group_id=group, consumer_timeout_ms=LIMIT_MS) as first:
         taken = [record.value for record in itertools.islice(first, 7)]
-    with make_consumer(apache_kafka, topic, group_id=group) as second:
+    with make_consumer(broker, topic, group_id=group) as second:
         rest = read_all(second, RECORDS - 7)
     assert sorted(taken + rest, key=int) == [b"%d" % number for number in range(RECORDS)]
-    with make_consumer(apache_kafka, topic, group_id=group) as third:
+    with make_consumer(broker, topic, group_id=group) as third:
         places = [TopicPartition(topic, each) for each in range(2)]
         assert third.committed(places) == dict.fromkeys(places, RECORDS // 2)
 
 
-def test_failed_block_and_a_close_without_it_commit_nothing(apache_kafka: ApacheKafka, topic: str) -> None:
+def test_failed_block_and_a_close_without_it_commit_nothing(broker: Broker, topic: str) -> None:
     group = f"failed-{topic}"
     place = TopicPartition(topic, 0)
 
     def fail() -> None:
-        with make_consumer(apache_kafka, topic, group_id=group) as consumer:
+        with make_consumer(broker, topic, group_id=group) as consumer:
             read_all(consumer, RECORDS)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    consumer = make_consumer(apache_kafka, topic, group_id=group)
+    consumer = make_consumer(broker, topic, group_id=group)
     read_all(consumer, RECORDS)
     assert consumer.committed(place) is None
     consumer.close(autocommit=False)
-    with make_consumer(apache_kafka, topic, group_id=group) as consumer:
+    with make_consumer(broker, topic, group_id=group) as consumer:
         read_all(consumer, RECORDS)
 
 
 def test_assigned_partitions_are_committed_by_the_interval_without_a_member(
-    apache_kafka: ApacheKafka, topic: str
+    broker: Broker, topic: str
 ) -> None:
     group, place = f"assigned-{topic}", TopicPartition(topic, 0)
-    with make_consumer(apache_kafka, group_id=group, auto_commit_interval_ms=100) as consumer:
+    with make_consumer(broker, group_id=group, auto_commit_interval_ms=100) as consumer:
         consumer.assign([place])
         read_all(consumer, RECORDS // 2)
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
@@ -205,16 +216,16 @@ def test_assigned_partitions_are_committed_by_the_interval_without_a_member(
             assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
             consumer.poll(timeout_ms=20)
         assert consumer.group_metadata().member_id == ""
-    with make_consumer(apache_kafka, group_id=group) as consumer:
+    with make_consumer(broker, group_id=group) as consumer:
         consumer.assign([place])
         assert consumer.position(place) == RECORDS // 2
 
 
 def test_asynchronous_commits_come_in_order_and_before_the_synchronous_one(
-    apache_kafka: ApacheKafka, topic: str
+    broker: Broker, topic: str
 ) -> None:
     place, told = TopicPartition(topic, 0), []
-    with make_consumer(apache_kafka, topic, group_id=f"async-{topic}", enable_auto_commit=False) as consumer:
+    with make_consumer(broker, topic, group_id=f"async-{topic}", enable_auto_commit=False) as consumer:
         read_all(consumer, RECORDS)
         for number in range(50):
             consumer.commit_async(
@@ -226,13 +237,12 @@ def test_asynchronous_commits_come_in_order_and_before_the_synchronous_one(
         assert consumer.committed(place, metadata=True) == OffsetAndMetadata(3, "last")
 
 
-def test_offset_behind_an_open_transaction_is_waited_for(apache_kafka: ApacheKafka, topic: str) -> None:
+@with_transactions
+def test_offset_behind_an_open_transaction_is_waited_for(broker: Broker, topic: str) -> None:
     group, place = f"unstable-{topic}", TopicPartition(topic, 0)
     with (
-        KafkaProducer(
-            bootstrap_servers=apache_kafka.bootstrap_servers, transactional_id=f"tx-{topic}"
-        ) as producer,
-        make_consumer(apache_kafka, group_id=group, enable_auto_commit=False) as consumer,
+        KafkaProducer(bootstrap_servers=broker.bootstrap_servers, transactional_id=f"tx-{topic}") as producer,
+        make_consumer(broker, group_id=group, enable_auto_commit=False) as consumer,
     ):
         producer.init_transactions()
         producer.begin_transaction()
@@ -244,24 +254,24 @@ def test_offset_behind_an_open_transaction_is_waited_for(apache_kafka: ApacheKaf
         assert consumer.committed(place) == 4
 
 
-def test_the_example_goes_on_where_it_was(apache_kafka: ApacheKafka, java_peer: JavaPeer, topic: str) -> None:
+def test_the_example_goes_on_where_it_was(broker: Broker, java_peer: JavaPeer, topic: str) -> None:
     def run() -> list[str]:
         example = Path(__file__).resolve().parents[2] / "examples" / "group.py"
-        command = [sys.executable, "-W", "error", str(example), apache_kafka.bootstrap_servers, topic, topic]
+        command = [sys.executable, "-W", "error", str(example), broker.bootstrap_servers, topic, topic]
         done = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.splitlines()
 
     expected = [f"{number % 2} {number // 2} {number}" for number in range(RECORDS)]
     assert sorted(run()) == sorted(expected)
-    java_peer.produce(apache_kafka.bootstrap_servers, topic, [Sample(b"one more", partition=0)])
+    java_peer.produce(broker.bootstrap_servers, topic, [Sample(b"one more", partition=0)])
     assert run() == [f"0 {RECORDS // 2} one more"]
 
 
-def test_static_member_whose_place_was_taken_is_fenced(apache_kafka: ApacheKafka, topic: str) -> None:
+def test_static_member_whose_place_was_taken_is_fenced(broker: Broker, topic: str) -> None:
     settings = {"group_id": f"static-{topic}", "group_instance_id": "one", "enable_auto_commit": False}
-    first = make_consumer(apache_kafka, topic, **settings)
-    with make_consumer(apache_kafka, topic, **settings) as second:
+    first = make_consumer(broker, topic, **settings)
+    with make_consumer(broker, topic, **settings) as second:
         read_all(first, RECORDS)
         read_all(second, RECORDS)
         with pytest.raises(FencedInstanceIdError):
@@ -275,11 +285,12 @@ def test_static_member_whose_place_was_taken_is_fenced(apache_kafka: ApacheKafka
 # ---- Consume, transform, produce ---------------------------------------------------------------------------
 
 
+@with_transactions
 def test_transaction_commits_for_a_member_and_not_for_one_who_was_thrown_out(
-    apache_kafka: ApacheKafka, java_peer: JavaPeer, topic: str
+    broker: Broker, java_peer: JavaPeer, topic: str
 ) -> None:
     group, output = f"copies-{topic}", f"{topic}-copy"
-    servers = apache_kafka.bootstrap_servers
+    servers = broker.bootstrap_servers
     java_peer.create_topic(servers, output)
     producer = KafkaProducer(bootstrap_servers=servers, transactional_id=f"copier-{topic}")
     producer.init_transactions()
@@ -300,7 +311,7 @@ def test_transaction_commits_for_a_member_and_not_for_one_who_was_thrown_out(
             producer.commit_transaction()
 
     places = [TopicPartition(topic, each) for each in range(2)]
-    with producer, make_consumer(apache_kafka, topic, group_id=group, enable_auto_commit=False) as consumer:
+    with producer, make_consumer(broker, topic, group_id=group, enable_auto_commit=False) as consumer:
         copy(consumer, lambda: consumer.committed(places) == dict.fromkeys(places, RECORDS // 2))
         stale = consumer.group_metadata()
         assert (stale.group_id, stale.generation_id > 0, stale.member_id != "") == (group, True, True)
