@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kafkacore.broker.disk import Disk
-from kafkacore.broker.log import LogManager, UnifiedLog
+from kafkacore.broker.log import CleanerConfig, LogManager, UnifiedLog
 from kafkacore.record import Compression, RecordBatchBuilder, read_batches
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.clock import VirtualClock
@@ -50,12 +50,24 @@ def clock(seed: int = 0) -> VirtualClock:
 
 
 def open_manager(
-    disk: Disk, data_dir: Path = Path("/data"), *, flush: str = "ack", **config: object
+    disk: Disk,
+    data_dir: Path = Path("/data"),
+    *,
+    flush: str = "ack",
+    cleaner: CleanerConfig | None = None,
+    time: VirtualClock | None = None,
+    **config: object,
 ) -> LogManager:
     """A manager without a thread; ``config`` are topic keys with underscores."""
     configs = {key.replace("_", "."): str(value) for key, value in config.items()}
     return LogManager(
-        data_dir, clock=clock(), disk=disk, default_config=configs, flush=flush, background=False
+        data_dir,
+        clock=time or clock(),
+        disk=disk,
+        default_config=configs,
+        flush=flush,
+        background=False,
+        cleaner=cleaner,
     )
 
 

@@ -8,6 +8,7 @@ how anything is used.
 from __future__ import annotations
 
 import ipaddress
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -42,6 +43,9 @@ class BrokerConfig:
         Most bytes of records in one Fetch response, whatever the client asks for.
     max_decompressed_batch_bytes:
         Most bytes that a producer's compressed batch may have in it; one with more is too large.
+    log_cleaner_enable, log_cleaner_backoff_ms, log_cleaner_dedupe_buffer_size,
+    log_cleaner_io_buffer_load_factor, log_cleaner_io_buffer_size, log_cleaner_io_max_bytes_per_second:
+        Of the compaction of logs, as in Kafka; bytes, and milliseconds.
     log_defaults:
         Topic configuration key → text; what a topic gets that does not say otherwise.
 
@@ -92,6 +96,12 @@ class BrokerConfig:
     offsets_topic_compression_codec: int = 0
     offsets_topic_num_partitions: int = 50
     offsets_topic_segment_bytes: int = 100 * 1024 * 1024
+    log_cleaner_enable: bool = True
+    log_cleaner_backoff_ms: int = 15_000
+    log_cleaner_dedupe_buffer_size: int = 128 * 1024 * 1024
+    log_cleaner_io_buffer_load_factor: float = 0.9
+    log_cleaner_io_buffer_size: int = 512 * 1024
+    log_cleaner_io_max_bytes_per_second: float = sys.float_info.max
     log_defaults: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ of both. Does not know: how anything is used. Source of names and syntax: Kafka'
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -27,14 +28,15 @@ class BrokerKey(NamedTuple):
     field: str
     type: ConfigType
     documentation: str
-    low: int | None = None
-    high: int | None = None
+    low: float | None = None
+    high: float | None = None
     choices: tuple[str, ...] = ()
     #: Whether AlterConfigs can change it while the broker runs.
     is_dynamic: bool = False
 
 
 _B, _S, _I, _L = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
+_D = ConfigType.DOUBLE
 
 # fmt: off
 BROKER_KEYS: Final = (
@@ -96,6 +98,19 @@ BROKER_KEYS: Final = (
               "first members of an empty group wait for more; once more for each that comes.", 0, INT_MAX),
     BrokerKey("group.max.size", "group_max_size", _I, "Members of a group; one more is refused.", 1, INT_MAX),
     BrokerKey("max.partitions", "max_partitions", _I, "Partitions of all topics together.", 1, INT_MAX),
+    BrokerKey("log.cleaner.enable", "log_cleaner_enable", _B, "Whether topics with the policy `compact` are "
+              "compacted."),
+    BrokerKey("log.cleaner.backoff.ms", "log_cleaner_backoff_ms", _L, "How long the log cleaner waits when "
+              "there is nothing to clean.", 0, LONG_MAX),
+    BrokerKey("log.cleaner.dedupe.buffer.size", "log_cleaner_dedupe_buffer_size", _L, "Most memory for the "
+              "keys of a log that is being cleaned, 24 bytes a key; it is there only as long as that takes.",
+              24 * 1024, LONG_MAX),
+    BrokerKey("log.cleaner.io.buffer.load.factor", "log_cleaner_io_buffer_load_factor", _D, "How full that "
+              "memory may become; fuller is slower.", 0.01, 0.99),
+    BrokerKey("log.cleaner.io.buffer.size", "log_cleaner_io_buffer_size", _I, "How much of a log the cleaner "
+              "reads at once.", 4096, INT_MAX),
+    BrokerKey("log.cleaner.io.max.bytes.per.second", "log_cleaner_io_max_bytes_per_second", _D, "Most that "
+              "the cleaner reads and writes in a second.", 1, sys.float_info.max),
     BrokerKey("max.decompressed.batch.bytes", "max_decompressed_batch_bytes", _I, "Most bytes that a "
               "producer's compressed batch may have in it; one with more is refused as too large.",
               1, INT_MAX),
@@ -394,4 +409,9 @@ def _typed(name: str, kind: ConfigType, value: Any) -> Any:
             return int(text)
         except ValueError:
             raise KafkaConfigurationError(f"{name}={value} must be a whole number") from None
+    if kind is _D:
+        try:
+            return float(text)
+        except ValueError:
+            raise KafkaConfigurationError(f"{name}={value} must be a number") from None
     return text

@@ -59,9 +59,7 @@ _BY_REASON: Final = {
         unstable.api.versions.enable unstable.feature.versions.enable
     """,
     "this broker decides it by itself": """
-        group.coordinator.cached.buffer.max.bytes log.cleaner.backoff.ms
-        log.cleaner.dedupe.buffer.size log.cleaner.enable log.cleaner.io.buffer.load.factor
-        log.cleaner.io.buffer.size log.cleaner.io.max.bytes.per.second
+        group.coordinator.cached.buffer.max.bytes
         log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
         log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
         log.retention.check.interval.ms max.connection.creation.rate max.connections.per.ip

@@ -29,7 +29,7 @@ from kafkacore.broker.fetch_session import FetchManager
 from kafkacore.broker.group.services import GroupServices
 from kafkacore.broker.identity import load_or_create_cluster_id
 from kafkacore.broker.kafka_apis import KafkaApis
-from kafkacore.broker.log import LogManager
+from kafkacore.broker.log import CleanerConfig, LogManager
 from kafkacore.broker.log_lines import event
 from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.broker.quota import Quotas
@@ -176,6 +176,14 @@ class KafkaBroker:
             disk=disk,
             default_config=_log_defaults(config),
             flush=config.flush,
+            cleaner=CleanerConfig(
+                enable=config.log_cleaner_enable,
+                backoff_ms=config.log_cleaner_backoff_ms,
+                dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
+                io_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
+                io_buffer_size=config.log_cleaner_io_buffer_size,
+                io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+            ),
         )
         self._say_loaded(self._log_manager, clock.monotonic_ms() - began_ms)
         self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock, disk)

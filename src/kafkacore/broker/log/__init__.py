@@ -1,8 +1,9 @@
 """The broker's log: batches in, batches by offset out, in Kafka's on-disk format.
 
-Segments, indexes, recovery, retention, producers' state. Does not know: requests, sockets.
+Segments, indexes, recovery, retention, compaction, producers' state. Does not know: requests, sockets.
 """
 
+from kafkacore.broker.log.cleaner import CleanerConfig
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.log_manager import LogManager
 from kafkacore.broker.log.log_structs import FetchDataInfo, LogAppendInfo, TimestampAndOffset
@@ -10,6 +11,7 @@ from kafkacore.broker.log.topics_file import TopicState
 from kafkacore.broker.log.unified_log import UnifiedLog
 
 __all__ = [
+    "CleanerConfig",
     "FetchDataInfo",
     "LogAppendInfo",
     "LogConfig",

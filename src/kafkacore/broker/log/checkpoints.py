@@ -90,6 +90,17 @@ def partition_metadata(topic_id: UUID) -> bytes:
     return f"version: {_VERSION}\ntopic_id: {text}\n".encode()
 
 
+def write_topic_id(disk: Disk, folder: Path, topic_id: UUID) -> None:
+    """Write ``partition.metadata`` if it is missing; not synced."""
+    path = folder / PARTITION_METADATA_FILE
+    if not disk.exists(path):
+        fd = disk.open(path, create=True)
+        try:
+            disk.pwritev(fd, [partition_metadata(topic_id)], 0)
+        finally:
+            disk.close(fd)
+
+
 def read_topic_id(disk: Disk, folder: Path) -> UUID | None:
     """The topic id that a partition's folder says it belongs to; ``None`` if it does not say."""
     try:

@@ -60,6 +60,11 @@ class LogConfig:
         return "delete" in self.cleanup_policy.split(",")
 
     @property
+    def max_segment_ms(self) -> int:
+        """Age at which a segment is closed: only then can it be compacted."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
+
+    @property
     def compacts(self) -> bool:
         """Whether only the last record of each key has to be kept, so that every record must have one."""
         return "compact" in self.cleanup_policy.split(",")

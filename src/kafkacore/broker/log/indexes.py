@@ -58,6 +58,11 @@ class _IndexFile:
         self._file.hold()
         self._file.let_go()
 
+    @property
+    def size(self) -> int:
+        """Bytes of all entries."""
+        return self.count * self._entry.size
+
     def get(self, index: int) -> tuple[int, int]:
         size = self._entry.size
         data = self._file.pread(size, index * size)
@@ -91,6 +96,13 @@ class _IndexFile:
     def flush(self) -> None:
         if self._file.is_unsynced:
             self._file.fdatasync()
+
+    def hold(self) -> None:
+        """Keep it open until :meth:`let_go`."""
+        self._file.hold()
+
+    def let_go(self) -> None:
+        self._file.let_go()
 
     def renamed(self, path: Path) -> None:
         self._file.renamed(path)

@@ -15,11 +15,13 @@ from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.epochs import LeaderEpochCache
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_state import ProducerStateManager
+from kafkacore.broker.log.replacement import finish_replacements
 from kafkacore.broker.log.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     LogSegment,
 )
 from kafkacore.errors import CorruptRecordError
@@ -27,7 +29,7 @@ from kafkacore.errors import CorruptRecordError
 logger = logging.getLogger(__name__)
 
 #: Endings of files that a crash can leave and that no log is made of.
-_LEFTOVERS = (DELETED_SUFFIX, ".cleaned", ".tmp")
+_LEFTOVERS = (DELETED_SUFFIX, ".tmp")
 
 #: Bytes before a snapshot in which producers' batches are looked for; more while not all have been found.
 TAIL_SIZES = (1 << 20, 4 << 20, 16 << 20)
@@ -61,11 +63,13 @@ class _Loader:
 
     def open_segments(self) -> None:
         """Remove leftovers and index files without a log, then open every segment in order."""
+        finish_replacements(self.files, self.folder, self.config, self.now_ms)
         names = set(self.disk.listdir(self.folder))
         for name in sorted(names):
             path = Path(name)
             is_orphan = (
-                path.suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX) and path.stem + LOG_SUFFIX not in names
+                path.suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+                and path.stem + LOG_SUFFIX not in names
             )
             if path.suffix in _LEFTOVERS or is_orphan:
                 self.disk.unlink(self.folder / name)
@@ -109,7 +113,8 @@ class _Loader:
         end = self.segments[first].base_offset
         for index in range(first, len(self.segments)):
             segment = self.segments[index]
-            if segment.base_offset != end:
+            is_gap = self.config.compacts and segment.base_offset > end
+            if segment.base_offset != end and not is_gap:
                 # Ours follow without a gap; what is missing was never synced, nor was what lies behind it.
                 self.remove_from(index, f"segment {segment.base_offset} does not begin at {end}")
                 break

@@ -18,8 +18,10 @@ from uuid import UUID
 
 from kafkacore.broker.disk import Disk, DiskSpace
 from kafkacore.broker.log import checkpoints
+from kafkacore.broker.log.cleaner import CleanerConfig, CleaningResult
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.flusher import LogFlusher
+from kafkacore.broker.log.log_cleaner import LogCleaner
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.topics_file import TopicState, is_legal_name, read_topics, write_topics
 from kafkacore.broker.log.unified_log import UnifiedLog
@@ -65,6 +67,8 @@ class LogManager:
         Whether to start threads. Without the flusher's, :meth:`flush_dirty` does its work.
     max_open_files:
         Descriptors that logs keep open; half of what the process may open if not given.
+    cleaner:
+        How logs are compacted; as Kafka does it by default if not given.
 
     Raises
     ------
@@ -88,6 +92,7 @@ class LogManager:
         on_high_watermark: Callable[[TopicPartition, int], None] | None = None,
         background: bool = True,
         max_open_files: int | None = None,
+        cleaner: CleanerConfig | None = None,
     ) -> None:
         if flush not in ("ack", "os"):
             raise KafkaConfigurationError(f"flush={flush} must be ack or os")
@@ -107,6 +112,14 @@ class LogManager:
         # Names of deleted topics of which the checkpoints still say where their logs begin and are safe.
         self._names_in_checkpoints: set[str] = set()
         self._flusher = LogFlusher(clock, self._on_flushed, self._on_idle, CHECKPOINT_INTERVAL_MS)
+        self._cleaner = LogCleaner(
+            self.data_dir,
+            self._files,
+            clock,
+            cleaner or CleanerConfig(),
+            lambda: dict(self._logs),
+            self.checkpoint,
+        )
         self._unmarked_bytes = 0
         self._next_checkpoint_ms = clock.monotonic_ms() + CHECKPOINT_INTERVAL_MS
         self._next_retention_ms = clock.monotonic_ms() + RETENTION_INTERVAL_MS
@@ -123,6 +136,7 @@ class LogManager:
             raise
         if background:
             self._flusher.start()
+            self._cleaner.start()
 
     # ---- Start ----------------------------------------------------------------------------------------
 
@@ -428,6 +442,7 @@ class LogManager:
 
     def _drop_log(self, topic_partition: TopicPartition) -> None:
         log = self._logs.pop(topic_partition, None)
+        self._cleaner.forget(topic_partition)
         if log is not None:
             log.close()
 
@@ -485,6 +500,15 @@ class LogManager:
     def flush_dirty(self) -> None:
         """One round of the flusher, on this thread."""
         self._flusher.run_once()
+
+    def clean_filthiest(self) -> CleaningResult | None:
+        """Compact the log that needs it most, on this thread; ``None`` if none does."""
+        return self._cleaner.clean_filthiest()
+
+    @property
+    def uncleanable(self) -> Mapping[TopicPartition, str]:
+        """Partitions that could not be compacted, and why."""
+        return dict(self._cleaner.uncleanable)
 
     def _on_flushed(self, log: UnifiedLog, has_moved: bool) -> None:
         # "has_moved" or failed: in both cases whoever waits for the log has to look at it.
@@ -558,6 +582,7 @@ class LogManager:
             if self._is_closed:
                 return
             self._is_closed = True
+        self._cleaner.stop()
         self._flusher.stop()
         try:
             is_clean = not self._offline

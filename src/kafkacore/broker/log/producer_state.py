@@ -197,6 +197,16 @@ class ProducerStateManager:
                 is_complete &= len(batches) == BATCHES_TO_RETAIN or batches[0].first_sequence == 0
         return is_complete
 
+    def last_offsets(self) -> dict[int, tuple[int, int | None]]:
+        """Producer id → epoch, and offset of the last record that it has written, if it is known."""
+        return {
+            entry.producer_id: (
+                entry.producer_epoch,
+                entry.batches[-1].last_offset if entry.batches else None,
+            )
+            for entry in self._producers.values()
+        }
+
     def remove_expired(self, now_ms: int) -> None:
         """Forget producers that have been silent for a day."""
         expired = [

@@ -28,6 +28,9 @@ def _count_by_time(segments: Sequence[LogSegment], config: LogConfig, now_ms: in
         return 0
     for index, segment in enumerate(segments):
         timestamp = segment.max_timestamp.timestamp
+        if not segment.size:
+            # Emptied by compaction, or the active one that nothing has been written to.
+            continue
         if timestamp < 0 or now_ms - timestamp <= config.retention_ms:
             return index
     return len(segments)

@@ -7,6 +7,7 @@ know: other segments, the high watermark, threads. Source of the behaviour: Kafk
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from kafkacore.record import BatchHeader, read_batches
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
 DELETED_SUFFIX = ".deleted"
 #: Positions are 32 bits wide in the offset index.
 MAX_SEGMENT_SIZE = 2**31 - 1
@@ -67,6 +69,8 @@ class LogSegment:
         When to roll and how densely to index; may be replaced. The size of the indexes stays.
     created_ms:
         Wall time from which the segment's age counts as long as it is empty.
+    ending:
+        What the names of its files end in as long as it is not yet one of the log's.
 
     Raises
     ------
@@ -77,6 +81,7 @@ class LogSegment:
     __slots__ = (
         "_bytes_since_last_index_entry",
         "_created_ms",
+        "_ending",
         "_file",
         "_files",
         "_read_end",
@@ -91,13 +96,20 @@ class LogSegment:
     )
 
     def __init__(
-        self, files: OpenFiles, folder: Path, base_offset: int, config: LogConfig, created_ms: int
+        self,
+        files: OpenFiles,
+        folder: Path,
+        base_offset: int,
+        config: LogConfig,
+        created_ms: int,
+        ending: str = "",
     ) -> None:
         self._files = files
         self.config = config
         self.folder = folder
         self.base_offset = base_offset
         self._created_ms = created_ms
+        self._ending = ending
         index_size = config.segment_index_bytes
         self.offset_index = OffsetIndex(files, self._path(INDEX_SUFFIX), base_offset, index_size)
         try:
@@ -122,7 +134,7 @@ class LogSegment:
         self._read_end = (-1, 0)
 
     def _path(self, suffix: str) -> Path:
-        return segment_file(self.folder, self.base_offset, suffix)
+        return segment_file(self.folder, self.base_offset, suffix + self._ending)
 
     @staticmethod
     def remove_indexes(disk: Disk, folder: Path, base_offset: int) -> None:
@@ -144,7 +156,7 @@ class LogSegment:
             or self.offset_index.is_full
             or self.time_index.is_full
             or not self.fits_offset(last_offset)
-            or self._age_ms(max_timestamp, now_ms) > self.config.segment_ms
+            or self._age_ms(max_timestamp, now_ms) > self.config.max_segment_ms
         )
 
     def fits_offset(self, offset: int) -> bool:
@@ -153,12 +165,17 @@ class LogSegment:
 
     def _age_ms(self, timestamp: int, now_ms: int) -> int:
         """By the records' own time where they have one, so that a replay of old data rolls as it did."""
+        first_timestamp = self.first_timestamp()
+        if first_timestamp >= 0 and timestamp >= 0:
+            return timestamp - first_timestamp
+        return now_ms - self._created_ms
+
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, -1 if there is none."""
         if self._rolling_timestamp is None and self.size:
             headers, _, _, _ = walk_batches(self._file.pread(BATCH_OVERHEAD, 0), 0, self.size, False)
             self._rolling_timestamp = headers[0].max_timestamp if headers else NO_TIMESTAMP
-        if self._rolling_timestamp is not None and self._rolling_timestamp >= 0 and timestamp >= 0:
-            return timestamp - self._rolling_timestamp
-        return now_ms - self._created_ms
+        return NO_TIMESTAMP if self._rolling_timestamp is None else self._rolling_timestamp
 
     def append(
         self, pieces: Sequence[Buffer], size: int, last_offset: int, max_timestamp: int, shallow_offset: int
@@ -559,12 +576,47 @@ class LogSegment:
 
     def mark_deleted(self) -> None:
         """Rename the files so that no start takes them for the log's; :meth:`remove` removes them."""
+        self.rename(self._ending + DELETED_SUFFIX)
+
+    def rename(self, ending: str) -> None:
+        """Let the names of all files end in ``ending``."""
         disk = self._files.disk
-        for file in (self._file, self.offset_index.file, self.time_index.file):
-            target = file.path.with_name(file.path.name + DELETED_SUFFIX)
+        transactions = self._path(TRANSACTION_INDEX_SUFFIX)
+        self._ending = ending
+        if disk.exists(transactions):
+            disk.rename(transactions, self._path(TRANSACTION_INDEX_SUFFIX))
+        for file, suffix in (
+            (self.offset_index.file, INDEX_SUFFIX),
+            (self.time_index.file, TIME_INDEX_SUFFIX),
+            # Last: as long as it has not its new name, a start does not take the others for whole.
+            (self._file, LOG_SUFFIX),
+        ):
+            target = self._path(suffix)
             if file is self._file or disk.exists(file.path):
                 disk.rename(file.path, target)
             file.renamed(target)
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Keep all files open, so that who uses them does not look for their names."""
+        files = (self._file, self.offset_index.file, self.time_index.file)
+        for file in files:
+            file.hold()
+        try:
+            yield
+        finally:
+            for file in files:
+                file.let_go()
+
+    def read_bytes(self, size: int, position: int) -> bytes:
+        """As many of ``size`` bytes from ``position`` on as there are; may be called without the log's lock.
+
+        Raises
+        ------
+        FileNotFoundError
+            The segment has been removed meanwhile.
+        """
+        return self._file.pread(min(size, self.size - position), position)
 
     def remove(self) -> None:
         """Close, and remove the files; what is being read stays readable for whoever reads it."""
@@ -573,6 +625,8 @@ class LogSegment:
         for file in (self._file, self.offset_index.file, self.time_index.file):
             if disk.exists(file.path):
                 disk.unlink(file.path)
+        if disk.exists(self._path(TRANSACTION_INDEX_SUFFIX)):
+            disk.unlink(self._path(TRANSACTION_INDEX_SUFFIX))
 
     def close(self) -> None:
         self._file.release()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -23,6 +23,7 @@ from kafkacore.broker.log.loader import load_log, write_again
 from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, LogAppendInfo, TimestampAndOffset
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_state import BatchMetadata, ProducerStateEntry
+from kafkacore.broker.log.replacement import announce, put_in_place
 from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment, RecordsSlice
 from kafkacore.broker.log.validation import validate_append
@@ -96,6 +97,8 @@ class UnifiedLog:
         #: Why every call is refused, once the disk has failed.
         self.failure: str | None = None
         self._is_closed = False
+        # Segments are being replaced, so that none may be removed.
+        self._is_replacing = False
         #: Bytes appended since the start, and how many of them are on disk.
         self.appended_bytes = 0
         self.flushed_bytes = 0
@@ -547,7 +550,8 @@ class UnifiedLog:
 
     def _delete_segments(self, count: int) -> None:
         """Take the first ``count`` segments out of the log; their files go later, on the flusher's thread."""
-        if not count:
+        if not count or self._is_replacing:
+            # The next look at what is too old finds them again.
             return
         removed = self._segments[:count]
         try:
@@ -570,6 +574,60 @@ class UnifiedLog:
             except OSError as error:
                 # The names are no longer the log's, so the next start removes what is left.
                 logger.warning("%s: removing old segments failed: %s", self.name, error)
+
+    # ---- Compaction -----------------------------------------------------------------------------------
+
+    def segments(self) -> list[LogSegment]:
+        """All of them as they are now; the last is the active one."""
+        with self._lock:
+            return list(self._segments)
+
+    def last_offsets_of_producers(self) -> dict[int, tuple[int, int | None]]:
+        """As :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.last_offsets`."""
+        with self._lock:
+            return self._producers.last_offsets()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the log is closed, or about to be."""
+        return self._is_closed
+
+    def replace_segments(self, new: LogSegment, old: Sequence[LogSegment]) -> bool:
+        """Put ``new``, whose files end in ``.cleaned``, in the place of ``old``, durable on return. Readers
+        see the one or the others, and keep what they have in hand.
+
+        Returns
+        -------
+        bool
+            False if ``old`` are no longer in the log; nothing has been done then.
+
+        Raises
+        ------
+        KafkaStorageError
+            The disk has failed; the log is offline.
+        """
+        with self._flush_lock:
+            with self._lock:
+                first = bisect_right(self._bases, old[0].base_offset) - 1
+                if self._is_closed or self._segments[first : first + len(old)] != list(old):
+                    return False
+                self._check_usable()
+                self._is_replacing = True
+            try:
+                with new.pinned():
+                    announce(self._disk, new)
+                    with self._lock:
+                        self._segments[first : first + len(old)] = [new]
+                        self._bases[first : first + len(old)] = [new.base_offset]
+                    put_in_place(self._disk, new, old)
+            except OSError as error:
+                with self._lock:
+                    raise self._fail("replace", error) from error
+            finally:
+                with self._lock:
+                    self._is_replacing = False
+        self._work.schedule(lambda: self._remove(list(old)))
+        return True
 
     # ---- Life -----------------------------------------------------------------------------------------
 
@@ -595,13 +653,7 @@ class UnifiedLog:
         Not synced: the topic's id is also in the list of topics, and leader epochs are in the batches.
         """
         self._has_identity = True
-        path = self.folder / checkpoints.PARTITION_METADATA_FILE
-        if not self._disk.exists(path):
-            fd = self._disk.open(path, create=True)
-            try:
-                self._disk.pwritev(fd, [checkpoints.partition_metadata(self.topic_id)], 0)
-            finally:
-                self._disk.close(fd)
+        checkpoints.write_topic_id(self._disk, self.folder, self.topic_id)
         self._epochs.write()
 
     def close(self) -> None:

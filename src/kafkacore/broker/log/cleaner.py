@@ -1,0 +1,356 @@
+"""The cleaning of one log: of each key the last record stays.
+
+A log and the offsets to clean between in; its segments replaced by smaller ones. A map of keys is made of the
+part that is dirty, then all segments up to there are written anew without what the map knows to be old.
+Does not know: which log is to be cleaned, and when. Source: Kafka's ``Cleaner``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kafkacore.broker.log._batch_filter import BatchFilter
+from kafkacore.broker.log._key_walk import STOPPED_AT_BATCH, STOPPED_FULL, map_batch, map_keys
+from kafkacore.broker.log._offset_map import BYTES_PER_ENTRY, OffsetMap
+from kafkacore.broker.log.indexes import MAX_RELATIVE_OFFSET
+from kafkacore.broker.log.open_files import OpenFiles
+from kafkacore.broker.log.replacement import CLEANED_SUFFIX, cleaned_file, remove_cleaned, write_files
+from kafkacore.broker.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    MAX_SEGMENT_SIZE,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    LogSegment,
+    segment_file,
+)
+from kafkacore.broker.log.transaction_index import (
+    AbortedTransaction,
+    CleanedTransactions,
+    aborted_bytes,
+    read_aborted,
+)
+from kafkacore.broker.log.unified_log import UnifiedLog
+from kafkacore.clock import Clock
+from kafkacore.errors import CorruptRecordError
+from kafkacore.record import RecordBatch, read_batches
+
+logger = logging.getLogger(__name__)
+
+#: The smallest map that is made: a few keys cost no more than this.
+_LEAST_SLOTS = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanerConfig:
+    """Kafka's ``log.cleaner.*``. Sizes in bytes."""
+
+    enable: bool = True
+    dedupe_buffer_size: int = 128 * 2**20
+    io_buffer_load_factor: float = 0.9
+    io_buffer_size: int = 512 * 1024
+    io_max_bytes_per_second: float = float("inf")
+    backoff_ms: int = 15_000
+
+
+class CleaningAbortedError(Exception):
+    """The log has been closed, or its segments removed, while it was being cleaned; nothing is lost."""
+
+
+class CleaningResult(NamedTuple):
+    """What a cleaning has come to."""
+
+    #: Everything below has been cleaned.
+    end_offset: int
+    records_read: int
+    records_kept: int
+    bytes_read: int
+    bytes_kept: int
+
+
+def group_by_size(
+    segments: Sequence[LogSegment], end_offset: int, max_bytes: int, max_index_bytes: int
+) -> list[list[LogSegment]]:
+    """Neighbours that will be one segment, because together they are no larger than one may be.
+
+    Parameters
+    ----------
+    end_offset:
+        Behind the last of them.
+    """
+    groups: list[list[LogSegment]] = []
+    for index, segment in enumerate(segments):
+        end = segments[index + 1].base_offset if index + 1 < len(segments) else end_offset
+        group = groups[-1] if groups else []
+        if (
+            not group
+            or sum(one.size for one in group) + segment.size > max_bytes
+            or sum(one.offset_index.file.size for one in group) + segment.offset_index.file.size
+            > max_index_bytes
+            or sum(one.time_index.file.size for one in group) + segment.time_index.file.size > max_index_bytes
+            or (segment.size and end - 1 - group[0].base_offset > MAX_RELATIVE_OFFSET)
+        ):
+            groups.append([segment])
+        else:
+            group.append(segment)
+    return groups
+
+
+class Cleaner:
+    """Used by one thread.
+
+    Parameters
+    ----------
+    throttle:
+        Called with the number of bytes that were read or written; may wait, may raise
+        :class:`CleaningAbortedError`.
+    make_durable:
+        Write down how far logs are on disk: recovery must never look for offsets that are cleaned away.
+    """
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        clock: Clock,
+        config: CleanerConfig,
+        throttle: Callable[[int], None],
+        make_durable: Callable[[], None],
+    ) -> None:
+        self._files = files
+        self._disk = files.disk
+        self._clock = clock
+        self._config = config
+        self._throttle = throttle
+        self._make_durable = make_durable
+
+    def clean(self, log: UnifiedLog, first_dirty_offset: int, end_offset: int) -> CleaningResult:
+        """Clean ``log`` up to ``end_offset``, or to where the memory for its keys lasts.
+
+        Parameters
+        ----------
+        first_dirty_offset, end_offset:
+            The part whose records are newer than all before. The end is that of a closed segment.
+
+        Raises
+        ------
+        CleaningAbortedError
+            As it says.
+        CorruptRecordError
+            The log is damaged; nothing of the segment has been replaced.
+        OSError
+            The disk refuses.
+        """
+        segments = [segment for segment in log.segments() if segment.base_offset < end_offset]
+        aborted = self._aborted(segments)
+        dirty = [
+            segment
+            for index, segment in enumerate(segments)
+            if index + 1 == len(segments) or segments[index + 1].base_offset > first_dirty_offset
+        ]
+        offsets = self._map(log, dirty, first_dirty_offset, end_offset, aborted)
+        cleaned_end = offsets.latest_offset + 1
+        segments = [segment for segment in segments if segment.base_offset < cleaned_end]
+        groups = group_by_size(
+            segments,
+            end_offset,
+            min(log.config.segment_bytes, MAX_SEGMENT_SIZE),
+            log.config.segment_index_bytes,
+        )
+        transactions = CleanedTransactions(aborted)
+        self._make_durable()
+        filters = [self._clean_group(log, group, offsets, transactions, end_offset) for group in groups]
+        return CleaningResult(
+            cleaned_end,
+            sum(one.records_read for one in filters),
+            sum(one.records_kept for one in filters),
+            sum(one.bytes_read for one in filters),
+            sum(one.bytes_kept for one in filters),
+        )
+
+    # ---- Reading --------------------------------------------------------------------------------------
+
+    def _walk(
+        self,
+        log: UnifiedLog,
+        segment: LogSegment,
+        walk: Callable[[memoryview], tuple[int, int, int]],
+        take: Callable[[RecordBatch], bool],
+        flush: Callable[[], None],
+    ) -> bool:
+        """Go over a segment: ``walk`` what it can, ``take`` the batches that it stops at, ``flush`` after
+        each piece of the file. Whether it was given up because either has said so.
+        """
+        position, wanted = 0, self._config.io_buffer_size
+        while position < segment.size:
+            if log.is_closed:
+                raise CleaningAbortedError
+            try:
+                chunk = memoryview(segment.read_bytes(wanted, position))
+            except FileNotFoundError:
+                raise CleaningAbortedError from None
+            self._throttle(len(chunk))
+            at, is_full, needed = self._walk_chunk(chunk, walk, take)
+            flush()
+            if is_full:
+                return True
+            position += at
+            wanted = max(needed, self._config.io_buffer_size)
+            if position < segment.size and max(needed, 1) > segment.size - position:
+                raise CorruptRecordError(f"the file ends within the batch at position {position}")
+        return False
+
+    @staticmethod
+    def _walk_chunk(
+        chunk: memoryview,
+        walk: Callable[[memoryview], tuple[int, int, int]],
+        take: Callable[[RecordBatch], bool],
+    ) -> tuple[int, bool, int]:
+        at = 0
+        while True:
+            walked, code, needed = walk(chunk[at:])
+            at += walked
+            if code == STOPPED_FULL:
+                return at, True, 0
+            if code != STOPPED_AT_BATCH:
+                return at, False, needed
+            # Its CRC was checked by the walk.
+            if take(next(read_batches(chunk[at : at + needed], False))):
+                return at, True, 0
+            at += needed
+
+    def _aborted(self, segments: Sequence[LogSegment]) -> list[AbortedTransaction]:
+        aborted = []
+        for segment in segments:
+            path = segment_file(segment.folder, segment.base_offset, TRANSACTION_INDEX_SUFFIX)
+            if self._disk.exists(path):
+                aborted += read_aborted(self._disk.read_file(path))
+        return aborted
+
+    # ---- Which keys there are -------------------------------------------------------------------------
+
+    def _map(
+        self,
+        log: UnifiedLog,
+        dirty: Sequence[LogSegment],
+        start: int,
+        end: int,
+        aborted: Sequence[AbortedTransaction],
+    ) -> OffsetMap:
+        # No more memory than the offsets can need, that of the smallest map being nothing.
+        slots = max(int((end - start) / self._config.io_buffer_load_factor) + 2, _LEAST_SLOTS)
+        offsets = OffsetMap(
+            min(slots * BYTES_PER_ENTRY, self._config.dedupe_buffer_size),
+            self._config.io_buffer_load_factor,
+            self._clock.random.getrandbits(128),
+        )
+        transactions = CleanedTransactions(one for one in aborted if one.last_offset >= start)
+
+        def take(batch: RecordBatch) -> bool:
+            if batch.is_control:
+                transactions.may_discard(batch)
+            elif not transactions.is_aborted(batch):
+                return map_batch(offsets, batch, start)
+            offsets.latest_offset = max(offsets.latest_offset, batch.last_offset)
+            return False
+
+        for index, segment in enumerate(dirty):
+            if self._walk(log, segment, lambda chunk: map_keys(offsets, chunk, start), take, lambda: None):
+                break
+            # What is missing at a segment's end has been looked at as well.
+            next_base = dirty[index + 1].base_offset if index + 1 < len(dirty) else end
+            offsets.latest_offset = next_base - 1
+        return offsets
+
+    # ---- Which records stay ---------------------------------------------------------------------------
+
+    def _clean_group(
+        self,
+        log: UnifiedLog,
+        group: Sequence[LogSegment],
+        offsets: OffsetMap,
+        transactions: CleanedTransactions,
+        end_offset: int,
+    ) -> BatchFilter:
+        base_offset = group[0].base_offset
+        remove_cleaned(self._disk, log.folder, base_offset)
+        try:
+            batches = self._filter(log, group, offsets, transactions, end_offset)
+            segment = LogSegment(
+                self._files, log.folder, base_offset, log.config, self._clock.wall_ms(), CLEANED_SUFFIX
+            )
+            try:
+                if not log.replace_segments(segment, group):
+                    raise CleaningAbortedError
+            except BaseException:
+                segment.close()
+                raise
+        except FileNotFoundError:
+            # The folder is no longer there, or no longer this log's.
+            raise CleaningAbortedError from None
+        except BaseException:
+            remove_cleaned(self._disk, log.folder, base_offset)
+            raise
+        return batches
+
+    def _filter(
+        self,
+        log: UnifiedLog,
+        group: Sequence[LogSegment],
+        offsets: OffsetMap,
+        transactions: CleanedTransactions,
+        end_offset: int,
+    ) -> BatchFilter:
+        """Write the files of the segment that ``group`` will be."""
+        base_offset, now_ms = group[0].base_offset, self._clock.wall_ms()
+        producers = log.last_offsets_of_producers()
+        batches = BatchFilter(
+            offsets,
+            base_offset=base_offset,
+            end_offset=end_offset,
+            last_offsets={key: last for key, (_, last) in producers.items() if last is not None},
+            now_ms=now_ms,
+            delete_retention_ms=log.config.delete_retention_ms,
+            index_interval_bytes=log.config.index_interval_bytes,
+            max_index_bytes=log.config.segment_index_bytes,
+        )
+
+        def take(batch: RecordBatch) -> bool:
+            if not batch.is_control:
+                batches.filter_batch(batch, none_stay=transactions.is_aborted(batch))
+                return False
+            may_go = transactions.may_discard(batch)
+            is_over = batch.has_delete_horizon and batch.base_timestamp <= now_ms
+            # Its producer has nothing else here, and its epoch must be remembered.
+            epoch, last_offset = producers.get(batch.producer_id, (-1, 0))
+            is_needed = last_offset is None and epoch == batch.producer_epoch
+            goes = may_go and is_over and not is_needed
+            batches.filter_batch(batch, none_stay=goes, all_stay=not goes, has_marker=may_go)
+            return False
+
+        fd = self._disk.open(cleaned_file(log.folder, base_offset, LOG_SUFFIX), create=True)
+        written = 0
+
+        def flush() -> None:
+            nonlocal written
+            content = batches.take()
+            if content:
+                self._disk.pwritev(fd, [content], written)
+                written += len(content)
+                self._throttle(len(content))
+
+        try:
+            for segment in group:
+                self._walk(log, segment, batches.filter, take, flush)
+            self._disk.fdatasync(fd)
+        finally:
+            self._disk.close(fd)
+        offset_index, time_index = batches.indexes()
+        contents = [(INDEX_SUFFIX, offset_index), (TIME_INDEX_SUFFIX, time_index)]
+        if transactions.kept:
+            contents.append((TRANSACTION_INDEX_SUFFIX, aborted_bytes(transactions.kept)))
+            transactions.kept = []
+        write_files(self._disk, log.folder, base_offset, contents)
+        return batches
