@@ -166,7 +166,7 @@ def _refusal(key: TopicConfigKey, text: str, why: str) -> InvalidConfigurationEr
 def _checked_whole(key: TopicConfigKey, text: str) -> int:
     low, high = _LIMITS[key.type]
     if _WHOLE.fullmatch(text) is None or not low <= int(text) <= high:
-        raise _refusal(key, text, f"not a number between {low} and {high}")
+        raise _refusal(key, text, f"must be a whole number of {64 if low == LONG_MIN else 32} bits")
     number = int(text)
     if number != key.exception:
         _check_limits(key, text, number)

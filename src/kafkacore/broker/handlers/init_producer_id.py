@@ -1,7 +1,8 @@
 """InitProducerId: an identity for an idempotent producer (KIP-98, KIP-360).
 
-Versions 0 to 6. Gaps: no transactions. A producer that already has an identity gets a fresh one, with epoch
-0, which KIP-360 allows for a producer without a transactional id.
+Versions 0 to 5; what Kafka 4.3 has of 6 (KIP-939) is not released. Gaps: no transactions. A producer that
+already has an identity gets a fresh one, with epoch 0, which KIP-360 allows for a producer without a
+transactional id.
 """
 
 from __future__ import annotations
@@ -24,4 +25,4 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-HANDLER = ApiHandler(InitProducerIdRequest, 0, 6, handle)
+HANDLER = ApiHandler(InitProducerIdRequest, 0, 5, handle)

@@ -1,0 +1,151 @@
+"""Requests about configuration, of any broker, with values and errors as they come over the wire.
+
+In: bootstrap servers, resources by Kafka's number and name. Out: names of errors, and entries as tuples. Does
+not know: what is right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kafkacore.admin.requester import Requester
+from kafkacore.client import bootstrap_client
+from kafkacore.client.config import resolve
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import for_code
+from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
+from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
+from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest
+from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+TOPIC, BROKER = 2, 4
+SET, DELETE, APPEND, SUBTRACT = range(4)
+TIMEOUT_MS = 30_000.0
+
+
+class Entry(NamedTuple):
+    """A key as DescribeConfigs tells it; ``synonyms`` are (name, value, source)."""
+
+    value: str | None
+    source: int
+    type: int
+    read_only: bool
+    sensitive: bool
+    synonyms: tuple[tuple[str, str | None, int], ...]
+
+
+class Change(NamedTuple):
+    """One key of a resource to be altered."""
+
+    kind: int
+    resource: str
+    name: str
+    value: str | None
+    operation: int = SET
+
+
+class ConfigRequests:
+    """Asks one broker. Outcomes are in the order of what was asked; ``None`` is a change that was made."""
+
+    def __init__(self, requester: Requester) -> None:
+        self._requester = requester
+
+    def create(
+        self, topics: Mapping[str, Mapping[str, str]], *, validate_only: bool = False
+    ) -> list[str | None]:
+        """Make topics of one partition with configs."""
+        shape = CreateTopicsRequest
+        asked = [
+            shape.CreatableTopic(
+                name=name,
+                num_partitions=1,
+                replication_factor=1,
+                configs=[shape.CreatableTopicConfig(name=key, value=text) for key, text in configs.items()],
+            )
+            for name, configs in topics.items()
+        ]
+        answer = self._ask(shape(topics=asked, timeout_ms=int(TIMEOUT_MS), validate_only=validate_only))
+        errors = {topic.name: _error(topic.error_code) for topic in answer.topics}
+        return [errors[name] for name in topics]
+
+    def delete(self, topics: Sequence[str]) -> None:
+        """Remove topics."""
+        asked = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in topics]
+        self._ask(DeleteTopicsRequest(topics=asked, timeout_ms=int(TIMEOUT_MS)))
+
+    def change(self, changes: Sequence[Change], *, validate_only: bool = False) -> list[str | None]:
+        """IncrementalAlterConfigs, one resource for each change; those of one resource need requests each."""
+        shape = IncrementalAlterConfigsRequest
+        resources = [
+            shape.AlterConfigsResource(
+                resource_type=change.kind,
+                resource_name=change.resource,
+                configs=[
+                    shape.AlterableConfig(
+                        name=change.name, config_operation=change.operation, value=change.value
+                    )
+                ],
+            )
+            for change in changes
+        ]
+        return self._altered(shape(resources=resources, validate_only=validate_only))
+
+    def replace(self, changes: Sequence[Change], *, validate_only: bool = False) -> list[str | None]:
+        """AlterConfigs, one resource for each change, whose only key it is then."""
+        shape = AlterConfigsRequest
+        resources = [
+            shape.AlterConfigsResource(
+                resource_type=change.kind,
+                resource_name=change.resource,
+                configs=[shape.AlterableConfig(name=change.name, value=change.value)],
+            )
+            for change in changes
+        ]
+        return self._altered(shape(resources=resources, validate_only=validate_only))
+
+    def _altered(self, request: Any) -> list[str | None]:
+        return [_error(result.error_code) for result in self._ask(request).responses]
+
+    def describe(self, resources: Sequence[tuple[int, str]]) -> list[dict[str, Entry]]:
+        """Every key of each resource."""
+        shape = DescribeConfigsRequest
+        asked = [
+            shape.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+            for kind, name in resources
+        ]
+        answer = self._ask(shape(resources=asked, include_synonyms=True))
+        found = []
+        for result in answer.results:
+            assert not result.error_code, result.error_message
+            found.append({config.name: _entry(config) for config in result.configs})
+        return found
+
+    def _ask(self, request: Any) -> Any:
+        return self._requester.ask(request, TIMEOUT_MS)
+
+
+def _error(code: int) -> str | None:
+    return for_code(code).__name__ if code else None
+
+
+def _entry(config: Any) -> Entry:
+    synonyms = tuple((one.name, one.value, one.source) for one in config.synonyms)
+    return Entry(
+        config.value,
+        config.config_source,
+        config.config_type,
+        config.read_only,
+        config.is_sensitive,
+        synonyms,
+    )
+
+
+@contextlib.contextmanager
+def config_requests(servers: str) -> Iterator[ConfigRequests]:
+    """Requests to the broker at ``servers``, over a connection that ends with the block."""
+    client, _ = bootstrap_client(resolve({}, {"bootstrap_servers": servers}), SYSTEM_CLOCK)
+    with contextlib.closing(client):
+        yield ConfigRequests(Requester(client, SYSTEM_CLOCK, servers))
