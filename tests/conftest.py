@@ -36,7 +36,7 @@ def apache_kafka() -> Iterator[ApacheKafka]:
 
 @pytest.fixture(scope="session")
 def our_broker() -> Iterator[EmbeddedBroker]:
-    """Our broker in a process of its own, one for the whole run, that keeps records of any age and lets a group
+    """Our broker in a process of its own, one for the whole run, that keeps records of any age and has groups
     begin at once.
     """
     from kafkacore.testing.embedded_broker import EmbeddedBroker
