@@ -174,7 +174,10 @@ class Disk:
         self.fsync_dir(path.parent)
 
     def remove_tree(self, path: Path) -> None:
-        """Remove a folder of files and folders; links in it are removed, never followed."""
+        """Remove a folder of files and folders; links, itself included, are removed, never followed."""
+        if not self.is_dir(path):
+            self.unlink(path)
+            return
         for name in self.listdir(path):
             child = path / name
             if self.is_dir(child):

@@ -43,7 +43,7 @@ CHECKPOINT_BYTES = 64 * 2**20
 #: They wait for the disk, not for each other.
 SYNC_THREADS = 16
 
-_PARTITION_FOLDER = re.compile(r"(.+)-(\d+)")
+_PARTITION_FOLDER = re.compile(r"(.+)-(\d{1,5})")
 _MAX_FILE_NAME = 255
 
 
@@ -165,6 +165,8 @@ class LogManager:
         self._remove_strays()
         for topic in topics:
             for topic_partition in _partitions(topic):
+                if topic_partition in self._offline:
+                    continue
                 self._load_log(
                     topic,
                     topic_partition,
@@ -285,6 +287,14 @@ class LogManager:
                 continue
             if topic_id in self._deleting or self._is_empty(folder):
                 self._disk.remove_tree(folder)
+                continue
+            if topic is not None and partition < topic.partition_count:
+                # Its files are somebody's records: serving an empty partition instead would lose them.
+                path = folder / checkpoints.PARTITION_METADATA_FILE
+                reason = (
+                    f"{path} has topic id {topic_id} and not {topic.topic_id}; correct it, or move the folder"
+                )
+                self._set_offline(TopicPartition(topic_name, partition), OSError(reason))
                 continue
             stray = self._aside(TopicPartition(topic_name, partition), self._random_id(), STRAY_SUFFIX)
             logger.warning("%s belongs to no topic; renamed to %s", folder, stray.name)
