@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from integration.config_requests import BROKER, TOPIC, Change, config_requests
 
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.server import EXIT_CLEAN, EXIT_FAILED, KafkaBroker, run_broker
@@ -72,3 +73,29 @@ def test_failure_of_the_network_thread_is_the_end_of_the_broker(
     monkeypatch.setattr(SocketServer, "poll", fail)
     assert run_broker(config(tmp_path)) == EXIT_FAILED
     assert '"event": "ready"' in capsys.readouterr().out
+
+
+def altered(broker: KafkaBroker, name: str, value: str) -> None:
+    """Change a property of all brokers through a connection."""
+    with config_requests(broker.bootstrap_servers) as requests:
+        assert requests.change([Change(BROKER, "", name, value)]) == [None]
+
+
+def test_what_is_changed_while_it_runs_is_obeyed_and_outlives_it(tmp_path: Path) -> None:
+    with KafkaBroker(config(tmp_path)) as broker:
+        altered(broker, "message.max.bytes", "2000")
+        altered(broker, "max.connections", "2")
+        kept = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(2)]
+        with socket.create_connection(("127.0.0.1", broker.port), timeout=10) as refused:
+            assert refused.recv(1) == b""
+        for connection in kept:
+            connection.close()
+    with KafkaBroker(config(tmp_path)) as broker, config_requests(broker.bootstrap_servers) as requests:
+        assert requests.create({"t": {}}) == [None]
+        (entries,) = requests.describe([(TOPIC, "t")])
+        assert (entries["max.message.bytes"].value, entries["max.message.bytes"].source) == ("2000", 3)
+        (entries,) = requests.describe([(BROKER, "")])
+        assert {name: entry.value for name, entry in entries.items()} == {
+            "message.max.bytes": "2000",
+            "max.connections": "2",
+        }

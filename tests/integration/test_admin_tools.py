@@ -211,6 +211,22 @@ def test_cluster_and_feature_tools_find_one_broker_without_features(brokers: Bot
     assert printed == Printed(0, "", "")
 
 
+def test_leader_election_tool_finds_every_partition_led_as_it_should_be(brokers: BothBrokers) -> None:
+    brokers.same(TOPICS, "--create", "--topic", "tool-leaders")
+    election = TOOLS + "LeaderElectionCommand"
+    one = ("--topic", "tool-leaders", "--partition", "0")
+    for kind in ("preferred", "unclean"):
+        assert brokers.same(election, "--election-type", kind, *one) == [
+            "Valid replica already elected for partitions tool-leaders-0"
+        ]
+        assert brokers.same(election, "--election-type", kind, "--all-topic-partitions") == []
+    missing = ("--topic", "tool-leaders", "--partition", "7")
+    printed = brokers.both(election, "--election-type", "preferred", *missing)
+    assert [(one.status, "UnknownTopicOrPartition" in one.out + one.err) for one in printed] == [
+        (1, True)
+    ] * 2
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "words"),
     [

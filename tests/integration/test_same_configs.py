@@ -87,6 +87,9 @@ BROKER_DIFFERENCES = {
 BROKER_VALUES: dict[str, tuple[str, ...]] = {
     "compression.type": ("brotli", "zstd"),
     "log.cleanup.policy": ("burn", "compact", "compact,delete"),
+    "log.cleaner.backoff.ms": ("-1", "0", "100"),
+    "log.cleaner.io.buffer.size": ("many", "65536"),
+    "log.cleaner.io.max.bytes.per.second": ("fast", "1e6"),
     "log.cleaner.min.cleanable.ratio": ("2", "0.3"),
     "log.index.interval.bytes": ("-1", "0"),
     "log.message.timestamp.type": ("now", "LogAppendTime"),

@@ -89,7 +89,7 @@ class BrokerHarness:
 
     def _reconfigure(self, config: BrokerConfig) -> None:
         self.topics.config = config
-        self.log_manager.update_default_config(config.topic_defaults())
+        self.log_manager.update_defaults(config.topic_defaults())
 
     def _wakeup(self) -> None:
         self.wakeups += 1

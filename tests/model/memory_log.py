@@ -186,7 +186,7 @@ class MemoryLogManager:
             raise self.failure
         return DiskSpace(1000, 400)
 
-    def update_default_config(self, default_config: dict[str, str]) -> None:
+    def update_defaults(self, default_config: dict[str, str]) -> None:
         self.default_config = default_config
 
     def delete_topic(self, name: str) -> None:

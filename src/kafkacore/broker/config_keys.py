@@ -101,16 +101,16 @@ BROKER_KEYS: Final = (
     BrokerKey("log.cleaner.enable", "log_cleaner_enable", _B, "Whether topics with the policy `compact` are "
               "compacted."),
     BrokerKey("log.cleaner.backoff.ms", "log_cleaner_backoff_ms", _L, "How long the log cleaner waits when "
-              "there is nothing to clean.", 0, LONG_MAX),
+              "there is nothing to clean.", 0, LONG_MAX, is_dynamic=True),
     BrokerKey("log.cleaner.dedupe.buffer.size", "log_cleaner_dedupe_buffer_size", _L, "Most memory for the "
               "keys of a log that is being cleaned, 24 bytes a key; it is there only as long as that takes.",
-              24 * 1024, LONG_MAX),
+              24 * 1024, LONG_MAX, is_dynamic=True),
     BrokerKey("log.cleaner.io.buffer.load.factor", "log_cleaner_io_buffer_load_factor", _D, "How full that "
-              "memory may become; fuller is slower.", 0.01, 0.99),
+              "memory may become; fuller is slower.", 0.01, 0.99, is_dynamic=True),
     BrokerKey("log.cleaner.io.buffer.size", "log_cleaner_io_buffer_size", _I, "How much of a log the cleaner "
-              "reads at once.", 4096, INT_MAX),
+              "reads at once.", 4096, INT_MAX, is_dynamic=True),
     BrokerKey("log.cleaner.io.max.bytes.per.second", "log_cleaner_io_max_bytes_per_second", _D, "Most that "
-              "the cleaner reads and writes in a second.", 1, sys.float_info.max),
+              "the cleaner reads and writes in a second.", 1, sys.float_info.max, is_dynamic=True),
     BrokerKey("max.decompressed.batch.bytes", "max_decompressed_batch_bytes", _I, "Most bytes that a "
               "producer's compressed batch may have in it; one with more is refused as too large.",
               1, INT_MAX),

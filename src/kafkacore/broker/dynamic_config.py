@@ -16,7 +16,7 @@ from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.config_keys import BROKER_KEYS, as_text
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.kafka_keys import WITHOUT_EFFECT
-from kafkacore.broker.topic_config import BROKER_SYNONYMS, checked_value
+from kafkacore.broker.topic_config import BROKER_SYNONYMS, checked_value, java_double
 from kafkacore.errors import (
     InvalidConfigurationError,
     InvalidRequestError,
@@ -239,7 +239,13 @@ def _default_values(static: BrokerConfig) -> dict[str, str]:
 def property_values(config: BrokerConfig) -> dict[str, str | None]:
     """Property → its value as text, but for addresses and what topics get by default."""
     values = {key.name: getattr(config, key.field) for key in _KEYS.values() if key.name not in _ADDRESSES}
-    return {name: None if value is None else as_text(value) for name, value in values.items()}
+    return {name: _told(value) for name, value in values.items()}
+
+
+def _told(value: object) -> str | None:
+    if value is None:
+        return None
+    return java_double(value) if isinstance(value, float) else as_text(value)
 
 
 def _why_fixed(name: str) -> str:

@@ -176,14 +176,7 @@ class KafkaBroker:
             disk=disk,
             default_config=_log_defaults(config),
             flush=config.flush,
-            cleaner=CleanerConfig(
-                enable=config.log_cleaner_enable,
-                backoff_ms=config.log_cleaner_backoff_ms,
-                dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
-                io_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
-                io_buffer_size=config.log_cleaner_io_buffer_size,
-                io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
-            ),
+            cleaner=_cleaner_config(config),
         )
         self._say_loaded(self._log_manager, clock.monotonic_ms() - began_ms)
         self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock, disk)
@@ -238,7 +231,7 @@ class KafkaBroker:
         assert self._log_manager is not None
         topics.config = config
         server.max_connections = config.max_connections
-        self._log_manager.update_default_config(_log_defaults(config))
+        self._log_manager.update_defaults(_log_defaults(config), _cleaner_config(config))
 
     def _status_server(
         self, listener: socket.socket, services: BrokerServices, server: SocketServer, apis: KafkaApis
@@ -358,6 +351,17 @@ def _selector(config: BrokerConfig, clock: Clock) -> Selector:
         clock,
         max_receive_size=config.socket_request_max_bytes,
         connections_max_idle_ms=None if idle_ms < 0 else idle_ms,
+    )
+
+
+def _cleaner_config(config: BrokerConfig) -> CleanerConfig:
+    return CleanerConfig(
+        enable=config.log_cleaner_enable,
+        backoff_ms=config.log_cleaner_backoff_ms,
+        dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
+        io_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
+        io_buffer_size=config.log_cleaner_io_buffer_size,
+        io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
     )
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from model.log_oracle import NOW_MS, TOPIC, TOPIC_ID, TP, batch, open_manager, the_log
 
 from kafkacore.broker.log import LogManager
+from kafkacore.broker.log.cleaner import CleanerConfig
+from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import InvalidConfigurationError, MessageSizeTooLargeError
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.disk import SimulatedDisk
@@ -76,7 +80,7 @@ def test_every_partition_obeys_those_made_later_too() -> None:
 def test_changed_default_reaches_topics_that_do_not_say_otherwise() -> None:
     manager = manager_with(SimulatedDisk())
     manager.create_topic("other", 1, TOPIC_ID, {"retention.ms": "1"})
-    manager.update_default_config({"retention.ms": "8", "segment.bytes": "99"})
+    manager.update_defaults({"retention.ms": "8", "segment.bytes": "99"}, CleanerConfig())
     other = manager.log(TopicPartition("other", 0))
     assert other is not None
     assert (the_log(manager).config.retention_ms, other.config.retention_ms) == (8, 1)
@@ -104,3 +108,27 @@ def test_producers_are_told_as_they_are_and_stay_so() -> None:
     assert [(p.producer_id, p.producer_epoch, p.last_sequence) for p in told] == [(4, 0, 0), (9, 1, 1)]
     assert [p.last_sequence for p in log.active_producers()] == [0, 2]
     assert log.topic_partition == TP
+
+
+def test_cleaner_that_waits_hears_at_once_that_it_is_to_wait_less(tmp_path: Path) -> None:
+    manager = LogManager(
+        tmp_path / "data",
+        clock=Clock(),
+        default_config={"min.cleanable.dirty.ratio": "0", "cleanup.policy": "compact"},
+        cleaner=CleanerConfig(backoff_ms=3_600_000),
+    )
+    try:
+        manager.create_topic(TOPIC, 1, TOPIC_ID, {"segment.bytes": "200"})
+        log = the_log(manager)
+        for _ in range(5):
+            log.append(batch([b"x" * 100]), now_ms=NOW_MS)
+        log.flush()
+        before = log.size_in_bytes
+        manager.update_defaults({"cleanup.policy": "compact"}, CleanerConfig(backoff_ms=10))
+        manager.update_topic_configs(TOPIC, {"min.cleanable.dirty.ratio": "0"})
+        deadline = SYSTEM_CLOCK.monotonic_ms() + 20_000
+        while log.size_in_bytes == before:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline
+            SYSTEM_CLOCK.sleep_ms(5)
+    finally:
+        manager.close()

@@ -122,7 +122,7 @@ class Cleaner:
         self._files = files
         self._disk = files.disk
         self._clock = clock
-        self._config = config
+        self.config = config
         self._throttle = throttle
         self._make_durable = make_durable
 
@@ -183,7 +183,7 @@ class Cleaner:
         """Go over a segment: ``walk`` what it can, ``take`` the batches that it stops at, ``flush`` after
         each piece of the file. Whether it was given up because either has said so.
         """
-        position, wanted = 0, self._config.io_buffer_size
+        position, wanted = 0, self.config.io_buffer_size
         while position < segment.size:
             if log.is_closed:
                 raise CleaningAbortedError
@@ -197,7 +197,7 @@ class Cleaner:
             if is_full:
                 return True
             position += at
-            wanted = max(needed, self._config.io_buffer_size)
+            wanted = max(needed, self.config.io_buffer_size)
             if position < segment.size and max(needed, 1) > segment.size - position:
                 raise CorruptRecordError(f"the file ends within the batch at position {position}")
         return False
@@ -240,10 +240,10 @@ class Cleaner:
         aborted: Sequence[AbortedTransaction],
     ) -> OffsetMap:
         # No more memory than the offsets can need, that of the smallest map being nothing.
-        slots = max(int((end - start) / self._config.io_buffer_load_factor) + 2, _LEAST_SLOTS)
+        slots = max(int((end - start) / self.config.io_buffer_load_factor) + 2, _LEAST_SLOTS)
         offsets = OffsetMap(
-            min(slots * BYTES_PER_ENTRY, self._config.dedupe_buffer_size),
-            self._config.io_buffer_load_factor,
+            min(slots * BYTES_PER_ENTRY, self.config.dedupe_buffer_size),
+            self.config.io_buffer_load_factor,
             self._clock.random.getrandbits(128),
         )
         transactions = CleanedTransactions(one for one in aborted if one.last_offset >= start)

@@ -133,6 +133,12 @@ class LogCleaner:
             self._thread.join()
             self._thread = None
 
+    def update_config(self, config: CleanerConfig) -> None:
+        """Clean as ``config`` says from now on. Whether there is a cleaner at all stays as it is."""
+        with self._condition:
+            self._config = self._cleaner.config = config
+            self._condition.notify()
+
     def forget(self, topic_partition: TopicPartition) -> None:
         """The partition is no more; one of the same name is another."""
         with self._condition:
@@ -142,6 +148,7 @@ class LogCleaner:
 
     def _run(self) -> None:
         while not self._is_stopping:
+            config = self._config
             try:
                 was_busy = self.clean_filthiest() is not None
             except Exception:
@@ -150,7 +157,11 @@ class LogCleaner:
                 was_busy = False
             if not was_busy:
                 with self._condition:
-                    self._clock.wait_for(self._condition, lambda: self._is_stopping, self._config.backoff_ms)
+                    self._clock.wait_for(
+                        self._condition,
+                        lambda: self._is_stopping or self._config is not config,  # noqa: B023 - called here
+                        config.backoff_ms,
+                    )
 
     def _throttle(self, byte_count: int) -> None:
         """Wait as long as ``log.cleaner.io.max.bytes.per.second`` wants it."""

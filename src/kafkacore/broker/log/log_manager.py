@@ -433,8 +433,9 @@ class LogManager:
             self._replace_topics({**self._topics, name: topic})
             self._update_logs(topic, config)
 
-    def update_default_config(self, default_config: Mapping[str, str]) -> None:
-        """What topics get from now on that do not say otherwise, those that are open too."""
+    def update_defaults(self, default_config: Mapping[str, str], cleaner: CleanerConfig) -> None:
+        """What topics get from now on that do not say otherwise, open ones too; how they are cleaned."""
+        self._cleaner.update_config(cleaner)
         with self._lock:
             self._default_config = default_config
             for topic in self._topics.values():

@@ -1,0 +1,92 @@
+"""ElectLeaders: a partition is led by its preferred node again, or, if nobody leads it, by any (KIP-460).
+
+Versions 0 to 2. A request for all partitions is answered with those that had an election, as in Kafka. Gaps:
+nodes share the logs, so a leader that an unclean election finds has lost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kafkacore.broker.cluster_state import NO_LEADER
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.errors import (
+    ElectionNotNeededError,
+    EligibleLeadersNotAvailableError,
+    InvalidRequestError,
+    PreferredLeaderNotAvailableError,
+    UnknownTopicOrPartitionError,
+)
+from kafkacore.protocol.generated.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from kafkacore.structs import TopicPartition
+
+PREFERRED, UNCLEAN = 0, 1
+
+_Topic = ElectLeadersResponse.ReplicaElectionResult
+_Partition = ElectLeadersResponse.PartitionResult
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    kind = message.election_type if request.version >= 1 else PREFERRED
+    if kind not in (PREFERRED, UNCLEAN):
+        return ElectLeadersResponse(error_code=InvalidRequestError.errno)
+    is_of_all = message.topic_partitions is None
+    results = []
+    for name, partitions in _asked(message.topic_partitions, services):
+        elections = [_elect(TopicPartition(name, partition), kind, services) for partition in partitions]
+        not_needed = ElectionNotNeededError.errno
+        told = [one for one in elections if not (is_of_all and one.error_code == not_needed)]
+        results.append(_Topic(topic=name, partition_result=told))
+    return ElectLeadersResponse(replica_election_results=results)
+
+
+def _asked(topic_partitions: Any, services: BrokerServices) -> Iterable[tuple[str, Iterable[int]]]:
+    if topic_partitions is not None:
+        return [(topic.topic, topic.partitions) for topic in topic_partitions]
+    found = [(name, services.topics.get(name)) for name in services.topics.names()]
+    return [(name, range(topic.partition_count)) for name, topic in found if topic is not None]
+
+
+def _elect(topic_partition: TopicPartition, kind: int, services: BrokerServices) -> Any:
+    partition = topic_partition.partition
+    try:
+        services.cluster.move_leader(topic_partition, _winner(topic_partition, kind, services))
+    except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
+        return _Partition(
+            partition_id=partition, error_code=error_code(error), error_message=error_message(error)
+        )
+    return _Partition(partition_id=partition, error_message=None)
+
+
+def _winner(topic_partition: TopicPartition, kind: int, services: BrokerServices) -> int:
+    """The node that is to lead the partition from now on.
+
+    Raises
+    ------
+    UnknownTopicOrPartitionError, ElectionNotNeededError, PreferredLeaderNotAvailableError,
+    EligibleLeadersNotAvailableError
+        As Kafka's controller.
+    """
+    cluster, (name, partition) = services.cluster, topic_partition
+    topic = services.topics.get(name)
+    if topic is None or not 0 <= partition < topic.partition_count:
+        raise UnknownTopicOrPartitionError(f"There is no partition {name}-{partition}")
+    leader, replicas = cluster.leader(topic_partition), cluster.replicas(topic_partition)
+    if leader != NO_LEADER and (kind == UNCLEAN or leader == replicas[0]):
+        raise ElectionNotNeededError(f"{name}-{partition} is led by node {leader}, as it should be")
+    if kind == UNCLEAN:
+        alive = [node for node in replicas if cluster.node(node) is not None]
+        if not alive:
+            raise EligibleLeadersNotAvailableError(f"No node that has {name}-{partition} is up")
+        return alive[0]
+    if cluster.node(replicas[0]) is None:
+        raise PreferredLeaderNotAvailableError(
+            f"Node {replicas[0]}, which is to lead {name}-{partition}, is down"
+        )
+    return replicas[0]
+
+
+HANDLER = ApiHandler(ElectLeadersRequest, 0, 2, handle)
