@@ -10,6 +10,12 @@ step "what this machine has"
 python3 --version
 java -version 2>&1 | head -n 1
 
+# A browser looks at the broker's status page; only root can install it, and says so otherwise.
+if ! command -v chromedriver > /dev/null; then
+    step "install Chromium and its driver"
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver > /dev/null
+fi
+
 step "make lint and make sanitize, side by side"
 make --jobs=2 --output-sync=recurse lint sanitize ONLY=wire,record,decode SANITIZE_ARGS="tests/wire tests/record tests/decode"
 

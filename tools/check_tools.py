@@ -101,6 +101,9 @@ def missing(purpose):
             yield "Maven, for the integration tests: on Debian and Ubuntu, apt-get install maven"
         if not (find_java_program("javac") or shutil.which("javac")):
             yield "a JDK (javac), for the integration tests: on Debian and Ubuntu, apt-get install %s" % JDK
+        if not shutil.which("chromedriver"):
+            # The browser comes with its driver, in one version.
+            yield "Chromium and its driver, for the status page: on Debian, apt-get install chromium-driver"
 
 
 def main():

@@ -12,7 +12,7 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 CHECK = PROJECT / "tools" / "check_tools.py"
-ALL = {"cc": "", "mvn": "", "javac": "", "java": 'openjdk version "17.0.15" 2025-04-15'}
+ALL = {"cc": "", "mvn": "", "javac": "", "chromedriver": "", "java": 'openjdk version "17.0.15" 2025-04-15'}
 
 
 def machine(folder: Path, tools: dict[str, str]) -> Path:
@@ -45,7 +45,13 @@ def test_machine_with_everything_lacks_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("tool", "package"),
-    [("cc", "build-essential"), ("java", "openjdk-17"), ("javac", "openjdk-17"), ("mvn", "maven")],
+    [
+        ("cc", "build-essential"),
+        ("java", "openjdk-17"),
+        ("javac", "openjdk-17"),
+        ("mvn", "maven"),
+        ("chromedriver", "chromium"),
+    ],
 )
 def test_missing_tool_is_named_with_its_package(tmp_path: Path, tool: str, package: str) -> None:
     (line,) = lacks(machine(tmp_path / "bin", {name: says for name, says in ALL.items() if name != tool}))

@@ -25,13 +25,27 @@ class _Text:
         self, name: str, kind: str, help_text: str, samples: Iterable[tuple[Mapping[str, object], float]]
     ) -> None:
         """One family; none if there are no samples."""
-        lines = []
+        samples = list(samples)
+        if samples:
+            self.lines += [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}"]
         for labels, value in samples:
-            shown = ",".join(f'{label}="{str(of).translate(_ESCAPES)}"' for label, of in labels.items())
-            number = f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
-            lines.append(f"{name}{{{shown}}} {number}" if shown else f"{name} {number}")
-        if lines:
-            self.lines += [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}", *lines]
+            self._sample(name, labels, value)
+
+    def summary(
+        self, name: str, help_text: str, figures: Iterable[tuple[Mapping[str, object], int, float]]
+    ) -> None:
+        """How many there were, and the sum over them."""
+        figures = list(figures)
+        if figures:
+            self.lines += [f"# HELP {name} {help_text}", f"# TYPE {name} summary"]
+            for labels, count, total in figures:
+                self._sample(f"{name}_sum", labels, total)
+                self._sample(f"{name}_count", labels, count)
+
+    def _sample(self, name: str, labels: Mapping[str, object], value: float) -> None:
+        shown = ",".join(f'{label}="{str(of).translate(_ESCAPES)}"' for label, of in labels.items())
+        number = f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+        self.lines.append(f"{name}{{{shown}}} {number}" if shown else f"{name} {number}")
 
     def one(self, name: str, kind: str, help_text: str, value: float) -> None:
         self.add(name, kind, help_text, [({}, value)])
@@ -90,8 +104,9 @@ def _process(text: _Text, snapshot: Mapping[str, Any]) -> None:
     text.one("kafkacore_broker_log_size_bytes", "gauge", "Size of all logs.", totals["size"])
     text.one("kafkacore_broker_log_segments", "gauge", "Segments of all logs.", totals["segments"])
     name = "kafka_log_logflushstats_logflushtimems"
-    text.one(f"{name}_count", "counter", "Syncs of logs to the disk.", flush["count"])
-    text.one(f"{name}_sum", "counter", "Milliseconds that they took.", flush["total_ms"])
+    text.summary(
+        name, "Milliseconds of syncs of logs to the disk.", [({}, flush["count"], flush["total_ms"])]
+    )
     text.one(f"{name}_max", "gauge", "The longest of the last minute, ms.", flush["largest_ms"])
 
 
@@ -145,11 +160,10 @@ def _requests(text: _Text, apis: list[dict[str, Any]]) -> None:
         ("remotetimems", "remote_ms", "waiting for records or for the disk"),
         ("requestqueuetimems", "queue_ms", "waiting for the thread"),
     ):
-        text.add(
-            f"{name}_{part}_sum",
-            "counter",
+        text.summary(
+            f"{name}_{part}",
             f"Milliseconds of requests {help_text}.",
-            [({"request": api["name"]}, api[key]) for api in apis],
+            [({"request": api["name"]}, api["requests"], api[key]) for api in apis],
         )
     text.add(
         f"{name}_totaltimems_max",

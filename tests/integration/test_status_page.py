@@ -1,0 +1,144 @@
+"""The status page in a real browser, beside a live broker: what a person sees of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from model.browser import Browser
+
+from kafkacore import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+RECORD = b"x" * 1000
+
+
+@pytest.fixture
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(
+        flush="os", status_port=0, num_partitions=2, group_initial_rebalance_delay_ms=0
+    ) as broker:
+        yield broker
+
+
+@pytest.fixture
+def producer(broker: EmbeddedBroker) -> Iterator[KafkaProducer]:
+    # What a client may call itself is text of anybody.
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id="<i>shop</i>") as producer:
+        yield producer
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with Browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium: Browser, broker: EmbeddedBroker) -> Browser:
+    chromium.open(broker.status_url)
+    chromium.console()
+    return chromium
+
+
+def produce(producer: KafkaProducer, topic: str, count: int) -> None:
+    for _ in range(count):
+        producer.send(topic, RECORD)
+    producer.flush()
+
+
+def row(browser: Browser, table: str, name: str) -> list[str]:
+    """What the row of that name says; nothing if there is none."""
+    return browser.run(
+        "return [...document.querySelectorAll('#' + arguments[0] + ' tbody tr')]"
+        ".filter((row) => row.cells[0].innerText.trim() === arguments[1])"
+        ".flatMap((row) => [...row.cells].map((cell) => cell.innerText.trim()))",
+        table,
+        name,
+    )
+
+
+def tile(browser: Browser, name: str) -> str:
+    return browser.run(
+        "return [...document.querySelectorAll('.tile')]"
+        ".filter((tile) => tile.lastChild.innerText === arguments[0])"
+        ".map((tile) => tile.firstChild.innerText)[0]",
+        name,
+    )
+
+
+def test_topics_and_throughput_appear_by_themselves(browser: Browser, producer: KafkaProducer) -> None:
+    browser.wait_for("the page", lambda: "There are no topics yet." in browser.text())
+    produce(producer, "orders", 50)
+    browser.wait_for("the topic", lambda: row(browser, "topics", "orders")[1:3] == ["2", "50"])
+    peaks: set[str] = set()
+
+    def moves() -> bool:
+        produce(producer, "orders", 20)
+        peaks.add(browser.run("return document.querySelector('#line-in').getAttribute('points')"))
+        return len(peaks) > 3 and tile(browser, "bytes in") not in (None, "0 B/s")
+
+    browser.wait_for("throughput", moves)
+    assert "KiB/s" in browser.text("#scale")
+    assert row(browser, "clients", "<i>shop</i>")[1].startswith("kafkacore ")
+    assert row(browser, "apis", "Produce")[1] != "0"
+    browser.click("#topics button.open")
+    browser.wait_for("the partitions", lambda: "high watermark" in browser.text("#topics"))
+    assert browser.console() == []
+
+
+def test_group_shows_how_far_behind_it_is(
+    browser: Browser, broker: EmbeddedBroker, producer: KafkaProducer
+) -> None:
+    produce(producer, "orders", 40)
+    with KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id="billing") as consumer:
+        partitions = [TopicPartition("orders", number) for number in range(2)]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        consumer.commit({partition: OffsetAndMetadata(end) for partition, end in ends.items()})
+        caught_up = ["billing", "Empty", "0", "0", "orders"]
+        browser.wait_for("the group", lambda: row(browser, "groups", "billing") == caught_up)
+        produce(producer, "orders", 7)
+        browser.wait_for("its lag", lambda: row(browser, "groups", "billing")[3:4] == ["7"])
+        browser.click("[data-group=billing] button.open")
+        browser.wait_for("its offsets", lambda: "committed" in browser.text("#groups"))
+    assert browser.console() == []
+
+
+def test_names_are_text_whatever_is_in_them(browser: Browser, broker: EmbeddedBroker) -> None:
+    # Kafka's names of topics cannot have it; ids of groups and of clients can.
+    name = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
+    with KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id=name, client_id=name) as consumer:
+        partition = TopicPartition("orders", 0)
+        consumer.assign([partition])
+        consumer.commit({partition: OffsetAndMetadata(0)})
+        browser.wait_for("the group", lambda: row(browser, "groups", name))
+        browser.wait_for("the client", lambda: row(browser, "clients", name))
+        assert browser.run("return document.querySelectorAll('main img, main script').length") == 0
+        assert "taken" not in browser.run("return document.title")
+    assert browser.console() == []
+
+
+def test_page_of_another_origin_can_neither_read_nor_frame_it(
+    browser: Browser, broker: EmbeddedBroker
+) -> None:
+    # The same port under another name of this machine is another origin.
+    browser.open(broker.status_url.replace("127.0.0.1", "localhost") + "healthz")
+    read = "return fetch(arguments[0] + 'status.json').then((answer) => answer.text()).catch(() => 'refused')"
+    assert browser.run(read, broker.status_url) == "refused"
+
+
+def test_page_says_when_the_broker_is_gone(browser: Browser, broker: EmbeddedBroker) -> None:
+    browser.wait_for("the page", lambda: broker.bootstrap_servers in browser.text("header"))
+    broker.kill()
+    browser.wait_for("the notice", lambda: "The broker does not answer" in browser.text("#notice"))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_page_fits_a_phone(browser: Browser, producer: KafkaProducer, dark: bool) -> None:
+    produce(producer, "a-topic-with-a-name-that-is-longer-than-a-phone-is-wide.and-then-some", 5)
+    browser.be(390, 844, dark=dark)
+    browser.wait_for("the topic", lambda: "a-topic-with" in browser.text("#topics"))
+    assert browser.run("return document.documentElement.scrollWidth") == 390
+    ground = browser.run("return getComputedStyle(document.body).backgroundColor")
+    assert (max(map(int, ground[4:-1].split(","))) < 80) == dark

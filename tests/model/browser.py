@@ -1,0 +1,157 @@
+"""A real browser for a test: headless Chromium, driven through its driver's WebDriver protocol.
+
+Addresses and scripts in; what a person would see out. Does not know: what is tested. Source of the protocol:
+W3C WebDriver, and Chromium's extension for the log of the console.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from kafkacore.clock import SYSTEM_CLOCK
+
+LIMIT_S = 30.0
+#: How often a condition is looked at.
+LOOK_MS = 100.0
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+class BrowserError(AssertionError):
+    """The browser could not do what it was told, or is not there."""
+
+
+def _program(*names: str) -> str:
+    for name in names:
+        if found := shutil.which(name):
+            return found
+    raise BrowserError(f"{names[0]} is missing: on Debian and Ubuntu, apt-get install chromium-driver")
+
+
+class Browser:
+    """A browser with one page; as a context manager."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="kafkacore-browser-", ignore_cleanup_errors=True)
+        self._driver: subprocess.Popen[str] | None = None
+        self._url = ""
+
+    def __enter__(self) -> Browser:
+        try:
+            self._start()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def _start(self) -> None:
+        self._driver = subprocess.Popen(
+            [_program("chromedriver"), "--port=0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={
+                "HOME": self._folder.name,
+                "TMPDIR": self._folder.name,
+                "PATH": "/usr/bin:/bin:/usr/local/bin",
+            },
+        )
+        assert self._driver.stdout is not None
+        said = ""
+        while "started successfully on port " not in said:
+            line = self._driver.stdout.readline()
+            said += line
+            if not line:
+                raise BrowserError(f"chromedriver ended: {said}")
+        port = int(said.split("on port ")[-1].split(".")[0])
+        self._url = f"http://127.0.0.1:{port}"
+        arguments = [
+            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+            "--no-proxy-server", "--window-size=1240,1000",
+        ]  # fmt: skip
+        session = self._call("POST", "/session", {
+            "capabilities": {"alwaysMatch": {
+                "goog:chromeOptions": {"args": arguments, "binary": _program(*_BROWSERS)},
+                "goog:loggingPrefs": {"browser": "ALL"},
+            }}
+        })  # fmt: skip
+        self._url += f"/session/{session['sessionId']}"
+
+    def _call(self, method: str, path: str, body: object = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            self._url + path, data, {"Content-Type": "application/json"}, method=method
+        )
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=LIMIT_S) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise BrowserError(f"{method} {path}: {json.load(error)['value']['message']}") from None
+
+    # ---- What a person does and sees -----------------------------------------------------------------
+
+    def open(self, address: str) -> None:
+        self._call("POST", "/url", {"url": address})
+
+    def be(self, width: int, height: int, *, dark: bool) -> None:
+        """From now on a screen of this size, of somebody who likes it dark or light."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 2, "mobile": width < 600}
+        self._emulate("setDeviceMetricsOverride", size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._emulate("setEmulatedMedia", {"features": [scheme]})
+
+    def _emulate(self, command: str, parameters: object) -> None:
+        self._call("POST", "/goog/cdp/execute", {"cmd": f"Emulation.{command}", "params": parameters})
+
+    def run(self, script: str, *arguments: object) -> Any:
+        """What the script returns on the page."""
+        return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def text(self, selector: str = "body") -> str:
+        """What is to be read in the first such element."""
+        return str(self.run("return document.querySelector(arguments[0]).innerText", selector))
+
+    def click(self, selector: str) -> None:
+        self.run("document.querySelector(arguments[0]).click()", selector)
+
+    def wait_for(self, what: str, condition: Callable[[], Any]) -> Any:
+        """Until ``condition`` gives something true; that."""
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+        while not (found := condition()):
+            if SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
+                raise BrowserError(f"{what} did not come; the page says:\n{self.text()}")
+            SYSTEM_CLOCK.sleep_ms(LOOK_MS)
+        return found
+
+    def console(self) -> list[str]:
+        """What the page has complained of since the last call."""
+        return [entry["message"] for entry in self._call("POST", "/se/log", {"type": "browser"})]
+
+    def screenshot(self, path: Path) -> None:
+        path.write_bytes(base64.b64decode(self._call("GET", "/screenshot")))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            if "/session/" in self._url:
+                self._call("DELETE", "")
+            driver.terminate()
+            driver.wait(LIMIT_S)
+            assert driver.stdout is not None
+            driver.stdout.close()
+        self._folder.cleanup()
