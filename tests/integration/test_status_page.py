@@ -105,6 +105,31 @@ def test_group_shows_how_far_behind_it_is(
     assert browser.console() == []
 
 
+def test_group_shows_its_members_and_what_they_have(
+    browser: Browser, broker: EmbeddedBroker, producer: KafkaProducer
+) -> None:
+    produce(producer, "orders", 40)
+    with KafkaConsumer(
+        "orders",
+        bootstrap_servers=broker.bootstrap_servers,
+        group_id="billing",
+        client_id="billing-1",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    ) as consumer:
+        taken = 0
+        while taken < 40:
+            taken += sum(len(records) for records in consumer.poll(timeout_ms=1000).values())
+        consumer.commit()
+        stable = ["billing", "Stable", "1", "0", "orders"]
+        browser.wait_for("the group", lambda: row(browser, "groups", "billing") == stable)
+        browser.click("[data-group=billing] button.open")
+        browser.wait_for("its member", lambda: "orders 0 1" in browser.text("#groups"))
+        assert "billing-1" in browser.text("#groups")
+    browser.wait_for("its end", lambda: row(browser, "groups", "billing")[1:3] == ["Empty", "0"])
+    assert browser.console() == []
+
+
 def test_names_are_text_whatever_is_in_them(browser: Browser, broker: EmbeddedBroker) -> None:
     # Kafka's names of topics cannot have it; ids of groups and of clients can.
     name = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"

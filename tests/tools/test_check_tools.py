@@ -92,7 +92,7 @@ def test_old_java_in_java_home_is_found_before_the_new_one_on_path(tmp_path: Pat
 def test_jdk_of_java_home_needs_nothing_on_path(tmp_path: Path) -> None:
     jdk = {"java": ALL["java"], "javac": ""}
     machine(tmp_path / "jdk" / "bin", jdk)
-    path = machine(tmp_path / "bin", {"cc": "", "mvn": ""})
+    path = machine(tmp_path / "bin", {"cc": "", "mvn": "", "chromedriver": ""})
     assert lacks(path, JAVA_HOME=str(tmp_path / "jdk")) == []
 
 
