@@ -46,6 +46,15 @@ def our_broker() -> Iterator[EmbeddedBroker]:
 
 
 @pytest.fixture(scope="session")
+def our_groups() -> Iterator[EmbeddedBroker]:
+    """Our broker with the settings of groups that the fixture ``apache_kafka`` has: nobody waits for more."""
+    from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+    with EmbeddedBroker(group_initial_rebalance_delay_ms=0, group_min_session_timeout_ms=500) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
 def java_peer() -> Iterator[JavaPeer]:
     """Kafka's Java clients in one JVM for the whole run."""
     with started_java_peer() as peer:

@@ -1,4 +1,4 @@
-"""Groups of our consumers on Apache Kafka 4.3.1: members come, go and die, static ones come back.
+"""Groups of our consumers on Apache Kafka 4.3.1 and on our broker: members come, go and die; static ones return.
 
 All members are polled in turn by one thread; none of them ever waits for another one.
 """
@@ -18,6 +18,7 @@ from kafkacore import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.consumer.group.heartbeat_thread import NAME
 from kafkacore.errors import FencedInstanceIdError
+from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 PARTITIONS = 6
 LIMIT_MS = 20_000.0
@@ -75,8 +76,8 @@ class Member(ConsumerRebalanceListener):
 class Group:
     """The members of one test."""
 
-    def __init__(self, kafka: ApacheKafka, topic: str) -> None:
-        self.servers, self.topic = kafka.bootstrap_servers, topic
+    def __init__(self, servers: str, topic: str) -> None:
+        self.servers, self.topic = servers, topic
         self.group_id = f"group-of-{topic}"
         self.members: list[Member] = []
 
@@ -106,18 +107,24 @@ class Group:
         )
 
 
+@pytest.fixture(scope="module", params=["Apache Kafka", "our broker"])
+def servers(request: pytest.FixtureRequest, apache_kafka: ApacheKafka, our_groups: EmbeddedBroker) -> str:
+    broker = apache_kafka if request.param == "Apache Kafka" else our_groups
+    return broker.bootstrap_servers
+
+
 @pytest.fixture
-def topic(apache_kafka: ApacheKafka, java_peer: JavaPeer) -> str:
+def topic(servers: str, java_peer: JavaPeer) -> str:
     name = f"consumer-group-{next(_names)}"
-    java_peer.create_topic(apache_kafka.bootstrap_servers, name, PARTITIONS)
+    java_peer.create_topic(servers, name, PARTITIONS)
     samples = [Sample(b"%d" % number, partition=number % PARTITIONS) for number in range(10 * PARTITIONS)]
-    java_peer.produce(apache_kafka.bootstrap_servers, name, samples)
+    java_peer.produce(servers, name, samples)
     return name
 
 
 @pytest.fixture
-def group(apache_kafka: ApacheKafka, topic: str) -> Iterator[Group]:
-    made = Group(apache_kafka, topic)
+def group(servers: str, topic: str) -> Iterator[Group]:
+    made = Group(servers, topic)
     yield made
     for member in made.members:
         member.consumer.close()
@@ -204,18 +211,16 @@ def test_cooperative_members_never_stop_reading_what_they_keep(group: Group) -> 
     group.poll_until(lambda: len(set(first.records + second.records)) == 10 * PARTITIONS)
 
 
-def test_a_pattern_finds_a_topic_that_is_made_later(
-    apache_kafka: ApacheKafka, java_peer: JavaPeer, topic: str
-) -> None:
+def test_a_pattern_finds_a_topic_that_is_made_later(servers: str, java_peer: JavaPeer, topic: str) -> None:
     with KafkaConsumer(
-        bootstrap_servers=apache_kafka.bootstrap_servers, group_id=f"pattern-{topic}", metadata_max_age_ms=300
+        bootstrap_servers=servers, group_id=f"pattern-{topic}", metadata_max_age_ms=300
     ) as consumer:
         consumer.subscribe(pattern=f"{topic}($|-late)")
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
         while len(consumer.assignment()) < PARTITIONS:
             assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
             consumer.poll(100)
-        java_peer.create_topic(apache_kafka.bootstrap_servers, f"{topic}-late", 1)
+        java_peer.create_topic(servers, f"{topic}-late", 1)
         while TopicPartition(f"{topic}-late", 0) not in consumer.assignment():
             assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
             consumer.poll(100)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from integration.apache_kafka import ApacheKafka
@@ -11,13 +11,6 @@ from model.raw_groups import RawGroup
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 BOTH = (("roundrobin", b"rr"), ("range", b"meta"))
-
-
-@pytest.fixture(scope="module")
-def our_groups() -> Iterator[EmbeddedBroker]:
-    """Our broker with Apache Kafka's settings of the tests."""
-    with EmbeddedBroker(group_initial_rebalance_delay_ms=0, group_min_session_timeout_ms=500) as broker:
-        yield broker
 
 
 def stable(group: RawGroup, *names: str, instances: bool = False, version: int = 9) -> None:

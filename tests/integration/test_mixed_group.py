@@ -1,5 +1,6 @@
-"""One group of our consumers, Java's, confluent's and kafka-python's on Apache Kafka, under joins, leaves and
-SIGKILLs: every partition has one owner at a time, nothing is skipped, repeats begin at the last commit.
+"""One group of our consumers, Java's, confluent's and kafka-python's on Apache Kafka and on our broker, under
+joins, leaves and SIGKILLs: every partition has one owner at a time, nothing is skipped, repeats begin at the
+last commit.
 
 ``model.group_history`` judges what the members report. It is shown planted faults first.
 """
@@ -18,38 +19,45 @@ from integration.mixed_group import CLIENTS, MixedGroup
 from model.dose import IS_FULL, dose, new_seed, note
 from model.group_history import GroupHistory
 
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
 PARTITIONS = 8
 #: Joins, leaves and kills, of each protocol.
 EVENTS = dose(8, 50)
 PROTOCOLS = list(CLIENTS) if IS_FULL else ["range", "cooperative-sticky"]
+BROKERS = ["Apache Kafka", "our broker"]
 #: How a member may break its word, and a word of what is said of it.
 PLANTED = [("no revoke", "was assigned"), ("commit first", "commits"), ("skip", "processed")][: dose(1, 3)]
 
-Made = Callable[[str, str], MixedGroup]
+Made = Callable[..., MixedGroup]
 
 
 @pytest.fixture
-def mixed_group(apache_kafka: ApacheKafka, java_peer: JavaPeer, tmp_path: Path) -> Made:
+def mixed_group(
+    apache_kafka: ApacheKafka, our_groups: EmbeddedBroker, java_peer: JavaPeer, tmp_path: Path
+) -> Made:
     """Makes a group on a topic of its own."""
+    servers = dict(zip(BROKERS, (apache_kafka.bootstrap_servers, our_groups.bootstrap_servers), strict=True))
 
-    def make(topic: str, protocol: str) -> MixedGroup:
-        java_peer.create_topic(apache_kafka.bootstrap_servers, topic, PARTITIONS)
-        return MixedGroup(apache_kafka.bootstrap_servers, topic, PARTITIONS, protocol, tmp_path)
+    def make(topic: str, protocol: str, broker: str = "Apache Kafka") -> MixedGroup:
+        java_peer.create_topic(servers[broker], topic, PARTITIONS)
+        return MixedGroup(servers[broker], topic, PARTITIONS, protocol, tmp_path)
 
     return make
 
 
 @pytest.mark.timeout(dose(120, 900))
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_group_of_many_clients_keeps_its_word(mixed_group: Made, protocol: str) -> None:
+@pytest.mark.parametrize("broker", BROKERS)
+def test_group_of_many_clients_keeps_its_word(mixed_group: Made, broker: str, protocol: str) -> None:
     seed = new_seed()
-    with mixed_group(f"mixed-{protocol}".replace(" ", "-"), protocol) as group:
+    with mixed_group(f"mixed-{protocol}".replace(" ", "-"), protocol, broker) as group:
         group.run(random.Random(seed), EVENTS)
         history = GroupHistory()
         assert "\n".join(history.check(group.events(), group.ends)) == ""
     members = Counter(member.client for member in (*group.members, *group.past))
     note(
-        f"group of many clients, {protocol}",
+        f"group of many clients on {broker}, {protocol}",
         seed,
         members=dict(members),
         killed=history.counts["dead"],
