@@ -285,6 +285,33 @@ def test_offsets_of_a_transaction_count_when_it_was_committed(harness: OffsetsHa
     write(0, None, end)
     write(1, None, abort)
     assert harness.restarted().committed() == {("t", 0): 10}
+    # What was aborted stays so when its producer commits another one, or nothing.
+    write(1, None, end)
+    assert harness.restarted().committed() == {("t", 0): 10}
+
+
+def test_offset_that_was_committed_during_a_transaction_is_not_older_than_its_end(
+    harness: OffsetsHarness,
+) -> None:
+    builder = RecordBatchBuilder(1000)
+    builder.append(1, *commit(1))
+    harness.log_of().append(builder.close(7, 0, 0, is_transactional=True), now_ms=1)
+    harness.commit(("t", 0, 2))
+    builder = RecordBatchBuilder(1000)
+    builder.append(1, b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x00")
+    harness.log_of().append(builder.close(7, 0, -1, is_transactional=True, is_control=True), now_ms=1)
+    assert harness.restarted().committed() == {("t", 0): 2}
+
+
+def test_last_record_counts_whether_its_key_is_of_the_first_brokers_or_of_now(
+    harness: OffsetsHarness,
+) -> None:
+    for kind, offset in ((b"\x00\x00", 1), (b"\x00\x01", 2), (b"\x00\x00", 3)):
+        key, written = commit(offset)
+        builder = RecordBatchBuilder(1000)
+        builder.append(1, kind + key[2:], written)
+        harness.log_of().append(builder.close(), now_ms=1)
+    assert harness.restarted().committed() == {("t", 0): 3}
 
 
 def test_records_of_other_protocols_are_passed_over(harness: OffsetsHarness) -> None:

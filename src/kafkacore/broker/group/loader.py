@@ -44,45 +44,72 @@ class LoadedPartition(NamedTuple):
 class Replay:
     """Takes batches in the order of the log.
 
-    Offsets of a transaction count when its end is read, and only if it was committed; one without an end
-    counts as aborted, because whoever could end it is gone.
+    Of each key the last record is kept as it is, and only what is kept in the end is decoded: most records of
+    a log that has not been compacted lately are commits that a later one replaces. Offsets of a transaction
+    count when its end is read, and only if it was committed; one without an end counts as aborted, because
+    whoever could end it is gone.
     """
 
-    def __init__(self) -> None:
-        self.offsets = PartitionOffsets()
-        self.groups: dict[str, GroupMetadataValue] = {}
-        self.record_count = 0
-        self._pending: dict[int, list[tuple[bytes, bytes | None, int]]] = {}
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self._topic_partition = topic_partition
+        self._record_count = 0
+        #: Key → the record's offset, and its value.
+        self._last: dict[bytes, tuple[int, bytes | None]] = {}
+        self._pending: dict[int, list[tuple[bytes, int, bytes | None]]] = {}
 
     def take(self, batch: RecordBatch) -> None:
-        """Raises MalformedMessageError or CorruptRecordError for bytes that are no record of the topic."""
+        """Raises CorruptRecordError for bytes that are no records."""
         if batch.is_control:
             for record in batch:
-                self._end_transaction(batch.producer_id, bytes(record.key or b"") == _COMMIT_MARKER)
+                self._end_transaction(batch.producer_id, record.key == _COMMIT_MARKER)
         elif batch.is_transactional:
             held = self._pending.setdefault(batch.producer_id, [])
-            held.extend((record.key or b"", record.value, record.offset) for record in batch)
+            held.extend((record.key or b"", record.offset, record.value) for record in batch)
         else:
+            last = self._last
             for record in batch:
-                self._apply(record.key or b"", record.value, record.offset)
+                last[record.key or b""] = (record.offset, record.value)
+            self._record_count += len(batch)
 
     def _end_transaction(self, producer_id: int, is_committed: bool) -> None:
         held = self._pending.pop(producer_id, [])
-        if is_committed:
-            for key, value, offset in held:
-                self._apply(key, value, offset)
+        for key, offset, value in held if is_committed else ():
+            self._record_count += 1
+            # A commit without a transaction may have come in between.
+            if offset > self._last.get(key, (-1, None))[0]:
+                self._last[key] = (offset, value)
 
-    def _apply(self, raw_key: bytes, raw_value: bytes | None, offset: int) -> None:
-        self.record_count += 1
-        key = records.decode_key(raw_key)
-        if isinstance(key, OffsetCommitKey):
-            value = None if raw_value is None else records.decode_offset_commit(raw_value)
-            self.offsets.apply(key, value, offset)
-        elif isinstance(key, GroupMetadataKey):
-            if raw_value is None:
-                self.groups.pop(key.group, None)
-            else:
-                self.groups[key.group] = records.decode_group_metadata(raw_value)
+    def finish(self) -> LoadedPartition:
+        """What it amounts to.
+
+        Raises
+        ------
+        CorruptRecordError
+            A record that is none of the group coordinator's, with its offset.
+        """
+        loaded = LoadedPartition(PartitionOffsets(), {}, self._record_count)
+        # In the order of the log, for the first brokers had other keys for the same offsets.
+        for key, (offset, value) in sorted(self._last.items(), key=_by_offset):
+            try:
+                _apply(loaded, key, value, offset)
+            except MalformedMessageError as error:
+                raise CorruptRecordError(
+                    f"no record of the group coordinator: {error}", self._topic_partition, offset
+                ) from error
+        return loaded
+
+
+def _by_offset(item: tuple[bytes, tuple[int, bytes | None]]) -> int:
+    return item[1][0]
+
+
+def _apply(loaded: LoadedPartition, raw_key: bytes, raw_value: bytes | None, offset: int) -> None:
+    key = records.decode_key(raw_key)
+    if isinstance(key, OffsetCommitKey):
+        value = None if raw_value is None else records.decode_offset_commit(raw_value)
+        loaded.offsets.apply(key, value, offset)
+    elif isinstance(key, GroupMetadataKey) and raw_value is not None:
+        loaded.groups[key.group] = records.decode_group_metadata(raw_value)
 
 
 def load_partition(
@@ -94,12 +121,12 @@ def load_partition(
     ------
     LoadCancelled
         ``is_cancelled`` said so.
-    MalformedMessageError, CorruptRecordError
+    CorruptRecordError
         A record that is none, with its offset.
     KafkaStorageError
         The disk has failed.
     """
-    replay = Replay()
+    replay = Replay(topic_partition)
     # What has been appended is safe when this returns, and so can be read.
     log.flush()
     end_offset = log.log_end_offset
@@ -117,19 +144,9 @@ def load_partition(
             # Compaction has left nothing between here and the end.
             break
         for batch in read_batches(read.records):
-            if batch.last_offset >= next_offset:
-                _take(replay, batch, topic_partition)
+            replay.take(batch)
         next_offset = read.next_offset
-    return LoadedPartition(replay.offsets, replay.groups, replay.record_count)
-
-
-def _take(replay: Replay, batch: RecordBatch, topic_partition: TopicPartition) -> None:
-    try:
-        replay.take(batch)
-    except MalformedMessageError as error:
-        raise CorruptRecordError(
-            f"no record of the group coordinator: {error}", topic_partition, batch.base_offset
-        ) from error
+    return replay.finish()
 
 
 class LoadJob(NamedTuple):
