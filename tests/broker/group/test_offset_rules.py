@@ -231,7 +231,7 @@ def test_crash_between_a_topics_end_and_its_offsets_is_made_up_for(harness: Offs
     harness.topics.create("u", 1, {})
     harness.topics.create("v", 1, {})
     harness.commit(("t", 0, 5), ("u", 0, 6), ("v", 0, 7))
-    harness.topics.on_removed = lambda _: None
+    harness.topics.on_removed.clear()
     harness.topics.delete("u")
     harness.topics.delete("v")
     harness.topics.create("v", 1, {})
