@@ -29,12 +29,14 @@ def test_api_versions_lists_what_is_served(broker: BrokerHarness, version: int) 
     assert served == {h.request_class.API_KEY: (h.min_version, h.max_version) for h in HANDLERS}
     assert served[18] == (0, 4)
     assert served[0] == (3, 13)
-    assert served[1] == (4, 18)
+    assert served[1] == (0, 18)
 
 
 @pytest.mark.parametrize("handler", HANDLERS, ids=lambda h: h.request_class.NAME)
 def test_every_advertised_version_is_one_that_the_protocol_has(handler: Any) -> None:
-    assert handler.min_version >= handler.request_class.MIN_VERSION
+    # What Kafka has removed is read and written by functions of the handler's own.
+    least = handler.request_class.MIN_VERSION if handler.decode is None else 0
+    assert handler.min_version >= least
     assert handler.max_version <= handler.request_class.MAX_VERSION
 
 
@@ -61,7 +63,7 @@ def test_api_versions_refuses_a_client_software_name_that_is_none(broker: Broker
     assert response.error_code == InvalidRequestError.errno
 
 
-@pytest.mark.parametrize(("api_key", "version"), [(38, 0), (0, 2), (0, 14), (1, 3), (32767, 0), (-1, 0)])
+@pytest.mark.parametrize(("api_key", "version"), [(38, 0), (0, 2), (0, 14), (1, 19), (32767, 0), (-1, 0)])
 def test_request_that_is_not_served_hangs_up(broker: BrokerHarness, api_key: int, version: int) -> None:
     payload = struct.pack(">hhih", api_key, version, 1, -1) + bytes(64)
     with pytest.raises(CloseConnectionError):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from integration.jars import kafka_clients_jar, kafka_group_coordinator_jar
+from integration.jars import kafka_clients_jar, kafka_group_coordinator_jar, spark_kafka_jars
 from model.kafka_definitions import kafka_definitions, valid_versions, versions_in
 
 from kafkacore.broker.group.records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
@@ -19,9 +19,18 @@ pytestmark = pytest.mark.integration
 
 #: Not of the clients' jar.
 OFFSETS_TOPIC = "group_records"
+#: Kafka 4 has removed these versions; the embedded broker serves them, so that old clients can read from it.
+#: Their judge is the last jar that has them.
+REMOVED_VERSIONS = ("old_fetch", "old_list_offsets")
+OLD = {message.name.removeprefix("Old"): message for name in REMOVED_VERSIONS for message in DATA[name]}
 DECLARED = {
     **{message.name: message for api in APIS for message in api.messages},
-    **{message.name: message for name, data in DATA.items() if name != OFFSETS_TOPIC for message in data},
+    **{
+        message.name: message
+        for name, data in DATA.items()
+        if name not in (OFFSETS_TOPIC, *REMOVED_VERSIONS)
+        for message in data
+    },
 }
 RECORDS = {message.name: message for message in DATA[OFFSETS_TOPIC]}
 ZEROES = {"string": "", "bytes": "", "bool": "false"}
@@ -92,20 +101,26 @@ def kafka_structs(definition: dict[str, Any]) -> dict[str, list[dict[str, Any]]]
     return found
 
 
-def differences(message: Message, definition: dict[str, Any]) -> Iterator[str]:
-    valid = valid_versions(definition)
+def differences(message: Message, definition: dict[str, Any], valid: range | None = None) -> Iterator[str]:
+    """What differs in the ``valid`` versions; all those of the definition if not given."""
+    is_whole = valid is None
+    valid = valid_versions(definition) if valid is None else valid
     if list(message.versions) != list(valid):
         yield f"{message.name}: versions {list(message.versions)}, Kafka has {list(valid)}"
     flexible = [version for version in valid if version in message.flexible]
     if flexible != versions_in(definition["flexibleVersions"], valid):
         yield f"{message.name}: flexible in {flexible}, Kafka: {definition['flexibleVersions']}"
     theirs = kafka_structs(definition)
-    ours = {message.name: message.fields, **{name: s.fields for name, s in message.structs.items()}}
-    if ours.keys() != theirs.keys():
+    ours = {definition["name"]: message.fields, **{name: s.fields for name, s in message.structs.items()}}
+    if is_whole and ours.keys() != theirs.keys():
         yield f"{message.name}: structures {sorted(ours)}, Kafka has {sorted(theirs)}"
     for name in ours.keys() & theirs.keys():
         got = [declared_facts(field, valid) for field in ours[name]]
-        wanted = [kafka_facts(field, valid) for field in theirs[name]]
+        wanted = [
+            kafka_facts(field, valid)
+            for field in theirs[name]
+            if is_whole or versions_in(field["versions"], valid)
+        ]
         if got != wanted:
             yield f"{message.name}.{name}: {got}\nKafka has: {wanted}"
 
@@ -123,6 +138,21 @@ def test_every_definition_of_the_jar_is_declared(definitions: dict[str, dict[str
 def test_every_field_is_declared_as_kafka_defines_it(definitions: dict[str, dict[str, Any]]) -> None:
     found = [text for name, message in DECLARED.items() for text in differences(message, definitions[name])]
     assert found == []
+
+
+def test_every_version_that_kafka_has_removed_is_declared_as_it_was() -> None:
+    (jar,) = spark_kafka_jars().glob("kafka-clients-3.*.jar")
+    was, now = kafka_definitions(jar), kafka_definitions(kafka_clients_jar())
+    assert sorted(OLD) == [
+        "FetchRequest",
+        "FetchResponse",
+        "ListOffsetsRequest",
+        "ListOffsetsResponse",
+    ]
+    for name, message in OLD.items():
+        removed = range(valid_versions(now[name]).start)
+        assert list(removed) == list(message.versions)
+        assert list(differences(message, was[name], removed)) == []
 
 
 def test_every_record_of_the_offsets_topic_is_declared_as_kafka_defines_it() -> None:

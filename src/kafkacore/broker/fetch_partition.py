@@ -18,20 +18,13 @@ NO_OFFSET = -1
 
 
 class FetchParams(NamedTuple):
-    """What a Fetch asks of all its partitions together.
-
-    Parameters
-    ----------
-    has_hard_limits:
-        Limits hold for the first batch, too, as before version 3 (KIP-74).
-    """
+    """What a Fetch asks of all its partitions together."""
 
     node_id: int
     max_wait_ms: float
     min_bytes: int
     max_bytes: int
     read_committed: bool = False
-    has_hard_limits: bool = False
 
 
 class FetchPartition:

@@ -193,7 +193,7 @@ class ReplicaManager:
         """
         results = []
         remaining = params.max_bytes
-        min_one_message = not params.has_hard_limits
+        min_one_message = True
         for partition in partitions:
             result = self._read_one(params, partition, remaining, min_one_message)
             size = len(result.records)

@@ -23,6 +23,8 @@ ABOUT_DATA = {
     "headers": "What precedes every request and every response.",
     "consumer_protocol": "What consumers of a group tell each other through JoinGroup and SyncGroup.",
     "group_records": "What a group coordinator keeps in ``__consumer_offsets``.",
+    "old_fetch": "Fetch in the versions that Kafka 4 has removed.",
+    "old_list_offsets": "ListOffsets in the version that Kafka 4 has removed.",
     "control_records": "Control records, and the records of the metadata log about itself.",
     "principal": "A principal, as brokers forward it to each other.",
 }

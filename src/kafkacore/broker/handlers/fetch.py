@@ -1,10 +1,18 @@
 """Fetch: records from an offset on, waiting for ``min_bytes`` no longer than ``max_wait_ms``.
 
-Versions 4 to 18, topics by name (to 12) and by id (from 13). Sessions from 7 on (KIP-227). From 12 on a
+Versions 0 to 18, topics by name (to 12) and by id (from 13). Sessions from 7 on (KIP-227). From 12 on a
 client that says which epoch it has read last is told where the log parts from that (KIP-595), from 16 on
 one that asks the wrong node is told the right one (KIP-951). The first batch comes whole, however small the
-limits are (KIP-74). Gaps: no aborted transactions, because transactions are not served; no preferred read
-replica, because every node reads the same log; replicas are served as consumers.
+limits are (KIP-74); before version 3 what is larger than a partition's limit is cut there, as it was then.
+
+Versions 0 to 3, which Kafka 4 has removed, get messages of format 0 (0 and 1) or 1, without headers and in
+the codec they were written with; zstd is refused (KIP-110). Such an answer has at most half a megabyte, for
+nobody else is served while it is made, and partitions have their turn by chance before version 3, whose
+clients do not see to that.
+
+Gaps: no aborted transactions, because transactions are not served; no preferred read replica, because every
+node reads the same log; replicas are served as consumers. Old clients that need more than Fetch, ListOffsets
+and Metadata are not served: Produce begins at version 3, groups at the versions that Kafka 4 has.
 """
 
 from __future__ import annotations
@@ -20,8 +28,10 @@ from kafkacore.broker.fetch_partition import (
     PartitionResults,
 )
 from kafkacore.broker.fetch_session import FetchAsk, PartitionKey
+from kafkacore.broker.old_versions import decode_fetch, encode_fetch
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.errors import (
+    CorruptRecordError,
     FetchSessionIdNotFoundError,
     FetchSessionTopicIdError,
     InvalidFetchSessionEpochError,
@@ -30,13 +40,19 @@ from kafkacore.errors import (
     UnsupportedCompressionTypeError,
 )
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
+from kafkacore.record import down_convert
 from kafkacore.structs import IsolationLevel
 
+FIRST_VERSION_WITH_TIMESTAMPS = 2
+FIRST_VERSION_WITH_MAX_BYTES = 3
+FIRST_VERSION_WITH_BATCHES = 4
 FIRST_VERSION_BY_ID = 13
 FIRST_VERSION_WITH_ZSTD = 10
 FIRST_VERSION_WITH_LEADER = 16
 #: Clients that speak no later version do not know KAFKA_STORAGE_ERROR for one to retry.
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
+#: Of records that are converted for one answer.
+MAX_CONVERTED_BYTES = 512 * 1024
 
 _PartitionData = FetchResponse.PartitionData
 _TopicResponse = FetchResponse.FetchableTopicResponse
@@ -55,6 +71,8 @@ class _Fetch:
     def params(self) -> FetchParams:
         message = self.request.message
         max_bytes = min(max(message.max_bytes, 0), self.services.config.fetch_max_bytes)
+        if self.request.version < FIRST_VERSION_WITH_BATCHES:
+            max_bytes = min(max_bytes, MAX_CONVERTED_BYTES)
         if self.request.quotas is not None:
             allowed = self.request.quotas.max_fetch_bytes(self.request.client_id)
             max_bytes = max_bytes if allowed is None else min(max_bytes, int(allowed))
@@ -114,21 +132,35 @@ class _Fetch:
     def _partition_data(self, partition: FetchPartition, result: FetchPartitionResult) -> Any:
         error = self._error(partition, result)
         if error:
-            return _PartitionData(
-                partition_index=partition.partition, error_code=error, high_watermark=-1, records=b""
-            )
+            return _refusal(partition, error)
+        records = result.records
+        if len(records) and self.request.version < FIRST_VERSION_WITH_BATCHES:
+            try:
+                records = self._converted(partition, records)
+            except (CorruptRecordError, UnsupportedCompressionTypeError) as error_:
+                return _refusal(partition, error_.errno)
         data = _PartitionData(
             partition_index=partition.partition,
             high_watermark=result.high_watermark,
             last_stable_offset=result.last_stable_offset,
             log_start_offset=result.log_start_offset,
             aborted_transactions=[] if self.read_committed else None,
-            records=result.records,
+            records=records,
         )
         if result.diverging_epoch is not None:
             epoch, end_offset = result.diverging_epoch
             data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
         return data
+
+    def _converted(self, partition: FetchPartition, records: Any) -> Any:
+        """The records for a client that knows no format 2 (KIP-283)."""
+        version = self.request.version
+        limit = self.services.config.max_decompressed_batch_bytes
+        magic = 1 if version >= FIRST_VERSION_WITH_TIMESTAMPS else 0
+        converted = down_convert(bytes(records), magic, partition.fetch_offset, limit)
+        # A message that does not fit is cut: by that the client knows that its limit is too small.
+        is_cut = version < FIRST_VERSION_WITH_MAX_BYTES
+        return converted[: max(partition.max_bytes, 0)] if is_cut else converted
 
     def _error(self, partition: FetchPartition, result: FetchPartitionResult) -> int:
         version = self.request.version
@@ -139,6 +171,12 @@ class _Fetch:
             if topic is not None and topic.configs.get("compression.type") == "zstd":
                 return UnsupportedCompressionTypeError.errno
         return result.error
+
+
+def _refusal(partition: FetchPartition, error: int) -> Any:
+    return _PartitionData(
+        partition_index=partition.partition, error_code=error, high_watermark=-1, records=b""
+    )
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
@@ -173,6 +211,11 @@ def _ask(request: Request, services: BrokerServices) -> FetchAsk:
                 asked.current_leader_epoch,
                 asked.last_fetched_epoch,
             )
+    if request.version < FIRST_VERSION_WITH_MAX_BYTES and partitions:
+        # Whoever comes first may get all there is room for.
+        first = services.clock.random.randrange(len(partitions))
+        items = list(partitions.items())
+        partitions = dict(items[first:] + items[:first])
     return FetchAsk(
         request.node_id,
         message.session_id,
@@ -188,4 +231,4 @@ def _ask(request: Request, services: BrokerServices) -> FetchAsk:
     )
 
 
-HANDLER = ApiHandler(FetchRequest, 4, 18, handle)
+HANDLER = ApiHandler(FetchRequest, 0, 18, handle, decode_fetch, encode_fetch)

@@ -1,7 +1,8 @@
 """ListOffsets: the offset of a moment, or of one of the moments that have a name.
 
-Versions 1 to 11. Gaps: no tiered storage, so "latest tiered" (-5) and "earliest pending upload" (-6) are
-unknown and "earliest local" (-4) is the earliest.
+Versions 0 to 11. Version 0, which Kafka 4 has removed, is answered with one offset, by the same rules as the
+others; Kafka answered it with beginnings of segments. Gaps: no tiered storage, so "latest tiered" (-5) and
+"earliest pending upload" (-6) are unknown and "earliest local" (-4) is the earliest.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.old_versions import decode_list_offsets, encode_list_offsets
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -20,8 +22,8 @@ FIRST_VERSION_WITH_EPOCH = 4
 
 #: Named moment → the version that brought it.
 _FIRST_VERSION = {
-    OffsetSpec.LATEST: 1,
-    OffsetSpec.EARLIEST: 1,
+    OffsetSpec.LATEST: 0,
+    OffsetSpec.EARLIEST: 0,
     OffsetSpec.MAX_TIMESTAMP: 7,
     OffsetSpec.EARLIEST_LOCAL: 8,
     OffsetSpec.LATEST_TIERED: 9,
@@ -120,4 +122,4 @@ def offset_of(log: Any, timestamp: int, read_committed: bool) -> tuple[int, int]
     return found.offset, found.timestamp
 
 
-HANDLER = ApiHandler(ListOffsetsRequest, 1, 11, handle)
+HANDLER = ApiHandler(ListOffsetsRequest, 0, 11, handle, decode_list_offsets, encode_list_offsets)

@@ -14,6 +14,7 @@ from kafkacore.protocol.schema import (
     data,
     groups,
     offsets,
+    old_versions,
     quorum,
     records,
     replicas,
@@ -52,4 +53,4 @@ APIS: tuple[Api, ...] = tuple(
 )
 
 #: Messages that are no API: module name → its messages.
-DATA: dict[str, tuple[Message, ...]] = data.MODULES
+DATA: dict[str, tuple[Message, ...]] = {**data.MODULES, **old_versions.MODULES}

@@ -1,0 +1,120 @@
+"""Requests in versions that Kafka 4 has removed, put into the words of those that it still has, and back.
+
+An old request's bytes in, today's message out; today's response in, the old one's pieces out. Does not know:
+logs, sockets. What clients of Kafka 0.8 to 0.10 need to read by partition: Fetch 0 to 3 and ListOffsets 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.protocol import encode_response
+from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
+from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kafkacore.protocol.generated.old_fetch import OldFetchRequest, OldFetchResponse
+from kafkacore.protocol.generated.old_list_offsets import OldListOffsetsRequest, OldListOffsetsResponse
+from kafkacore.wire import Cursor, Writer
+
+
+def decode_fetch(cursor: Cursor, version: int) -> Any:
+    """A FetchRequest of any version."""
+    if version >= FetchRequest.MIN_VERSION:
+        return FetchRequest.decode(cursor, version)
+    old = OldFetchRequest.decode(cursor, version)
+    return FetchRequest(
+        replica_id=old.replica_id,
+        max_wait_ms=old.max_wait_ms,
+        min_bytes=old.min_bytes,
+        max_bytes=old.max_bytes,
+        topics=[
+            FetchRequest.FetchTopic(
+                topic=topic.topic,
+                partitions=[
+                    FetchRequest.FetchPartition(
+                        partition=asked.partition,
+                        fetch_offset=asked.fetch_offset,
+                        partition_max_bytes=asked.partition_max_bytes,
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in old.topics
+        ],
+    )
+
+
+def encode_fetch(response: Any, version: int, correlation_id: int) -> list[Any]:
+    """A FetchResponse for a client of any version; its records are in the format that it knows."""
+    if version >= FetchResponse.MIN_VERSION:
+        return encode_response(response, version, correlation_id)
+    old = OldFetchResponse(
+        throttle_time_ms=response.throttle_time_ms,
+        responses=[
+            OldFetchResponse.FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    OldFetchResponse.PartitionData(
+                        partition_index=data.partition_index,
+                        error_code=data.error_code,
+                        high_watermark=data.high_watermark,
+                        records=data.records,
+                    )
+                    for data in topic.partitions
+                ],
+            )
+            for topic in response.responses
+        ],
+    )
+    return _encode_old(old, version, correlation_id)
+
+
+def decode_list_offsets(cursor: Cursor, version: int) -> Any:
+    """A ListOffsetsRequest of any version."""
+    if version >= ListOffsetsRequest.MIN_VERSION:
+        return ListOffsetsRequest.decode(cursor, version)
+    old = OldListOffsetsRequest.decode(cursor, version)
+    return ListOffsetsRequest(
+        replica_id=old.replica_id,
+        topics=[
+            ListOffsetsRequest.ListOffsetsTopic(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsRequest.ListOffsetsPartition(
+                        partition_index=asked.partition_index, timestamp=asked.timestamp
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in old.topics
+        ],
+    )
+
+
+def encode_list_offsets(response: Any, version: int, correlation_id: int) -> list[Any]:
+    """A ListOffsetsResponse for a client of any version; to the oldest, no offset is an empty list."""
+    if version >= ListOffsetsResponse.MIN_VERSION:
+        return encode_response(response, version, correlation_id)
+    old = OldListOffsetsResponse(
+        topics=[
+            OldListOffsetsResponse.ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    OldListOffsetsResponse.ListOffsetsPartitionResponse(
+                        partition_index=answer.partition_index,
+                        error_code=answer.error_code,
+                        old_style_offsets=[answer.offset] if answer.offset >= 0 else [],
+                    )
+                    for answer in topic.partitions
+                ],
+            )
+            for topic in response.topics
+        ]
+    )
+    return _encode_old(old, version, correlation_id)
+
+
+def _encode_old(response: Any, version: int, correlation_id: int) -> list[Any]:
+    writer = Writer()
+    writer.write_int32(correlation_id)
+    response.encode(writer, version)
+    return writer.pieces()
