@@ -137,6 +137,8 @@ class SocketServer:
         self._connections: dict[str, _Connection] = {}
         self.accepted_count = 0
         self.refused_count = 0
+        self.throttled_count = 0
+        self.throttled_ms = 0.0
         #: Functions of other threads that this one is to run.
         self._calls: deque[_Call] = deque()
         self._is_stopping = False
@@ -334,6 +336,8 @@ class SocketServer:
     def _throttle(self, connection: _Connection, throttle_ms: float) -> None:
         """Handle nothing of a connection for so long (KIP-219); what it has asked already is answered."""
         connection.pause = _Pause(connection, self._pump)
+        self.throttled_count += 1
+        self.throttled_ms += throttle_ms
         self._timer.add(self._clock.monotonic_ms() + throttle_ms, connection.pause)
 
     def _close(self, connection: _Connection) -> None:

@@ -76,6 +76,8 @@ def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
         "flush": {"count": 0, "total_ms": 0.0, "largest_ms": 0.0},
         "accepted_count": 0,
         "refused_count": 0,
+        "throttled_count": 0,
+        "throttled_ms": 0.0,
         "topics": topics,
         "apis": [],
         "groups": [group(b"", {})],

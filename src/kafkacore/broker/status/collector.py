@@ -146,6 +146,8 @@ class StatusCollector:
             "connection_count": len(contexts),
             "accepted_count": self._server.accepted_count,
             "refused_count": self._server.refused_count,
+            "throttled_count": self._server.throttled_count,
+            "throttled_ms": self._server.throttled_ms,
             **self._own_of_thread(),
         }
 

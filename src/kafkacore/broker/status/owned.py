@@ -48,6 +48,7 @@ def owned_by_thread(services: BrokerServices) -> dict[str, Any]:
         "waiting": {"Produce": len(manager.produce_purgatory), "Fetch": len(manager.fetch_purgatory)},
         "groups_seen": [_seen(group, services, room) for group in groups],
         "group_count": len(registry),
+        "fetch_session_count": len(services.fetch_sessions),
     }
 
 

@@ -181,6 +181,18 @@ def _waiting(text: _Text, snapshot: Mapping[str, Any]) -> None:
         [({"delayedOperation": name}, count) for name, count in snapshot.get("waiting", {}).items()],
     )
 
+    text.one(
+        "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+        "gauge",
+        "Clients whose fetches are remembered.",
+        snapshot.get("fetch_session_count", 0),
+    )
+    text.summary(
+        "kafkacore_broker_throttle_milliseconds",
+        "Milliseconds that connections were paused for, by quotas.",
+        [({}, snapshot["throttled_count"], snapshot["throttled_ms"])],
+    )
+
 
 def _groups(text: _Text, groups: Iterable[Mapping[str, Any]]) -> None:
     groups = list(groups)
