@@ -164,6 +164,8 @@ def test_metrics_are_what_prometheus_reads(broker: KafkaBroker) -> None:
 
 def test_broker_that_does_not_answer_is_unhealthy(broker: KafkaBroker) -> None:
     broker.request_stop()
+    (network,) = [thread for thread in threading.enumerate() if thread.name == "kafka-broker-network"]
+    network.join(LIMIT_S)
     answer, text = ask(broker, "/healthz")
     assert (answer.status, text) == (503, "the broker does not answer\n")
 
