@@ -37,6 +37,8 @@ from kafkacore.errors import (
     InvalidFetchSessionEpochError,
     KafkaStorageError,
     NotLeaderForPartitionError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
 )
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
@@ -51,6 +53,8 @@ FIRST_VERSION_WITH_ZSTD = 10
 FIRST_VERSION_WITH_LEADER = 16
 #: Clients that speak no later version do not know KAFKA_STORAGE_ERROR for one to retry.
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
+_NOT_HERE = (UnknownTopicOrPartitionError.errno, UnknownTopicIdError.errno)
+_NOT_CONVERTED = (UnsupportedCompressionTypeError.errno,)
 #: Of records that are converted for one answer.
 MAX_CONVERTED_BYTES = 512 * 1024
 
@@ -104,6 +108,9 @@ class _Fetch:
             return FetchResponse(error_code=error.errno, session_id=self.context.session_id)
         leaders = CurrentLeaders(self.services.cluster)
         responses: list[Any] = []
+        if any(result.error in _NOT_HERE for _, result in told):
+            # As in Kafka, which does not look for them in the logs.
+            told = sorted(told, key=lambda each: each[1].error in _NOT_HERE)
         for partition, result in told:
             if not responses or (responses[-1].topic_id, responses[-1].topic) != (
                 partition.topic_id,
@@ -175,7 +182,11 @@ class _Fetch:
 
 def _refusal(partition: FetchPartition, error: int) -> Any:
     return _PartitionData(
-        partition_index=partition.partition, error_code=error, high_watermark=-1, records=b""
+        partition_index=partition.partition,
+        error_code=error,
+        high_watermark=-1,
+        aborted_transactions=[] if error in _NOT_HERE or error in _NOT_CONVERTED else None,
+        records=b"",
     )
 
 
