@@ -1,4 +1,4 @@
-"""Groups of our consumers on Apache Kafka 4.3.1 and on our broker: members come, go and die; static ones return.
+"""Groups of our consumers on Apache Kafka 4.3.1 and on our broker: members come, go, die; static ones return.
 
 All members are polled in turn by one thread; none of them ever waits for another one.
 """
