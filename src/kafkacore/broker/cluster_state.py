@@ -14,6 +14,7 @@ from uuid import UUID
 
 from kafkacore.errors import (
     FencedLeaderEpochError,
+    InvalidReplicationAssignmentError,
     KafkaStorageError,
     NotLeaderForPartitionError,
     UnknownLeaderEpochError,
@@ -65,6 +66,8 @@ class ClusterState:
         self.controller_id = nodes[0].node_id
         #: Called with each partition whose leader has changed, after the change.
         self.on_moved: list[Callable[[TopicPartition], None]] = []
+        #: For tests: what :meth:`led_log` is to raise for a partition, ``None`` for nothing.
+        self.refusal: Callable[[TopicPartition], Exception | None] | None = None
 
     def nodes(self) -> list[BrokerNode]:
         """Those that are up, by their number."""
@@ -96,6 +99,25 @@ class ClusterState:
             [nodes[(start + partition + index) % len(nodes)] for index in range(replication_factor)]
             for partition in partitions
         ]
+
+    def check_replicas(self, replicas: Sequence[Sequence[int]]) -> None:
+        """Refuse an assignment that cannot be.
+
+        Raises
+        ------
+        InvalidReplicationAssignmentError
+            It names no node, one twice or one that is not there, or partitions differ in their number.
+        """
+        for nodes in replicas:
+            unknown = sorted(set(nodes) - set(self._all))
+            if not nodes or len(set(nodes)) != len(nodes) or len(nodes) != len(replicas[0]):
+                raise InvalidReplicationAssignmentError(
+                    f"{list(nodes)} must be as many nodes as of the first partition, at least one, none twice"
+                )
+            if unknown:
+                raise InvalidReplicationAssignmentError(
+                    f"{list(nodes)} names the unknown node {unknown[0]}; there are {self.node_ids()}"
+                )
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """The partition is gone."""
@@ -214,6 +236,8 @@ class ClusterState:
         FencedLeaderEpochError, UnknownLeaderEpochError
             The client's epoch is older, newer.
         """
+        if self.refusal is not None and (refused := self.refusal(topic_partition)) is not None:
+            raise refused
         log = self._topics.log(topic_partition)
         if current_leader_epoch not in (NO_EPOCH, log.leader_epoch):
             if current_leader_epoch < log.leader_epoch:

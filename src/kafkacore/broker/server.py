@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from kafkacore.broker.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.config import BrokerConfig
@@ -56,6 +56,9 @@ POKE = b"x"
 LISTEN_BACKLOG = 512
 _SIGNALS = {int(each): each.name for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
 JOIN_SECONDS = 30.0
+CALL_SECONDS = 30.0
+
+T = TypeVar("T")
 
 
 class KafkaBroker:
@@ -102,6 +105,7 @@ class KafkaBroker:
         self.cluster_id = ""
         self.port = config.port
         self.cluster: ClusterState | None = None
+        self.services: BrokerServices | None = None
         #: What ended the network thread, if it was not :meth:`stop`.
         self.failure: Exception | None = None
 
@@ -191,7 +195,7 @@ class KafkaBroker:
         cluster.on_moved += [replica_manager.partition_changed, group_services.log.leader_changed]
         topics.on_removed += [cluster.forget, group_services.partition_removed]
         self._log_manager.on_high_watermark = replica_manager.on_high_watermark
-        services = BrokerServices(
+        services = self.services = BrokerServices(
             dynamic_configs=dynamic_configs,
             clock=clock,
             cluster_id=self.cluster_id,
@@ -285,6 +289,40 @@ class KafkaBroker:
         finally:
             self._server.close()
             self._on_stopped()
+
+    # ---- For tests: the nodes and the network thread --------------------------------------------------
+
+    def call(self, function: Callable[[], T], timeout_s: float = CALL_SECONDS) -> T:
+        """What ``function`` gives, run on the network thread between two requests; raises what it raises."""
+        assert self._server is not None, "not started"
+        outcome: list[T] = []
+        failure: list[Exception] = []
+
+        def run() -> None:
+            try:
+                outcome.append(function())
+            except Exception as error:  # noqa: BLE001 - raised where it was asked for
+                failure.append(error)
+
+        self._server.call(run, timeout_s)
+        if failure:
+            raise failure[0]
+        assert outcome, f"the network thread did not come to it in {timeout_s} s"
+        return outcome[0]
+
+    def stop_node(self, node_id: int) -> None:
+        """Let a virtual node go: its listener, its connections, and what it leads. Network thread."""
+        assert self._server is not None, "not started"
+        assert self.cluster is not None, "not started"
+        self.cluster.stop_node(node_id)
+        self._server.close_node(node_id)
+
+    def start_node(self, node_id: int, port: int) -> None:
+        """Bring a virtual node back to its port. Network thread."""
+        assert self._server is not None, "not started"
+        assert self.cluster is not None, "not started"
+        self._server.open_node(node_id, listen(self.config.host, port))
+        self.cluster.start_node(node_id)
 
     def request_stop(self) -> None:
         """Ask the broker to stop and return at once; for signal handlers."""

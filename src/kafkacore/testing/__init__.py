@@ -1,5 +1,5 @@
-"""What a test of a Kafka program needs: a broker as a process, a bad network in front of it, a clock that
-moves only when told.
+"""What a test of a Kafka program needs: a broker as a process, a cluster that misbehaves when told,
+a bad network in front of either, a clock that moves only when told.
 
 For kafkacore's own tests also a scripted network (``mock_client``) and a disk that fails (``disk``).
 """
@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 from kafkacore.testing.clock import VirtualClock
 
 if TYPE_CHECKING:
+    from kafkacore.testing.broker_faults import BrokerFaults
     from kafkacore.testing.embedded_broker import EmbeddedBroker
+    from kafkacore.testing.embedded_cluster import EmbeddedCluster
     from kafkacore.testing.fault_proxy import FaultProxy, ProxyCounters
     from kafkacore.testing.proxy_connection import Direction, Ending
     from kafkacore.testing.proxy_frames import RequestSeen
 
 __all__ = [
+    "BrokerFaults",
     "Direction",
     "EmbeddedBroker",
+    "EmbeddedCluster",
     "Ending",
     "FaultProxy",
     "ProxyCounters",
@@ -29,7 +33,9 @@ __all__ = [
 # for.
 _MODULES = {
     "Direction": "proxy_connection",
+    "BrokerFaults": "broker_faults",
     "EmbeddedBroker": "embedded_broker",
+    "EmbeddedCluster": "embedded_cluster",
     "Ending": "proxy_connection",
     "FaultProxy": "fault_proxy",
     "ProxyCounters": "fault_proxy",

@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from kafkacore.testing.embedded_broker import EmbeddedBroker
+    from kafkacore.testing.embedded_cluster import EmbeddedCluster
     from kafkacore.testing.fault_proxy import FaultProxy
 
 
@@ -21,12 +22,26 @@ def kafka_broker() -> Iterator[EmbeddedBroker]:
     """A broker for the whole test session, in a process and a temporary folder of its own.
 
     ``kafka_broker.bootstrap_servers`` is for the client's configuration. Tests share it: let each use
-    topics with names of its own. ``flush`` is "os", because a test seldom pulls the plug.
+    topics with names of its own. ``flush`` is "os", because a test seldom pulls the plug, and a group begins
+    at once.
     """
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-    with EmbeddedBroker(flush="os") as broker:
+    with EmbeddedBroker(flush="os", group_initial_rebalance_delay_ms=0) as broker:
         yield broker
+
+
+@pytest.fixture
+def kafka_cluster() -> Iterator[EmbeddedCluster]:
+    """Three nodes of its own for each test, to be moved, stopped and made to fail.
+
+    ``kafka_cluster.bootstrap_servers`` is for the client's configuration, ``kafka_cluster.faults`` and
+    ``kafka_cluster.disk`` say what goes wrong, ``kafka_cluster.move_leader(topic)`` what moves.
+    """
+    from kafkacore.testing.embedded_cluster import EmbeddedCluster
+
+    with EmbeddedCluster(nodes=3) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +49,10 @@ def _kafka_broker_behind_proxy() -> Iterator[FaultProxy]:
     from kafkacore.testing.embedded_broker import EmbeddedBroker
     from kafkacore.testing.fault_proxy import FaultProxy
 
-    with FaultProxy() as proxy, EmbeddedBroker(flush="os", advertised_port=proxy.port) as broker:
+    with (
+        FaultProxy() as proxy,
+        EmbeddedBroker(flush="os", group_initial_rebalance_delay_ms=0, advertised_port=proxy.port) as broker,
+    ):
         proxy.target = broker.bootstrap_servers
         yield proxy
 

@@ -121,6 +121,8 @@ class CoordinatorLog:
         self._loader = PartitionLoader(config.offsets_load_buffer_size)
         self._topic_id: UUID | None = None
         self._partitions: list[_Partition | None] = []
+        #: For tests: what :meth:`check` is to raise.
+        self.refusal: Exception | None = None
         #: Called with a partition that has just been loaded.
         self.on_loaded: Callable[[int], None] = lambda _: None
 
@@ -167,6 +169,8 @@ class CoordinatorLog:
 
     def check(self, group_id: str, node_id: int) -> None:
         """Return if ``node_id`` coordinates the group now; raises as the interface says."""
+        if self.refusal is not None:
+            raise self.refusal
         self._look_at_topic()
         number = self.partition_for(group_id)
         if not self._partitions:

@@ -1,6 +1,6 @@
 """CreatePartitions: more partitions for a topic that exists.
 
-Versions 0 to 3. Gaps: a replica assignment may only name this node.
+Versions 0 to 3.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from kafkacore.structs import TopicPartition
 
 _Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
@@ -49,12 +50,20 @@ def _grow(topic: Any, validate_only: bool, services: BrokerServices) -> None:
             f"{topic.count} would not be an increase."
         )
     if topic.assignments is not None:
-        node = services.config.node_id
-        if len(topic.assignments) != added or any(list(a.broker_ids) != [node] for a in topic.assignments):
+        if len(topic.assignments) != added:
             raise InvalidReplicationAssignmentError(
-                f"{added} new partition(s) are to be assigned, each to [{node}]."
+                f"{added} new partition(s) are to be assigned, not {len(topic.assignments)}."
             )
+        services.cluster.check_replicas([list(assignment.broker_ids) for assignment in topic.assignments])
     services.topics.grow(topic.name, topic.count, validate_only=validate_only)
+    if not validate_only:
+        first = found.partition_count
+        if topic.assignments is not None:
+            replicas = [list(assignment.broker_ids) for assignment in topic.assignments]
+        else:
+            factor = len(services.cluster.replicas(TopicPartition(topic.name, 0)))
+            replicas = services.cluster.spread(topic.name, range(first, topic.count), factor)
+        services.cluster.place(topic.name, replicas, first)
 
 
 HANDLER = ApiHandler(CreatePartitionsRequest, 0, 3, handle)

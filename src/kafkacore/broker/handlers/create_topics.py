@@ -1,7 +1,7 @@
 """CreateTopics: topics with their partitions and configs.
 
-Versions 2 to 7. Gaps: the node is the only place for a replica, so a replication factor other than 1 (or
--1, "the default") is refused as Kafka refuses it in a cluster of one.
+Versions 2 to 7. A replica is a virtual node that may lead the partition; nodes share one log, so a
+replication factor costs nothing and secures nothing. The default (-1) is every node.
 """
 
 from __future__ import annotations
@@ -47,20 +47,24 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 
 def _create(topic: Any, validate_only: bool, node_id: int, services: BrokerServices) -> Any:
-    partition_count = wanted_partition_count(topic, services)
+    partition_count, replication_factor, assigned = wanted_replicas(topic, services)
     configs = {config.name: config.value for config in topic.configs}
     topic_id = ZERO_ID
     if validate_only:
         checked = services.topics.check_new(topic.name, partition_count, configs)
     else:
         created = services.topics.create(topic.name, partition_count, configs)
+        services.cluster.place(
+            topic.name,
+            assigned or services.cluster.spread(topic.name, range(partition_count), replication_factor),
+        )
         topic_id, checked = created.topic_id, dict(created.configs)
     return _Result(
         name=topic.name,
         topic_id=topic_id,
         error_message=None,
         num_partitions=partition_count,
-        replication_factor=1,
+        replication_factor=replication_factor,
         configs=[
             _Config(
                 name=entry.name,
@@ -74,37 +78,38 @@ def _create(topic: Any, validate_only: bool, node_id: int, services: BrokerServi
     )
 
 
-def wanted_partition_count(topic: Any, services: BrokerServices) -> int:
-    """How many partitions a request means, from its number or its replica assignment.
+def wanted_replicas(topic: Any, services: BrokerServices) -> tuple[int, int, list[list[int]]]:
+    """How many partitions and replicas a request means, and the replicas' nodes if it names them.
 
     Raises
     ------
     InvalidRequestError, InvalidReplicationFactorError, InvalidReplicationAssignmentError
-        As Kafka's controller with one broker.
+        As Kafka's controller.
     """
     if topic.assignments:
         if topic.num_partitions != USE_DEFAULT or topic.replication_factor != USE_DEFAULT:
             raise InvalidRequestError(
                 "A replica assignment was given, so number of partitions and replication factor must be -1."
             )
-        node = services.config.node_id
-        indexes = sorted(assignment.partition_index for assignment in topic.assignments)
-        if indexes != list(range(len(indexes))):
+        assigned = {one.partition_index: list(one.broker_ids) for one in topic.assignments}
+        if len(assigned) != len(topic.assignments) or sorted(assigned) != list(range(len(assigned))):
             raise InvalidReplicationAssignmentError(
                 "partitions should be a consecutive 0-based integer sequence"
             )
-        if any(list(assignment.broker_ids) != [node] for assignment in topic.assignments):
-            raise InvalidReplicationAssignmentError(f"the only replica there can be is [{node}]")
-        return len(indexes)
-    if topic.replication_factor not in (1, USE_DEFAULT):
-        if topic.replication_factor < 1:
-            raise InvalidReplicationFactorError("Replication factor must be larger than 0.")
-        raise InvalidReplicationFactorError(
-            f"Unable to replicate the partition {topic.replication_factor} time(s): there is one broker."
-        )
-    if topic.num_partitions == USE_DEFAULT:
-        return services.config.num_partitions
-    return int(topic.num_partitions)
+        replicas = [assigned[partition] for partition in range(len(assigned))]
+        services.cluster.check_replicas(replicas)
+        return len(replicas), len(replicas[0]), replicas
+    factor = topic.replication_factor
+    node_count = len(services.cluster.nodes())
+    if factor == USE_DEFAULT:
+        factor = node_count
+    elif factor < 1:
+        raise InvalidReplicationFactorError("Replication factor must be larger than 0.")
+    elif factor > node_count:
+        brokers = "there is one broker" if node_count == 1 else f"there are {node_count} brokers"
+        raise InvalidReplicationFactorError(f"Unable to replicate the partition {factor} time(s): {brokers}.")
+    count = services.config.num_partitions if topic.num_partitions == USE_DEFAULT else topic.num_partitions
+    return int(count), factor, []
 
 
 HANDLER = ApiHandler(CreateTopicsRequest, 2, 7, handle)

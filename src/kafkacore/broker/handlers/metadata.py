@@ -111,7 +111,7 @@ def partition_state(topic_partition: TopicPartition, services: BrokerServices) -
         leader_id=leader,
         leader_epoch=cluster.leader_epoch(topic_partition),
         replica_nodes=replicas,
-        isr_nodes=[leader] if leader != NO_LEADER else [],
+        isr_nodes=cluster.in_sync(topic_partition),
         offline_replicas=[node for node in replicas if cluster.node(node) is None],
     )
 

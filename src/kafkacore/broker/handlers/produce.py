@@ -125,7 +125,7 @@ class _Produce:
             raise InvalidTopicError(f"Cannot append to internal topic {name}")
         check_records(partition.records, request.version)
         if acks == ACKS_ALL:
-            self._check_replicas(name)
+            self._check_replicas(TopicPartition(name, partition.index))
         topic_partition = TopicPartition(name, partition.index)
         assert partition.records is not None, "checked"
         log, info = services.replica_manager.append(topic_partition, partition.records, request.node_id)
@@ -136,17 +136,18 @@ class _Produce:
             required, node_id = info.last_offset + 1, request.node_id
             self.pending.append(_Pending(partition, topic_partition, log, required, node_id, services))
 
-    def _check_replicas(self, name: str) -> None:
-        """This node is the whole in-sync set, so a topic that asks for two of them cannot have acks=all."""
+    def _check_replicas(self, topic_partition: TopicPartition) -> None:
+        """Refuse acks=all where fewer replicas are up than the topic asks for."""
+        name = topic_partition.topic
         topic = self.services.topics.get(name)
         if topic is None:
             raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")
         wanted = topic.configs.get("min.insync.replicas")
         if wanted is None:
             wanted = self.services.config.log_defaults.get("min.insync.replicas", "1")
-        if wanted != "1":
+        if wanted != "1" and int(wanted) > (up := len(self.services.cluster.in_sync(topic_partition))):
             raise NotEnoughReplicasError(
-                f"min.insync.replicas of {name} is {wanted}, this cluster has one node"
+                f"min.insync.replicas of {name} is {wanted}, of its replicas {up} is up"
             )
 
     def answer(self) -> None:

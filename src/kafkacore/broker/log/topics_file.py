@@ -82,8 +82,8 @@ def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]
 
 
 def _crc_of(content: Mapping[str, Any]) -> int:
-    """Of all but the CRC itself. A flipped bit would make an empty topic of another name, and hide the one that
-    has the records.
+    """Of all but the CRC itself. A flipped bit would make an empty topic of another name, and hide the one
+    that has the records.
     """
     covered = {key: value for key, value in content.items() if key != _CRC}
     return crc32c(json.dumps(covered, sort_keys=True).encode())

@@ -1,0 +1,79 @@
+"""Answers that are nothing but an error, for the APIs whose handlers are not to be asked.
+
+A request and a code in; its response message out. Does not know: what the APIs do. Source of the shapes:
+``getErrorResponse`` of Kafka's requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafkacore.broker.request import Request
+from kafkacore.protocol.generated.create_partitions import CreatePartitionsResponse
+from kafkacore.protocol.generated.create_topics import CreateTopicsResponse
+from kafkacore.protocol.generated.delete_topics import DeleteTopicsResponse
+from kafkacore.protocol.generated.describe_cluster import DescribeClusterResponse
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorResponse
+from kafkacore.protocol.generated.init_producer_id import InitProducerIdResponse
+from kafkacore.protocol.generated.list_groups import ListGroupsResponse
+from kafkacore.protocol.generated.metadata import MetadataResponse
+
+_FIRST_BATCHED_FIND_COORDINATOR = 4
+
+
+def _metadata(request: Request, code: int) -> Any:
+    return MetadataResponse(
+        topics=[
+            MetadataResponse.MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.topic_id)
+            for topic in request.message.topics or []
+        ]
+    )
+
+
+def _find_coordinator(request: Request, code: int) -> Any:
+    if request.version < _FIRST_BATCHED_FIND_COORDINATOR:
+        return FindCoordinatorResponse(error_code=code, node_id=-1, port=-1)
+    return FindCoordinatorResponse(
+        coordinators=[
+            FindCoordinatorResponse.Coordinator(key=key, node_id=-1, port=-1, error_code=code)
+            for key in request.message.coordinator_keys
+        ]
+    )
+
+
+def _create_topics(request: Request, code: int) -> Any:
+    results = [
+        CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=code)
+        for topic in request.message.topics
+    ]
+    return CreateTopicsResponse(topics=results)
+
+
+def _delete_topics(request: Request, code: int) -> Any:
+    message = request.message
+    topics = message.topics or message.topic_names
+    names = [topic if isinstance(topic, str) else topic.name for topic in topics]
+    results = [DeleteTopicsResponse.DeletableTopicResult(name=name, error_code=code) for name in names]
+    return DeleteTopicsResponse(responses=results)
+
+
+def _create_partitions(request: Request, code: int) -> Any:
+    results = [
+        CreatePartitionsResponse.CreatePartitionsTopicResult(name=topic.name, error_code=code)
+        for topic in request.message.topics
+    ]
+    return CreatePartitionsResponse(results=results)
+
+
+#: Kafka's name of an API → what it answers when it fails as a whole.
+ERROR_RESPONSES: dict[str, Callable[[Request, int], Any]] = {
+    "CreatePartitions": _create_partitions,
+    "CreateTopics": _create_topics,
+    "DeleteTopics": _delete_topics,
+    "DescribeCluster": lambda _, code: DescribeClusterResponse(error_code=code),
+    "FindCoordinator": _find_coordinator,
+    "InitProducerId": lambda _, code: InitProducerIdResponse(error_code=code),
+    "ListGroups": lambda _, code: ListGroupsResponse(error_code=code),
+    "Metadata": _metadata,
+}

@@ -1,0 +1,314 @@
+"""Three nodes in this process, as clients see them: leaders and coordinators move, nodes go and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import (
+    CoordinatorLoadInProgressError,
+    IllegalArgumentError,
+    IllegalStateError,
+    InvalidReplicationFactorError,
+    KafkaTimeoutError,
+    NotCoordinatorError,
+    NotEnoughReplicasError,
+    NotLeaderForPartitionError,
+    UnknownTopicOrPartitionError,
+)
+from kafkacore.testing import EmbeddedCluster
+
+LIMIT_MS = 30_000.0
+
+
+@pytest.fixture
+def admin(kafka_cluster: EmbeddedCluster) -> Iterator[KafkaAdminClient]:
+    client = KafkaAdminClient(bootstrap_servers=kafka_cluster.bootstrap_servers)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def producer(kafka_cluster: EmbeddedCluster) -> Iterator[KafkaProducer]:
+    client = KafkaProducer(
+        bootstrap_servers=kafka_cluster.bootstrap_servers, retry_backoff_ms=10, reconnect_backoff_ms=10
+    )
+    yield client
+    client.close()
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
+        if found := condition():
+            return found
+    raise AssertionError("it did not come to that")
+
+
+def consumer(cluster: EmbeddedCluster, *topics: str, **settings: Any) -> KafkaConsumer:
+    return KafkaConsumer(
+        *topics,
+        bootstrap_servers=cluster.bootstrap_servers,
+        auto_offset_reset="earliest",
+        retry_backoff_ms=10,
+        reconnect_backoff_ms=10,
+        **settings,
+    )
+
+
+def values_of(client: KafkaConsumer, count: int) -> list[bytes]:
+    values: list[bytes] = []
+    until(
+        lambda: (
+            values.extend(r.value for records in client.poll(100).values() for r in records)
+            or len(values) >= count
+        )
+    )
+    return values
+
+
+def test_clients_see_three_nodes_that_lead_their_share(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient
+) -> None:
+    admin.create_topics([NewTopic("t", 6, 3)])
+    (topic,) = admin.describe_topics(["t"])
+    leaders = [partition["leader_id"] for partition in topic["partitions"]]
+    assert sorted(leaders) == [1, 1, 2, 2, 3, 3]
+    assert [kafka_cluster.leader("t", p["partition_index"]) for p in topic["partitions"]] == leaders
+    assert {len(partition["replica_nodes"]) for partition in topic["partitions"]} == {3}
+
+
+def test_a_replication_factor_beyond_the_nodes_is_refused(admin: KafkaAdminClient) -> None:
+    with pytest.raises(InvalidReplicationFactorError, match="there are 3 brokers"):
+        admin.create_topics([NewTopic("t", 1, 4)])
+
+
+def test_producer_and_consumer_follow_a_leader_that_moves(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient, producer: KafkaProducer
+) -> None:
+    admin.create_topics([NewTopic("t", 1, 3)])
+    with consumer(kafka_cluster) as reader:
+        reader.assign([TopicPartition("t", 0)])
+        for number in range(9):
+            producer.send("t", b"%d" % number, partition=0).get(30)
+            kafka_cluster.move_leader("t", 0)
+            assert kafka_cluster.leader_epoch("t", 0) == number + 1
+        assert values_of(reader, 9) == [b"%d" % number for number in range(9)]
+
+
+def test_a_node_that_stops_is_followed_by_a_replica_and_comes_back(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient, producer: KafkaProducer
+) -> None:
+    admin.create_topics([NewTopic("t", 1, 2)])
+    old = kafka_cluster.leader("t")
+    assert old is not None
+    producer.send("t", b"before").get(30)
+    kafka_cluster.stop_node(old)
+    assert not kafka_cluster.is_up(old)
+    assert kafka_cluster.leader("t") not in (None, old)
+    producer.send("t", b"after").get(30)
+    kafka_cluster.start_node(old)
+    kafka_cluster.move_leader("t", to=old)
+    producer.send("t", b"again").get(30)
+    with consumer(kafka_cluster, "t") as reader:
+        assert values_of(reader, 3) == [b"before", b"after", b"again"]
+
+
+def test_a_partition_whose_only_replica_is_stopped_has_no_leader(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient, producer: KafkaProducer
+) -> None:
+    admin.create_topics([NewTopic("t", 1, 1)])
+    only = kafka_cluster.leader("t")
+    assert only is not None
+    kafka_cluster.stop_node(only)
+    assert kafka_cluster.leader("t") is None
+    future = producer.send("t", b"x")
+    with pytest.raises(KafkaTimeoutError):
+        future.get(0.3)
+    kafka_cluster.start_node(only)
+    assert future.get(30).offset == 0
+
+
+def test_acks_all_needs_as_many_replicas_as_the_topic_asks_for(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient
+) -> None:
+    admin.create_topics([NewTopic("t", 1, 2, topic_configs={"min.insync.replicas": "2"})])
+    (topic,) = admin.describe_topics(["t"])
+    other = next(n for n in topic["partitions"][0]["replica_nodes"] if n != kafka_cluster.leader("t"))
+    with KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap_servers, retries=0) as once:
+        once.send("t", b"x").get(30)
+        kafka_cluster.stop_node(other)
+        with pytest.raises(NotEnoughReplicasError):
+            once.send("t", b"y").get(30)
+
+
+def test_a_group_follows_its_coordinator_with_its_offsets(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient, producer: KafkaProducer
+) -> None:
+    admin.create_topics([NewTopic("t", 2, 3)])
+    for number in range(4):
+        producer.send("t", b"%d" % number, partition=number % 2).get(30)
+    with consumer(kafka_cluster, "t", group_id="g", enable_auto_commit=False) as member:
+        values_of(member, 4)
+        member.commit()
+        for _ in range(3):
+            moved = kafka_cluster.move_coordinator("g")
+            assert kafka_cluster.coordinator("g") == moved
+            producer.send("t", b"x", partition=0).get(30)
+            assert values_of(member, 1) == [b"x"]
+            member.commit()
+        assert {member.committed(TopicPartition("t", p)) for p in (0, 1)} == {5, 2}
+
+
+def test_a_group_survives_the_stop_of_its_coordinator(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient, producer: KafkaProducer
+) -> None:
+    admin.create_topics([NewTopic("t", 1, 3)])
+    producer.send("t", b"a").get(30)
+    with consumer(kafka_cluster, "t", group_id="g", enable_auto_commit=False) as member:
+        values_of(member, 1)
+        member.commit()
+        old = kafka_cluster.coordinator("g")
+        assert old is not None
+        kafka_cluster.stop_node(old)
+        producer.send("t", b"b").get(30)
+        assert values_of(member, 1) == [b"b"]
+        member.commit()
+        assert member.committed(TopicPartition("t", 0)) == 2
+
+
+# ---- Faults -------------------------------------------------------------------------------------------
+
+
+def test_errors_of_an_api_are_used_one_request_each(
+    kafka_cluster: EmbeddedCluster, producer: KafkaProducer
+) -> None:
+    producer.send("t", b"first").get(30)
+    kafka_cluster.faults.clear()
+    kafka_cluster.faults.fail("Produce", NotLeaderForPartitionError, NotLeaderForPartitionError)
+    assert producer.send("t", b"x").get(30).offset == 1
+    assert kafka_cluster.faults.count("Produce") == 3
+    assert kafka_cluster.faults.pending == 0
+
+
+def test_an_error_may_be_of_one_partition_alone(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient
+) -> None:
+    admin.create_topics([NewTopic("t", 2, 1)])
+    with KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap_servers, retries=0) as once:
+        kafka_cluster.faults.fail("Produce", UnknownTopicOrPartitionError, topic="t", partition=1)
+        assert once.send("t", b"x", partition=0).get(30).offset == 0
+        kafka_cluster.faults.clear()
+        kafka_cluster.faults.fail("Produce", UnknownTopicOrPartitionError, topic="t", partition=1)
+        with pytest.raises(UnknownTopicOrPartitionError):
+            once.send("t", b"x", partition=1).get(30)
+
+
+@pytest.mark.parametrize("api", ["OffsetCommit", "JoinGroup", "SyncGroup", "FindCoordinator"])
+def test_coordinator_errors_are_lived_through(
+    kafka_cluster: EmbeddedCluster, producer: KafkaProducer, api: str
+) -> None:
+    producer.send("t", b"x").get(30)
+    kafka_cluster.faults.fail(api, NotCoordinatorError, CoordinatorLoadInProgressError)
+    with consumer(kafka_cluster, "t", group_id="g", enable_auto_commit=False) as member:
+        values_of(member, 1)
+        member.commit()
+        assert member.committed(TopicPartition("t", 0)) == 1
+    assert kafka_cluster.faults.pending == 0
+
+
+@pytest.mark.parametrize("fault", ["cut_request", "cut_response"])
+def test_cut_connections_double_nothing(
+    kafka_cluster: EmbeddedCluster, producer: KafkaProducer, fault: str
+) -> None:
+    producer.send("t", b"0").get(30)
+    for number in range(1, 4):
+        getattr(kafka_cluster.faults, fault)("Produce")
+        producer.send("t", b"%d" % number).get(30)
+    with consumer(kafka_cluster, "t") as reader:
+        assert values_of(reader, 4) == [b"0", b"1", b"2", b"3"]
+        assert reader.end_offsets([TopicPartition("t", 0)]) == {TopicPartition("t", 0): 4}
+
+
+def test_a_dropped_response_times_out_and_what_was_asked_is_done(kafka_cluster: EmbeddedCluster) -> None:
+    with KafkaProducer(
+        bootstrap_servers=kafka_cluster.bootstrap_servers, request_timeout_ms=300, retry_backoff_ms=10
+    ) as impatient:
+        impatient.send("t", b"0").get(30)
+        kafka_cluster.faults.drop_response("Produce")
+        kafka_cluster.faults.drop_request("Produce")
+        assert impatient.send("t", b"1").get(30).offset == 1
+        assert impatient.send("t", b"2").get(30).offset == 2
+
+
+def test_a_delay_holds_one_node_and_no_other(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient, producer: KafkaProducer
+) -> None:
+    admin.create_topics([NewTopic("t", 3, 1)])
+    slow = kafka_cluster.leader("t", 0)
+    kafka_cluster.faults.delay("Produce", 600_000, node=slow)
+    late = producer.send("t", b"late", partition=0)
+    for partition in (1, 2):
+        assert producer.send("t", b"x", partition=partition).get(30).offset == 0
+    assert not late.is_done
+    kafka_cluster.stop_node(slow or 0)
+    kafka_cluster.start_node(slow or 0)
+    assert late.get(30).offset == 0
+
+
+def test_throttled_producer_hears_of_it(kafka_cluster: EmbeddedCluster, producer: KafkaProducer) -> None:
+    kafka_cluster.faults.throttle("Produce", 7, times=None)
+    producer.send("t", b"x").get(30)
+    producer.send("t", b"y").get(30)
+    assert producer.metrics()["producer-metrics"]["throttle-time-max"] == 7
+
+
+def test_full_disk_is_an_error_until_there_is_space(kafka_cluster: EmbeddedCluster) -> None:
+    with KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap_servers, retry_backoff_ms=10) as producer:
+        producer.send("t", b"0").get(30)
+        kafka_cluster.disk.fill()
+        blocked = producer.send("t", b"1")
+        with pytest.raises(KafkaTimeoutError):
+            blocked.get(0.3)
+        kafka_cluster.disk.free()
+        assert blocked.get(30).offset == 1
+
+
+# ---- Mistakes -----------------------------------------------------------------------------------------
+
+
+def test_mistakes_are_one_sentence(kafka_cluster: EmbeddedCluster) -> None:
+    with pytest.raises(IllegalArgumentError, match=r"there is no node 4; there are \[1, 2, 3\]"):
+        kafka_cluster.stop_node(4)
+    with pytest.raises(IllegalStateError, match="node 2 is running"):
+        kafka_cluster.start_node(2)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        kafka_cluster.leader("never made")
+    with pytest.raises(ValueError, match="does not serve 'Produced'"):
+        kafka_cluster.faults.delay("Produced", 1)
+    with pytest.raises(ValueError, match="ApiVersions cannot be answered with an error"):
+        kafka_cluster.faults.fail("ApiVersions", NotCoordinatorError)
+    with pytest.raises(ValueError, match="a disk cannot fail at 'rite'"):
+        kafka_cluster.disk.fail("rite")
+    with pytest.raises(IllegalArgumentError, match="at least one node"):
+        EmbeddedCluster(nodes=0)
+    closed = EmbeddedCluster(nodes=1)
+    closed.close()
+    with pytest.raises(IllegalStateError, match="not running"):
+        closed.leader("t")
+
+
+def test_closed_cluster_leaves_no_thread_and_no_folder() -> None:
+    import threading
+
+    before = set(threading.enumerate())
+    with EmbeddedCluster(nodes=2) as cluster:
+        folder = cluster._config.data_dir
+        assert folder.exists()
+    assert set(threading.enumerate()) == before
+    assert not folder.exists()
