@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import logging
 from pathlib import Path
 
 import pytest
 
+from kafkacore.broker.checked_json import checked_json
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.dynamic_config import FILE_NAME, ConfigSource, DynamicConfigs
@@ -114,9 +115,25 @@ def test_nodes_that_share_the_logs_have_no_configuration_of_their_own(tmp_path: 
     assert configs.check(2, {}) == {}
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 2, "brokers": {}}', '{"version": 1}'])
-def test_file_that_cannot_be_read_stops_the_start_with_its_name(tmp_path: Path, content: str) -> None:
-    (tmp_path / FILE_NAME).write_text(content)
+def test_bit_that_flips_in_the_file_is_noticed(tmp_path: Path) -> None:
+    opened(tmp_path).replace(None, {"log.retention.ms": "86400000"})
+    content = (tmp_path / FILE_NAME).read_bytes()
+    for place in range(len(content)):
+        for bit in range(8):
+            flipped = bytearray(content)
+            flipped[place] ^= 1 << bit
+            (tmp_path / FILE_NAME).write_bytes(flipped)
+            with contextlib.suppress(KafkaStorageError):
+                assert opened(tmp_path).of(None) == {"log.retention.ms": "86400000"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'{"version": 1}', checked_json({"version": 2, "brokers": {}})]
+    + [checked_json({"version": 1, "brokers": brokers}) for brokers in ([], {"x": {}}, {"1": 7})],
+)
+def test_file_that_cannot_be_read_stops_the_start_with_its_name(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
     with pytest.raises(KafkaStorageError, match=FILE_NAME):
         opened(tmp_path)
 
@@ -125,7 +142,7 @@ def test_what_another_version_wrote_is_left_out_and_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     values = {"log.roll.ms": "0", "max.connections": "x", "later.property": "1", "log.segment.bytes": "4096"}
-    (tmp_path / FILE_NAME).write_text(json.dumps({"version": 1, "brokers": {"": values}}))
+    (tmp_path / FILE_NAME).write_bytes(checked_json({"version": 1, "brokers": {"": values}}))
     with caplog.at_level(logging.ERROR):
         configs = opened(tmp_path)
     assert configs.of(None) == {"log.segment.bytes": "4096"}

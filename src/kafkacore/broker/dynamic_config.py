@@ -6,12 +6,12 @@ Does not know: requests, how anything is used. Source of the rules: Kafka's ``Dy
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from kafkacore.broker.checked_json import checked_json, read_checked_json
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.config_keys import BROKER_KEYS, as_text
 from kafkacore.broker.disk import Disk
@@ -128,7 +128,7 @@ class DynamicConfigs:
             "version": _VERSION,
             "brokers": {_node_name(node): values for node, values in given.items() if values},
         }
-        self._disk.write_file(self._path, (json.dumps(content, indent=1) + "\n").encode())
+        self._disk.write_file(self._path, checked_json(content))
         self._given = given
         self.current = self._in_force(given)
         self.on_changed(self.current)
@@ -148,7 +148,8 @@ class DynamicConfigs:
         if not self._disk.exists(self._path):
             return {}
         try:
-            content = json.loads(self._disk.read_file(self._path))
+            # A flipped bit could have records deleted that are to be kept.
+            content = read_checked_json(self._disk.read_file(self._path))
             if content["version"] != _VERSION:
                 raise ValueError(f"version {content['version']}")
             return {

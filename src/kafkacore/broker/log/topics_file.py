@@ -6,20 +6,18 @@ Does not know: logs. Apache Kafka keeps this in its metadata log, which a single
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from kafkacore.broker.checked_json import checked_json, read_checked_json
 from kafkacore.broker.disk import Disk
 from kafkacore.errors import KafkaStorageError
-from kafkacore.wire import crc32c
 
 FILE_NAME = "topics.json"
 _VERSION = 1
-_CRC = "crc32c"
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -52,8 +50,7 @@ def write_topics(disk: Disk, data_dir: Path, topics: Iterable[TopicState], delet
         ],
         "deleting": [str(topic_id) for topic_id in deleting],
     }
-    content[_CRC] = _crc_of(content)
-    disk.write_file(data_dir / FILE_NAME, (json.dumps(content, indent=1) + "\n").encode())
+    disk.write_file(data_dir / FILE_NAME, checked_json(content))
 
 
 def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]] | None:
@@ -70,23 +67,14 @@ def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]
     except FileNotFoundError:
         return None
     try:
-        content = json.loads(data)
+        # A flipped bit would make an empty topic of another name, and hide the one that has the records.
+        content = read_checked_json(data, needs_crc=False)
         if content["version"] != _VERSION:
             raise ValueError(f"version {content['version']}")
-        if content.get(_CRC, _crc_of(content)) != _crc_of(content):
-            raise ValueError("its CRC is wrong, so it has been damaged or edited")
         topics = [_topic(entry) for entry in content["topics"]]
         return topics, {UUID(text) for text in content["deleting"]}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise KafkaStorageError(f"{path} cannot be read: {error}") from None
-
-
-def _crc_of(content: Mapping[str, Any]) -> int:
-    """Of all but the CRC itself. A flipped bit would make an empty topic of another name, and hide the one
-    that has the records.
-    """
-    covered = {key: value for key, value in content.items() if key != _CRC}
-    return crc32c(json.dumps(covered, sort_keys=True).encode())
 
 
 def _topic(entry: Mapping[str, object]) -> TopicState:
