@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.broker.__main__ import main
 from kafkacore.broker.properties_file import parse_properties
 
@@ -25,9 +27,9 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def started(*arguments: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
+def started(*arguments: str, **options: Any) -> tuple[subprocess.Popen[str], dict[str, str]]:
     process = subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )
     assert process.stdout is not None
     return process, json.loads(process.stdout.readline())
@@ -129,6 +131,24 @@ def test_second_signal_does_not_break_the_close(tmp_path: Path) -> None:
     assert json.loads(said)["event"] == "closed"
     again, _ = started("--data-dir", str(tmp_path))
     assert "not closed cleanly" not in ended(again)
+
+
+def test_topics_that_come_and_go_are_told(tmp_path: Path) -> None:
+    process, ready = started("--data-dir", str(tmp_path), "--json")
+    with KafkaAdminClient(bootstrap_servers=ready["bootstrap_servers"]) as admin:
+        admin.create_topics([NewTopic("orders", num_partitions=3)])
+        admin.delete_topics(["orders"])
+    events = [json.loads(line) for line in ended(process).splitlines()]
+    told = [(each["event"], each["topic"]) for each in events if each["event"].startswith("topic_")]
+    assert told == [("topic_created", "orders"), ("topic_deleted", "orders")]
+
+
+def test_hang_up_is_ignored_where_it_was_ignored_before(tmp_path: Path) -> None:
+    process, _ = started(
+        "--data-dir", str(tmp_path), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    )
+    process.send_signal(signal.SIGHUP)
+    assert "stopping: SIGTERM" in ended(process)
 
 
 def test_broker_that_was_killed_says_at_its_start_that_it_recovers(tmp_path: Path) -> None:

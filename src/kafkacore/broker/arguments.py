@@ -187,7 +187,10 @@ def run(
     """
     folder = None
     if arguments.ephemeral:
-        folder = "(temporary)" if arguments.print_config else tempfile.mkdtemp(prefix=EPHEMERAL_PREFIX)
+        if arguments.print_config:
+            folder = f"{tempfile.gettempdir()}/{EPHEMERAL_PREFIX}…"
+        else:
+            folder = tempfile.mkdtemp(prefix=EPHEMERAL_PREFIX)
     try:
         resolved = resolved_properties(arguments, defaults, folder)
         config = BrokerConfig(**resolved.arguments)

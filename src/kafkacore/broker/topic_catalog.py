@@ -6,6 +6,7 @@ Source of the rules: Kafka's ``ReplicationControlManager`` (create, delete) and 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -19,6 +20,7 @@ from kafkacore.broker.internal_topics import (
     is_internal,
     offsets_topic_settings,
 )
+from kafkacore.broker.log_lines import event
 from kafkacore.broker.topic_config import checked_topic_configs
 from kafkacore.clock import Clock
 from kafkacore.errors import (
@@ -34,6 +36,8 @@ from kafkacore.structs import TopicPartition
 if TYPE_CHECKING:
     from kafkacore.broker.disk import DiskSpace
     from kafkacore.broker.log import LogManager, TopicState, UnifiedLog
+
+logger = logging.getLogger(__name__)
 
 ZERO_ID = UUID(int=0)
 
@@ -137,6 +141,12 @@ class TopicCatalog:
         self._log_manager.create_topic(name, partition_count, topic_id, checked)
         self._names_by_id[topic_id.bytes] = name
         self._partition_count += partition_count
+        logger.info(
+            "created topic %s with %d partitions",
+            name,
+            partition_count,
+            extra=event("topic_created", topic=name, partitions=partition_count),
+        )
         return self._log_manager.topics()[name]
 
     def _new_id(self) -> UUID:
@@ -159,6 +169,12 @@ class TopicCatalog:
         if not validate_only:
             self._log_manager.create_partitions(name, partition_count)
             self._partition_count += added
+            logger.info(
+                "topic %s has %d partitions now",
+                name,
+                partition_count,
+                extra=event("topic_grown", topic=name, partitions=partition_count),
+            )
 
     def replace_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Let ``configs``, checked, be all that is set for a topic that there is; durable on return."""
@@ -172,6 +188,7 @@ class TopicCatalog:
         self._log_manager.delete_topic(name)
         del self._names_by_id[topic.topic_id.bytes]
         self._partition_count -= topic.partition_count
+        logger.info("deleted topic %s", name, extra=event("topic_deleted", topic=name))
         for partition in range(topic.partition_count):
             for removed in self.on_removed:
                 removed(TopicPartition(name, partition))
