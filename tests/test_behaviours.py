@@ -30,6 +30,7 @@ CASE_COUNTS = {
     "AbstractCoordinatorTest": 47, "HeartbeatTest": 7, "ConsumerCoordinatorTest": 151,
     "KafkaConsumerTest": 53,
     "ClassicGroupTest": 57, "GroupMetadataManagerTest": 133,
+    "FetchSessionTest": 25, "DelayedFetchTest": 4, "DelayedOperationTest": 9, "ClientQuotaManagerTest": 14,
 }  # fmt: skip
 
 CASE = re.compile(r"\| (\w+) \| (.+) \|")

@@ -198,7 +198,8 @@ def test_stopped_node_begins_again_without_sessions(broker: BrokerHarness) -> No
     client.fetch()
     broker.fetch_sessions.remove_node(2)
     assert len(broker.fetch_sessions) == 1
-    broker.fetch_sessions.remove_node(broker.config.node_id)
+    broker.cluster.stop_node(broker.config.node_id)
+    broker.cluster.start_node(broker.config.node_id)
     assert client.fetch().error_code == FetchSessionIdNotFoundError.errno
     append(broker, 0, b"nobody is told")
     broker.settle()

@@ -66,6 +66,7 @@ class BrokerHarness:
         self.topics.on_removed += [self.cluster.forget, self.group_services.partition_removed]
         self.dynamic_configs = DynamicConfigs(self.config, Disk())
         self.dynamic_configs.on_changed = self._reconfigure
+        self.cluster.on_stopped.append(self.fetch_sessions.remove_node)
         self.quotas = Quotas(self.config, self.clock)
         self.services = BrokerServices(
             dynamic_configs=self.dynamic_configs,

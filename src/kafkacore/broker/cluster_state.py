@@ -66,6 +66,8 @@ class ClusterState:
         self.controller_id = nodes[0].node_id
         #: Called with each partition whose leader has changed, after the change.
         self.on_moved: list[Callable[[TopicPartition], None]] = []
+        #: Called with each node that has stopped.
+        self.on_stopped: list[Callable[[int], None]] = []
         #: For tests: what :meth:`led_log` is to raise for a partition, ``None`` for nothing.
         self.refusal: Callable[[TopicPartition], Exception | None] | None = None
 
@@ -185,6 +187,8 @@ class ClusterState:
             self.controller_id = min(self._up)
         for topic_partition in [tp for tp, leader in self._leaders.items() if leader == node_id]:
             self._lead(topic_partition, self._elected(topic_partition))
+        for stopped in self.on_stopped:
+            stopped(node_id)
 
     def start_node(self, node_id: int) -> None:
         """A node is back: it leads what had no leader and has a replica on it."""

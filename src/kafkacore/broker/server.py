@@ -213,6 +213,7 @@ class KafkaBroker:
             groups=group_services.coordinator,
             offsets=group_services.offsets,
         )
+        cluster.on_stopped.append(services.fetch_sessions.remove_node)
         group_services.start()
         self._group_services = group_services
         apis = KafkaApis(services, self._interceptor)
