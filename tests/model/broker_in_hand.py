@@ -43,6 +43,9 @@ class BrokerInHand(KafkaBroker):
         Whether the log has its own threads; without them :meth:`flush` does their work.
     """
 
+    #: There once it has started, and no test looks before.
+    services: Any
+
     def __init__(self, config: BrokerConfig, *, background: bool = True, **parts: Any) -> None:
         super().__init__(config, **parts)
         self._background = background
@@ -76,10 +79,6 @@ class BrokerInHand(KafkaBroker):
     def logs(self) -> LogManager:
         assert self._log_manager is not None
         return self._log_manager
-
-    @property
-    def services(self) -> Any:
-        return self.server._apis._services
 
     def give(self, payload: bytes | bytearray) -> list[Any]:
         """Handle a frame; the list gets its answer, now or in a later :meth:`settle`.
