@@ -24,7 +24,7 @@ GROUPS, PARTITIONS = 4, 3
 def test_acknowledged_commit_is_there_after_every_kill(tmp_path: Path) -> None:
     seed = new_seed()
     rng = random.Random(seed)
-    kills = dose(12, 500)
+    kills = dose(12, 200)
     # Small segments, so that the topic rolls under the kills.
     with EmbeddedBroker(tmp_path, offsets_topic_segment_bytes=100_000) as broker:
         with Asked(broker.bootstrap_servers) as asked:
