@@ -227,15 +227,23 @@ class Confluent:
         def numbers(partitions: Iterable[Any]) -> list[int]:
             return [partition.partition for partition in partitions]
 
+        # Partition → offsets of the poll that goes on; a callback of it may take partitions away.
+        self._found: dict[int, list[int]] = {}
+
+        def gone(partitions: Iterable[Any]) -> list[int]:
+            for number in numbers(partitions):
+                self._found.pop(number, None)
+            return numbers(partitions)
+
         self._consumer.subscribe(
             [self._topic],
             on_assign=lambda _, partitions: member.on_assigned(numbers(partitions)),
-            on_revoke=lambda _, partitions: member.on_revoked(numbers(partitions)),
-            on_lost=lambda _, partitions: member.on_lost(numbers(partitions)),
+            on_revoke=lambda _, partitions: member.on_revoked(gone(partitions)),
+            on_lost=lambda _, partitions: member.on_lost(gone(partitions)),
         )
 
     def poll(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        found = self._found = {}
         message = self._consumer.poll(POLL_MS / 1000)
         while message is not None:
             if message.error() is None:
