@@ -107,6 +107,7 @@ class MemoryLog:
         *,
         min_one_message: bool = True,
         max_offset: int | None = None,
+        may_slice: bool = False,
     ) -> Fetched:
         limit = self.high_watermark if max_offset is None else max_offset
         taken, next_offset = b"", start_offset

@@ -31,6 +31,9 @@ class DiskSpace(NamedTuple):
 class Disk:
     """The operating system's file system. A descriptor is closed by whoever opened it, with :meth:`close`."""
 
+    #: Whether descriptors are the system's, so that others may send from them.
+    has_descriptors = True
+
     # ---- Files ----------------------------------------------------------------------------------------
 
     def open(self, path: Path, *, create: bool = False) -> int:

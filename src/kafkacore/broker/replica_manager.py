@@ -217,6 +217,7 @@ class ReplicaManager:
                     limit_bytes,
                     min_one_message=min_one_message,
                     max_offset=limit,
+                    may_slice=True,
                 ).records
         except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
             return FetchPartitionResult(error=error_code(error))

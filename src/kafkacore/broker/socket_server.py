@@ -10,6 +10,7 @@ a long poll is noticed.
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 import threading
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
+#: Of a file that is sent from, and of no socket: it ends before what was promised of it, or cannot be read.
+_FILE_ERRORS = (errno.ENODATA, errno.EIO)
 #: Upper limit of one wait, so that a lost wake-up costs a second and not an answer.
 MAX_WAIT_MS = 1000.0
 
@@ -268,7 +271,13 @@ class SocketServer:
         connection = self._connections.get(connection_id)
         if connection is None:
             return
-        if isinstance(state.error, KafkaProtocolError):
+        if isinstance(state.error, OSError) and state.error.errno in _FILE_ERRORS:
+            logger.error(
+                "closed %s: the records that it was sent could not be read whole: %s",
+                connection_id,
+                state.error.strerror,
+            )
+        elif isinstance(state.error, KafkaProtocolError):
             logger.warning("closed %s: %s", connection_id, state.reason)
         else:
             logger.debug("%s is gone: %s", connection_id, state.reason)

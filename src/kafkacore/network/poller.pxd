@@ -1,5 +1,7 @@
 """Poller for Cython callers, and the C functions on sockets."""
 
+from libc.stdint cimport int64_t
+
 cdef extern from "sys/uio.h" nogil:
     struct iovec:
         void *iov_base
@@ -31,7 +33,8 @@ cdef extern from "poller_impl.h" nogil:
     # Linked into this module alone: others call the functions at the end.
     int kc_fork_generation()
     Py_ssize_t kc_recv(int fd, void *to, size_t size)
-    Py_ssize_t kc_send_vector(int fd, const iovec *vector, int count)
+    Py_ssize_t kc_send_vector(int fd, const iovec *vector, int count, bint more)
+    Py_ssize_t kc_send_file(int fd, int file, int64_t position, size_t size)
     int kc_has_unread(int fd)
     int kc_socket_error(int fd)
 
@@ -56,7 +59,8 @@ cdef class Poller:
     cdef int wait_untaken(self, int timeout_ms, EventTaker taker) noexcept nogil
 
 cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil
-cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count) noexcept nogil
+cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count, bint more) noexcept nogil
+cdef Py_ssize_t send_file(int fd, int file, int64_t position, Py_ssize_t size) noexcept nogil
 cdef bint has_unread(int fd) noexcept nogil
 cdef int fork_generation() noexcept nogil
 cdef int socket_error(int fd) noexcept nogil

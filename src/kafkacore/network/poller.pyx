@@ -191,9 +191,14 @@ cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil:
     return kc_recv(fd, to, <size_t> size)
 
 
-cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count) noexcept nogil:
-    """Bytes sent, or the negative errno."""
-    return kc_send_vector(fd, vector, count)
+cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count, bint more) noexcept nogil:
+    """Bytes sent, or the negative errno. ``more``: another write follows at once."""
+    return kc_send_vector(fd, vector, count, more)
+
+
+cdef Py_ssize_t send_file(int fd, int file, int64_t position, Py_ssize_t size) noexcept nogil:
+    """Bytes of a file sent, or the negative errno: ENODATA if the file ends before ``position``."""
+    return kc_send_file(fd, file, position, <size_t> size)
 
 
 cdef bint has_unread(int fd) noexcept nogil:

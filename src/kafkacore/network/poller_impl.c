@@ -15,10 +15,14 @@
 
 #ifdef __linux__
 #include <sys/epoll.h>
+#include <sys/sendfile.h>
 #endif
 
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
+#endif
+#ifndef MSG_MORE
+#define MSG_MORE 0
 #endif
 
 #define KC_WAIT_BATCH 256
@@ -200,12 +204,13 @@ ssize_t kc_recv(int fd, void *to, size_t size) {
     return got < 0 ? failed() : got;
 }
 
-ssize_t kc_send_vector(int fd, const struct iovec *vector, int count) {
+ssize_t kc_send_vector(int fd, const struct iovec *vector, int count, int more) {
     struct msghdr message;
     ssize_t sent;
+    int flags = MSG_NOSIGNAL | (more ? MSG_MORE : 0);
     if (count == 1) { /* Saves the kernel two reads of our memory. */
         do
-            sent = send(fd, vector->iov_base, vector->iov_len, MSG_NOSIGNAL);
+            sent = send(fd, vector->iov_base, vector->iov_len, flags);
         while (sent < 0 && errno == EINTR);
         return sent < 0 ? failed() : sent;
     }
@@ -213,10 +218,33 @@ ssize_t kc_send_vector(int fd, const struct iovec *vector, int count) {
     message.msg_iov = (struct iovec *) vector;
     message.msg_iovlen = count;
     do /* writev(2), but without SIGPIPE. */
-        sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+        sent = sendmsg(fd, &message, flags);
     while (sent < 0 && errno == EINTR);
     return sent < 0 ? failed() : sent;
 }
+
+#ifdef __linux__
+ssize_t kc_send_file(int fd, int file, off_t position, size_t size) {
+    ssize_t sent;
+    do
+        sent = sendfile(fd, file, &position, size);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? failed() : sent == 0 ? -ENODATA : sent;
+}
+#else
+ssize_t kc_send_file(int fd, int file, off_t position, size_t size) {
+    char buffer[1 << 16];
+    struct iovec read_bytes = {buffer, 0};
+    ssize_t got;
+    do
+        got = pread(file, buffer, size < sizeof(buffer) ? size : sizeof(buffer), position);
+    while (got < 0 && errno == EINTR);
+    if (got <= 0)
+        return got < 0 ? failed() : -ENODATA;
+    read_bytes.iov_len = got;
+    return kc_send_vector(fd, &read_bytes, 1, 0);
+}
+#endif
 
 int kc_has_unread(int fd) {
     char byte;

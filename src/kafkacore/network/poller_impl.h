@@ -30,7 +30,10 @@ int kc_fork_generation(void);
 
 /* Of a non-blocking socket. 0 from kc_recv is the end of the stream. */
 ssize_t kc_recv(int fd, void *to, size_t size);
-ssize_t kc_send_vector(int fd, const struct iovec *vector, int count);
+/* `more`: another write follows at once, wait with a packet that is not full. */
+ssize_t kc_send_vector(int fd, const struct iovec *vector, int count, int more);
+/* Bytes of a file from `position` on, as they lie there. Fails with ENODATA if the file ends before. */
+ssize_t kc_send_file(int fd, int file, off_t position, size_t size);
 /* 1 if a byte could be read now, 0 if not or if the stream has ended. */
 int kc_has_unread(int fd);
 /* The pending error of the socket as a positive errno, 0 if there is none. */

@@ -13,7 +13,10 @@ from libc.string cimport memcpy
 
 from kafkacore.network.poller cimport iovec
 from kafkacore.network.transport cimport TransportLayer
+from kafkacore.wire.file_slice cimport FileSlice
 from kafkacore.wire.primitives cimport store_int32
+
+import os
 
 cdef enum:
     HEADER_SIZE = 4
@@ -37,7 +40,8 @@ cdef class NetworkSend:
     destination_id:
         Of the channel.
     pieces:
-        Buffers, in order. They are held, and must not change, until all is written or the channel has closed.
+        Buffers and :class:`~kafkacore.wire.FileSlice`, in order. They are held, and must not change, until
+        all is written or the channel has closed.
 
     Raises
     ------
@@ -59,8 +63,12 @@ cdef class NetworkSend:
                 raise MemoryError()
         self.vector_count = 1
         for piece in pieces:
-            if self.view_count == count:
+            if self.view_count + self.file_count == count:
                 raise ValueError("the pieces have changed while they were read")
+            if isinstance(piece, FileSlice):
+                self.add_file(<FileSlice> piece, count)
+                size += (<FileSlice> piece).size
+                continue
             PyObject_GetBuffer(piece, &self.views[self.view_count], PyBUF_SIMPLE)
             if self.views[self.view_count].len > 0:
                 self.vector[self.vector_count].iov_base = self.views[self.view_count].buf
@@ -75,8 +83,25 @@ cdef class NetworkSend:
         self.vector[0].iov_len = HEADER_SIZE
         self.size_in_bytes = self.remaining = HEADER_SIZE + size
 
+    cdef int add_file(self, FileSlice piece, int count) except -1:
+        if self.files == NULL:
+            self.slices = []
+            self.files = <file_piece *> PyMem_Calloc(count, sizeof(file_piece))
+            if self.files == NULL:
+                raise MemoryError()
+        if piece.fd < 0:
+            raise ValueError("part of a file that has been released")
+        self.slices.append(piece)
+        self.files[self.file_count].fd = piece.fd
+        self.files[self.file_count].position = piece.position
+        self.file_count += 1
+        self.vector[self.vector_count].iov_len = piece.size
+        self.vector_count += 1
+        return 0
+
     def __dealloc__(self):
         self.release()
+        PyMem_Free(self.files)
         if self.views != self.few_views:
             PyMem_Free(self.views)
             PyMem_Free(self.vector)
@@ -92,34 +117,38 @@ cdef class NetworkSend:
     @property
     def holds_pieces(self):
         """Whether the buffers are still needed; ``False`` once all is written or the channel has closed."""
-        return self.view_count > 0
+        return self.view_count > 0 or self.file_count > 0
 
     def drain(self):
         """All that has not been written, as bytes; nothing is left. For stand-ins of a :class:`Selector`."""
         cdef list left = []
         cdef int at
         for at in range(self.vector_at, self.vector_count):
-            piece = PyBytes_FromStringAndSize(<char *> self.vector[at].iov_base, self.vector[at].iov_len)
+            if self.vector[at].iov_base == NULL:
+                piece = self.read_file(self.vector[at].iov_len)
+            else:
+                piece = PyBytes_FromStringAndSize(<char *> self.vector[at].iov_base, self.vector[at].iov_len)
             left.append(piece)
         self.vector_at = self.vector_count
         self.remaining = 0
         self.release()
         return b"".join(left)
 
+    cdef bytes read_file(self, size_t size):
+        """What is left of the next piece that lies in a file."""
+        cdef file_piece *file = &self.files[self.file_at]
+        self.file_at += 1
+        return os.pread(file.fd, size, file.position)
+
     cdef int write_to(self, TransportLayer transport) noexcept nogil:
         """Write what the transport takes: 1 when all is written, 0 when not, or the negative errno."""
         cdef Py_ssize_t sent, left
-        cdef int count
-        cdef uint8_t joined[JOINED_SIZE]
-        cdef iovec one
+        cdef iovec *moved
         while self.remaining > 0:
-            count = min(self.vector_count - self.vector_at, <int> MAX_VECTOR)
-            if count > 1 and self.remaining <= JOINED_SIZE:
-                one.iov_base = joined
-                one.iov_len = self.join(joined)
-                sent = transport.write(&one, 1)
+            if self.vector[self.vector_at].iov_base == NULL:
+                sent = self.write_file(transport)
             else:
-                sent = transport.write(&self.vector[self.vector_at], count)
+                sent = self.write_some(transport)
             if sent < 0:
                 return 0 if sent == -EAGAIN else <int> sent
             self.remaining -= sent
@@ -128,15 +157,45 @@ cdef class NetworkSend:
                 left -= <Py_ssize_t> self.vector[self.vector_at].iov_len
                 self.vector_at += 1
             if left > 0:
-                self.vector[self.vector_at].iov_base = <char *> self.vector[self.vector_at].iov_base + left
-                self.vector[self.vector_at].iov_len -= left
+                moved = &self.vector[self.vector_at]
+                if moved.iov_base != NULL:
+                    moved.iov_base = <char *> moved.iov_base + left
+                moved.iov_len -= left
         return 1
 
-    cdef size_t join(self, uint8_t *to) noexcept nogil:
-        """Copy what is left, which fits; its size."""
+    cdef Py_ssize_t write_some(self, TransportLayer transport) noexcept nogil:
+        """Write of the pieces in memory before the next one in a file."""
+        cdef int end = self.vector_at
+        cdef int last = min(self.vector_count, self.vector_at + <int> MAX_VECTOR)
+        cdef uint8_t joined[JOINED_SIZE]
+        cdef iovec one
+        cdef size_t size = 0
+        while end < last and self.vector[end].iov_base != NULL:
+            size += self.vector[end].iov_len
+            end += 1
+        # What stands before a part of a file waits for it, and goes in one packet with it.
+        if end > self.vector_at + 1 and size <= JOINED_SIZE:
+            one.iov_base = joined
+            one.iov_len = self.join(joined, end)
+            return transport.write(&one, 1, end < self.vector_count)
+        return transport.write(&self.vector[self.vector_at], end - self.vector_at, end < self.vector_count)
+
+    cdef Py_ssize_t write_file(self, TransportLayer transport) noexcept nogil:
+        """Write of the next piece, which lies in a file."""
+        cdef file_piece *file = &self.files[self.file_at]
+        cdef size_t size = self.vector[self.vector_at].iov_len
+        cdef Py_ssize_t sent = transport.write_file(file.fd, file.position, size)
+        if sent > 0:
+            file.position += sent
+            if <size_t> sent == size:
+                self.file_at += 1
+        return sent
+
+    cdef size_t join(self, uint8_t *to, int end) noexcept nogil:
+        """Copy the pieces before ``end``, which fit; their size."""
         cdef size_t size = 0
         cdef int at
-        for at in range(self.vector_at, self.vector_count):
+        for at in range(self.vector_at, end):
             memcpy(to + size, self.vector[at].iov_base, self.vector[at].iov_len)
             size += self.vector[at].iov_len
         return size
@@ -146,4 +205,9 @@ cdef class NetworkSend:
         while self.view_count > 0:
             self.view_count -= 1
             PyBuffer_Release(&self.views[self.view_count])
+        if self.file_count > 0:
+            self.file_count = 0
+            slices, self.slices = self.slices, None
+            for piece in slices:
+                (<FileSlice> piece).release()
         return 0

@@ -5,6 +5,7 @@ Does not know: frames, interest. Source of the boundary: Kafka's ``TransportLaye
 """
 
 cimport cython
+from libc.stdint cimport int64_t
 
 cimport kafkacore.network.poller as poller
 from kafkacore.network.poller cimport iovec
@@ -16,7 +17,10 @@ cdef class TransportLayer:
     cdef Py_ssize_t read(self, void *to, Py_ssize_t size) noexcept nogil:
         return 0
 
-    cdef Py_ssize_t write(self, const iovec *vector, int count) noexcept nogil:
+    cdef Py_ssize_t write(self, const iovec *vector, int count, bint more) noexcept nogil:
+        return 0
+
+    cdef Py_ssize_t write_file(self, int file, int64_t position, Py_ssize_t size) noexcept nogil:
         return 0
 
     cdef bint has_unread(self) noexcept nogil:
@@ -45,8 +49,11 @@ cdef class PlaintextTransportLayer(TransportLayer):
     cdef Py_ssize_t read(self, void *to, Py_ssize_t size) noexcept nogil:
         return poller.receive_bytes(self.fd, to, size)
 
-    cdef Py_ssize_t write(self, const iovec *vector, int count) noexcept nogil:
-        return poller.send_vector(self.fd, vector, count)
+    cdef Py_ssize_t write(self, const iovec *vector, int count, bint more) noexcept nogil:
+        return poller.send_vector(self.fd, vector, count, more)
+
+    cdef Py_ssize_t write_file(self, int file, int64_t position, Py_ssize_t size) noexcept nogil:
+        return poller.send_file(self.fd, file, position, size)
 
     cdef bint has_unread(self) noexcept nogil:
         return poller.has_unread(self.fd)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar
 from uuid import UUID
 
 from kafkacore.errors import MalformedMessageError, UnsupportedVersionError
-from kafkacore.wire import Cursor, Writer
+from kafkacore.wire import Cursor, FileSlice, Writer
 
 #: The uuid that stands for none.
 ZERO_UUID: Final = UUID(int=0)
@@ -18,7 +18,8 @@ ZERO_UUID: Final = UUID(int=0)
 UNSET: Final[Any] = object()
 #: Any object with a buffer; ``memoryview`` when decoded (over the payload, nothing is copied).
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
-#: Record batches: ``memoryview | None`` when decoded; one buffer, or a list of buffers, to encode.
+#: Record batches: ``memoryview | None`` when decoded; to encode one buffer, a list of buffers, or part of
+#: a file.
 Records: TypeAlias = Any
 #: Smaller buffers are copied in between their neighbours: cheaper than a piece of their own.
 MIN_PIECE_SIZE_BYTES: Final = 512
@@ -173,13 +174,18 @@ def write_tagged_fields(writer: Writer, fields: list[tuple[int, Writer]]) -> Non
 
 # ---- Buffers by reference --------------------------------------------------------------------------------
 def write_nullable_pieces(writer: Writer, value: Records, compact: bool) -> None:
-    """Write the length of a buffer, or of a list of buffers, and then these, large ones by reference."""
+    """Write the length of a buffer or part of a file, or of a list of buffers, and then these, large ones
+    by reference.
+    """
     if value is None:
         writer.write_length(-1, compact)
     elif isinstance(value, list | tuple):
         writer.write_length(sum(memoryview(buffer).nbytes for buffer in value), compact)
         for buffer in value:
             _write_piece(writer, buffer, memoryview(buffer).nbytes)
+    elif isinstance(value, FileSlice):
+        writer.write_length(len(value), compact)
+        writer.write_piece(value)
     else:
         size = memoryview(value).nbytes
         writer.write_length(size, compact)

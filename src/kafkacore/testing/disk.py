@@ -133,6 +133,8 @@ class SimulatedDisk(Disk):
         Bytes that fit on it; beyond, writing fails with ENOSPC after what still fits.
     """
 
+    has_descriptors = False
+
     def __init__(self, root: _Folder | None = None) -> None:
         self._root = root or _Folder()
         self._descriptors: dict[int, tuple[Path, _File]] = {}

@@ -6,6 +6,7 @@ Cython callers find the readers on raw memory in ``primitives.pxd``.
 
 from kafkacore.wire._crc32c import crc32c
 from kafkacore.wire.cursor import Cursor
+from kafkacore.wire.file_slice import FileSlice
 from kafkacore.wire.writer import Writer
 
-__all__ = ["Cursor", "Writer", "crc32c"]
+__all__ = ["Cursor", "FileSlice", "Writer", "crc32c"]

@@ -14,6 +14,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from libc.string cimport memcpy
 
 cimport kafkacore.wire.primitives as primitives
+from kafkacore.wire.file_slice cimport FileSlice
 
 cdef enum:
     MAX_INT16 = 0x7FFF
@@ -142,8 +143,14 @@ cdef class Writer:
             PyBuffer_Release(&view)
 
     cpdef int write_piece(self, buffer) except -1:
-        """``buffer`` itself, by reference, as the next piece; no length. It must not change."""
-        cdef Py_ssize_t size = memoryview(buffer).nbytes
+        """``buffer``, or part of a file, itself, by reference, as the next piece; no length. It must not
+        change.
+        """
+        cdef Py_ssize_t size
+        if isinstance(buffer, FileSlice):
+            size = (<FileSlice> buffer).size
+        else:
+            size = memoryview(buffer).nbytes
         self.seal()
         if size > 0:
             self.sealed.append(buffer)

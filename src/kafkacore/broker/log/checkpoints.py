@@ -71,8 +71,10 @@ def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:
         It is none.
     """
     lines = data.decode().splitlines()
-    if len(lines) < 2 or lines[0] != _VERSION or int(lines[1]) != len(lines) - 2:
-        raise ValueError(f"not {len(lines) - 2} entries of version {_VERSION}")
+    if len(lines) < 2:
+        raise ValueError("it is cut")
+    if lines[0] != _VERSION or int(lines[1]) != len(lines) - 2:
+        raise ValueError(f"version {lines[0]}, {len(lines) - 2} of {lines[1]} entries")
     entries = []
     previous = (-1, -1)
     for line in lines[2:]:

@@ -10,6 +10,7 @@ timestamp, int32 relative offset), big-endian. Files are written at their real s
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,8 @@ NO_TIMESTAMP = -1
 
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
+#: Entries that one read of the file brings: those of 2 MiB of batches or more.
+_WINDOW_ENTRIES = 512
 
 
 class OffsetPosition(NamedTuple):
@@ -71,6 +74,12 @@ class _IndexFile:
         first, second = self._entry.unpack(data)
         return first, second
 
+    def entries(self, index: int, count: int) -> bytes:
+        """At most ``count`` entries from ``index`` on, as they lie in the file."""
+        size = self._entry.size
+        data = self._file.pread(min(count, self.count - index) * size, index * size)
+        return data[: len(data) // size * size]
+
     def append(self, first: int, second: int) -> None:
         data = self._entry.pack(first, second)
         self._file.pwritev([data], self.count * self._entry.size)
@@ -104,8 +113,9 @@ class _IndexFile:
     def let_go(self) -> None:
         self._file.let_go()
 
-    def renamed(self, path: Path) -> None:
-        self._file.renamed(path)
+    def move(self, path: Path) -> None:
+        """Rename it, if it is there; nobody opens it under its old name meanwhile."""
+        self._file.move(path, must_exist=False)
 
     def release(self) -> None:
         self._file.release()
@@ -120,10 +130,12 @@ class OffsetIndex:
         The file cannot be such an index; it has to be built anew.
     """
 
-    __slots__ = ("_base", "file", "last")
+    __slots__ = ("_base", "_window", "file", "last")
 
     def __init__(self, files: OpenFiles, path: Path, base_offset: int, max_size: int) -> None:
         self._base = base_offset
+        # Where the last search by position ended: readers go on from there.
+        self._window = 0
         self.file = _IndexFile(files, path, OFFSET_ENTRY, max_size)
         self.last = self._at(self.file.count - 1) if self.file.count else OffsetPosition(base_offset, 0)
         if self.file.count > 1 and not self._at(self.file.count - 2) < self.last:
@@ -149,8 +161,34 @@ class OffsetIndex:
         index = self.file.last_below(lambda entry: entry[0] <= relative)
         return None if index < 0 else self._at(index)
 
+    def entry_before(self, position: int) -> OffsetPosition | None:
+        """The last entry that is not behind ``position`` in the file."""
+        if position >= self.last.position:
+            return self.last if self.file.count else None
+        index = self._in_window(position)
+        if index < 0:
+            index = self.file.last_below(lambda entry: entry[1] <= position)
+            self._window = max(index, 0)
+        return None if index < 0 else self._at(index)
+
+    def _in_window(self, position: int) -> int:
+        """As a search, among the entries behind those of the last one; -1 if it is not there."""
+        data = self.file.entries(self._window, _WINDOW_ENTRIES)
+        count = len(data) // OFFSET_ENTRY.size
+
+        def at(index: int) -> int:
+            found: int = OFFSET_ENTRY.unpack_from(data, index * OFFSET_ENTRY.size)[1]
+            return found
+
+        if not count or not at(0) <= position < at(count - 1):
+            return -1
+        index = bisect_right(range(count), position, key=at) - 1
+        self._window += index
+        return self._window
+
     def cut(self, count: int) -> None:
         self.file.cut(count)
+        self._window = 0
         self.last = self._at(count - 1) if count else OffsetPosition(self._base, 0)
 
 

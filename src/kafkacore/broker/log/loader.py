@@ -24,6 +24,7 @@ from kafkacore.broker.log.segment import (
     TRANSACTION_INDEX_SUFFIX,
     LogSegment,
 )
+from kafkacore.broker.log.segment_recovery import recover_segment
 from kafkacore.errors import CorruptRecordError
 
 logger = logging.getLogger(__name__)
@@ -119,7 +120,7 @@ class _Loader:
                 self.remove_from(index, f"segment {segment.base_offset} does not begin at {end}")
                 break
             size = segment.size
-            end, damage = segment.recover(recovery_point)
+            end, damage = recover_segment(segment, recovery_point)
             if damage is not None:
                 self.remove_from(index + 1, f"{damage}; cut {size - segment.size} bytes")
                 break

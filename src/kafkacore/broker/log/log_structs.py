@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from kafkacore.broker.log.unified_log import UnifiedLog
@@ -23,7 +23,8 @@ class LogAppendInfo(NamedTuple):
 class FetchDataInfo(NamedTuple):
     """Whole batches as they lie in the log. The first may begin before the offset that was asked for."""
 
-    records: memoryview
+    #: A ``memoryview``; a :class:`~kafkacore.wire.FileSlice` only where the reader can send one.
+    records: Any
     #: The offset behind the last batch; the offset asked for if there is none.
     next_offset: int
 

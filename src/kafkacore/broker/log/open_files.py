@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from kafkacore.broker.disk import Buffer, Disk
+from kafkacore.wire import FileSlice
 
 logger = logging.getLogger(__name__)
 
@@ -155,13 +156,25 @@ class LogFile:
                 if not self.holds:
                     files.closed(self)
 
-    def renamed(self, path: Path) -> None:
-        """It is at ``path`` from now on."""
+    def move(self, path: Path, *, must_exist: bool = True) -> None:
+        """Rename it; nobody opens it under its old name meanwhile."""
+        disk = self._files.disk
         with self._files.lock:
+            if must_exist or disk.exists(self.path):
+                disk.rename(self.path, path)
             self.path = path
 
     def exists(self) -> bool:
         return self._files.disk.exists(self.path)
+
+    def slice(self, position: int, size: int) -> FileSlice:
+        """Part of it, which stays readable whatever becomes of the file."""
+        fd = self.hold()
+        try:
+            return FileSlice(fd, position, size, self)
+        except BaseException:
+            self.let_go()
+            raise
 
     # ---- As the disk's verbs --------------------------------------------------------------------------
 

@@ -22,8 +22,10 @@ from kafkacore.broker.log.indexes import (
     TimestampOffset,
 )
 from kafkacore.broker.log.open_files import OpenFiles
+from kafkacore.broker.log.read_places import ReadPlaces
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader, read_batches
+from kafkacore.wire import FileSlice
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -36,10 +38,8 @@ MAX_SEGMENT_SIZE = 2**31 - 1
 #: Read at once to find a batch: many small headers, or a large batch's one.
 _SEARCH_CHUNK = 4096
 #: Read at once to go over a whole file.
-_SCAN_CHUNK = 1 << 20
+SCAN_CHUNK = 1 << 20
 MAX_OFFSET = 2**63 - 1
-#: Where a batch has the number of its format.
-_MAGIC_AT = 16
 
 
 def segment_file(folder: Path, base_offset: int, suffix: str) -> Path:
@@ -54,7 +54,7 @@ class AppendNotUndoneError(OSError):
 class RecordsSlice(NamedTuple):
     """Whole batches as they lie in the file, and the offset behind them."""
 
-    records: memoryview
+    records: memoryview | FileSlice
     next_offset: int
 
 
@@ -84,13 +84,13 @@ class LogSegment:
         "_ending",
         "_file",
         "_files",
-        "_read_end",
         "_rolling_timestamp",
         "base_offset",
         "config",
         "folder",
         "max_timestamp",
         "offset_index",
+        "places",
         "size",
         "time_index",
     )
@@ -130,8 +130,7 @@ class LogSegment:
         self.max_timestamp = self.time_index.last
         self._bytes_since_last_index_entry = 0
         self._rolling_timestamp: int | None = None
-        # Where the last read ended: the next one mostly goes on there.
-        self._read_end = (-1, 0)
+        self.places = ReadPlaces(self.size)
 
     def _path(self, suffix: str) -> Path:
         return segment_file(self.folder, self.base_offset, suffix + self._ending)
@@ -275,7 +274,10 @@ class LogSegment:
         if length == 0:
             self._check_end(data, position, start_offset, end_offset)
             return RecordsSlice(memoryview(b""), start_offset)
-        self._read_end = (next_offset, position + length)
+        self.places.looked_at(position, position + length)
+        if int.from_bytes(data[:8], "big") == start_offset:
+            self.places.ended(start_offset, position)
+        self.places.ended(next_offset, position + length)
         return RecordsSlice(memoryview(data)[:length], next_offset)
 
     def _check_end(self, data: bytes, position: int, offset: int, end_offset: int) -> None:
@@ -290,8 +292,8 @@ class LogSegment:
 
     def _find(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the first batch that ends at ``offset`` or later."""
-        read_end, position = self._read_end
-        if offset == read_end:
+        position = self.places.position_of(offset)
+        if position is not None:
             found, base_offset = self._walk(position, offset)
             if base_offset <= offset:
                 return found
@@ -341,13 +343,25 @@ class LogSegment:
 
     def _is_sound(self, entry: tuple[int, int]) -> bool:
         """Whether an index entry points at the batch that it names; a flipped bit must not mislead."""
+        return self.header_of(entry) is not None
+
+    def header_of(self, entry: tuple[int, int]) -> BatchHeader | None:
+        """Of the batch that an index entry names; ``None`` if it is not there."""
         offset, position = entry
         if not 0 <= position <= self.size - BATCH_OVERHEAD:
-            return False
+            return None
         headers, _, _, _ = walk_batches(
             self._file.pread(BATCH_OVERHEAD, position), position, self.size, False
         )
-        return len(headers) == 1 and headers[0].last_offset == offset
+        return headers[0] if headers and headers[0].last_offset == offset else None
+
+    def records(self, position: int, size: int) -> memoryview:
+        """Bytes of the file as they lie there."""
+        return memoryview(self._file.pread(size, position))
+
+    def slice(self, position: int, size: int) -> FileSlice:
+        """The same, to be sent from the file."""
+        return self._file.slice(position, size)
 
     def headers(
         self, position: int = 0, *, expected_offset: int | None = None, check_crcs: bool = False
@@ -360,7 +374,7 @@ class LogSegment:
         CorruptRecordError
             Behind the last sound batch there is something else; its ``offset`` is the offset missed.
         """
-        chunk_size = _SCAN_CHUNK if check_crcs else _SEARCH_CHUNK
+        chunk_size = SCAN_CHUNK if check_crcs else _SEARCH_CHUNK
         expected = self.base_offset if expected_offset is None else expected_offset
         needed = BATCH_OVERHEAD
         while position < self.size:
@@ -411,7 +425,7 @@ class LogSegment:
         for headers in self.headers(found[0]):
             for header in headers:
                 if header.max_timestamp >= timestamp:
-                    batch = next(read_batches(self._batch_bytes(header)))
+                    batch = next(read_batches(self.records(header.position, header.size_in_bytes)))
                     for record in batch:
                         if record.timestamp >= timestamp and record.offset >= start_offset:
                             return TimestampOffset(record.timestamp, record.offset)
@@ -428,9 +442,6 @@ class LogSegment:
             if record.timestamp == timestamp:
                 return TimestampOffset(timestamp, record.offset)
         return None
-
-    def _batch_bytes(self, header: BatchHeader) -> bytes:
-        return self._file.pread(header.size_in_bytes, header.position)
 
     # ---- Recovery -------------------------------------------------------------------------------------
 
@@ -453,7 +464,7 @@ class LogSegment:
         self._start_indexes()
         for headers in self.headers():
             for header in headers:
-                self._index(header)
+                self.index(header)
         self.time_index.maybe_append(*self.max_timestamp, closing=True)
 
     def _start_indexes(self) -> None:
@@ -463,9 +474,10 @@ class LogSegment:
         self.time_index.cut(0)
         self.max_timestamp = self.time_index.last
         self._bytes_since_last_index_entry = 0
-        self._read_end = (-1, 0)
+        self.places = ReadPlaces(self.size)
 
-    def _index(self, header: BatchHeader) -> None:
+    def index(self, header: BatchHeader) -> None:
+        """Let the indexes know a batch, as appending it has."""
         self._added(
             header.position,
             header.size_in_bytes,
@@ -474,74 +486,17 @@ class LogSegment:
             header.last_offset,
         )
 
-    def recover(self, recovery_point: int) -> tuple[int, CorruptRecordError | None]:
-        """Keep what is whole, cut what is torn, build the indexes anew.
-
-        Batches below ``recovery_point`` are known to be on disk: only their headers are walked. Behind
-        it each batch's CRC is computed, and the file is cut at the first that is not whole.
-
-        Returns
-        -------
-        tuple
-            The offset behind the last batch that was kept, and what was found there, if the file was cut.
-
-        Raises
-        ------
-        CorruptRecordError
-            Damage below the recovery point, with more behind it: cutting would take away records that
-            were on disk.
-        """
+    def begin_recovery(self) -> None:
+        """Nothing is known of it: neither what its indexes say, nor what of it is on disk."""
         self._file.is_unsynced = True
         self._start_indexes()
-        end, next_offset = 0, self.base_offset
-        damage: CorruptRecordError | None = None
-        position = 0
-        try:
-            # The walk without CRCs ends at the batch that reaches the recovery point.
-            for headers in self.headers():
-                kept = [header for header in headers if header.last_offset < recovery_point]
-                for header in kept:
-                    self._index(header)
-                if kept:
-                    position = kept[-1].position + kept[-1].size_in_bytes
-                    next_offset = kept[-1].last_offset + 1
-                if len(kept) < len(headers):
-                    break
-        except CorruptRecordError as error:
-            damage = error
-        end = position
-        if damage is not None and next_offset < recovery_point and self._has_batch_behind(end, next_offset):
-            damage.reason += ", below the recovery point"
-            raise damage
-        damage = None
-        try:
-            for headers in self.headers(position, expected_offset=next_offset, check_crcs=True):
-                for header in headers:
-                    self._index(header)
-                end = headers[-1].position + headers[-1].size_in_bytes
-                next_offset = headers[-1].last_offset + 1
-        except CorruptRecordError as error:
-            damage = error
-        if end < self.size:
-            self.size = end
-            self._file.truncate(end)
-        return next_offset, damage
 
-    def _has_batch_behind(self, position: int, offset: int) -> bool:
-        """Whether a sound batch follows the damage at ``position``: then the damage is no torn tail."""
-        while position < self.size:
-            chunk = self._file.pread(_SCAN_CHUNK, position)
-            for at in _batch_starts(chunk):
-                start = memoryview(chunk)[at : at + BATCH_OVERHEAD]
-                headers, _, _, _ = walk_batches(start, position + at, self.size, False)
-                if headers and 0 <= headers[0].base_offset - offset <= MAX_RELATIVE_OFFSET:
-                    whole = self._batch_bytes(headers[0])
-                    if walk_batches(whole, 0, len(whole), True)[0]:
-                        return True
-            if len(chunk) <= BATCH_OVERHEAD:
-                return False
-            position += len(chunk) - BATCH_OVERHEAD
-        return False
+    def cut(self, size: int) -> None:
+        """Let nothing but the first ``size`` bytes, which have been looked at, be in the file."""
+        if size < self.size:
+            self.size = size
+            self._file.truncate(size)
+        self.places = ReadPlaces(0)
 
     # ---- Life -----------------------------------------------------------------------------------------
 
@@ -565,7 +520,7 @@ class LogSegment:
         are on disk.
         """
         position = self.position_before(offset, 0)
-        while chunk := self._file.pread(_SCAN_CHUNK, position):
+        while chunk := self._file.pread(SCAN_CHUNK, position):
             self._file.pwritev([chunk], position)
             position += len(chunk)
 
@@ -585,16 +540,10 @@ class LogSegment:
         self._ending = ending
         if disk.exists(transactions):
             disk.rename(transactions, self._path(TRANSACTION_INDEX_SUFFIX))
-        for file, suffix in (
-            (self.offset_index.file, INDEX_SUFFIX),
-            (self.time_index.file, TIME_INDEX_SUFFIX),
-            # Last: as long as it has not its new name, a start does not take the others for whole.
-            (self._file, LOG_SUFFIX),
-        ):
-            target = self._path(suffix)
-            if file is self._file or disk.exists(file.path):
-                disk.rename(file.path, target)
-            file.renamed(target)
+        self.offset_index.file.move(self._path(INDEX_SUFFIX))
+        self.time_index.file.move(self._path(TIME_INDEX_SUFFIX))
+        # Last: as long as it has not its new name, a start does not take the others for whole.
+        self._file.move(self._path(LOG_SUFFIX))
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
@@ -631,11 +580,3 @@ class LogSegment:
     def close(self) -> None:
         self._file.release()
         self.release_indexes()
-
-
-def _batch_starts(chunk: bytes) -> Iterator[int]:
-    """Where in ``chunk`` a batch could begin, by the magic byte alone."""
-    at = chunk.find(b"\x02", _MAGIC_AT)
-    while at >= 0:
-        yield at - _MAGIC_AT
-        at = chunk.find(b"\x02", at + 1)

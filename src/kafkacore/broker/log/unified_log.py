@@ -9,8 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from uuid import UUID
@@ -19,28 +18,30 @@ from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, placed_header
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.epochs import EpochEndOffset
+from kafkacore.broker.log.failing_log import FailingLog
+from kafkacore.broker.log.indexes import TimestampOffset
 from kafkacore.broker.log.loader import load_log, write_again
 from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, LogAppendInfo, TimestampAndOffset
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_state import BatchMetadata, ProducerStateEntry
+from kafkacore.broker.log.reading import ReadLimits, first_at_time, latest_in_time, read_log
 from kafkacore.broker.log.replacement import announce, put_in_place
 from kafkacore.broker.log.retention import count_expired
-from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment, RecordsSlice
+from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment
 from kafkacore.broker.log.validation import validate_append
 from kafkacore.clock import Clock
-from kafkacore.errors import CorruptRecordError, KafkaStorageError, OffsetOutOfRangeError
+from kafkacore.errors import KafkaStorageError, OffsetOutOfRangeError
 from kafkacore.record import BatchHeader
-from kafkacore.structs import TimestampType, TopicPartition, partition_name
+from kafkacore.structs import TimestampType, TopicPartition
 
 logger = logging.getLogger(__name__)
 
 NO_TIMESTAMP = -1
 #: These pass: the log goes on when there is room again.
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
-class UnifiedLog:
+class UnifiedLog(FailingLog):
     """One partition's log. May be used by any thread.
 
     Offsets are attributes that may be read without a lock; each moves on its own.
@@ -81,7 +82,7 @@ class UnifiedLog:
         log_start_offset: int = 0,
         is_clean: bool = False,
     ) -> None:
-        self.topic_partition = topic_partition
+        super().__init__(topic_partition)
         self.topic_id = topic_id
         self.folder = folder
         self.config = config
@@ -93,10 +94,6 @@ class UnifiedLog:
         # Held while files are synced or closed, so that no descriptor is closed under a sync. Taken
         # before _lock.
         self._flush_lock = Lock()
-        self._lock = Lock()
-        #: Why every call is refused, once the disk has failed.
-        self.failure: str | None = None
-        self._is_closed = False
         # Segments are being replaced, so that none may be removed.
         self._is_replacing = False
         #: Bytes appended since the start, and how many of them are on disk.
@@ -125,6 +122,8 @@ class UnifiedLog:
         self._recovered_from = recovery_point
         self.recovery_point = self.log_end_offset
         self.high_watermark = self.log_end_offset
+        # Where the high watermark is: a segment, and the position in it.
+        self._safe_end = self._end_place()
         # Nobody syncs the folder of a log that has never had a record.
         self._is_folder_dirty = not loaded.is_synced or not self.log_end_offset
         # A log without records has no files that say what it is: thousands of them are soon made.
@@ -135,11 +134,6 @@ class UnifiedLog:
             except BaseException:
                 self.close()
                 raise
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        return partition_name(self.topic_partition)
 
     @property
     def last_stable_offset(self) -> int:
@@ -154,36 +148,6 @@ class UnifiedLog:
     @property
     def segment_count(self) -> int:
         return len(self._segments)
-
-    def _check_usable(self) -> None:
-        if self.failure is not None:
-            raise KafkaStorageError(self.failure)
-        if self._is_closed:
-            raise KafkaStorageError(f"{self.name} is closed")
-
-    def _fail(self, what: str, error: OSError) -> KafkaStorageError:
-        if error.errno in _TOO_MANY_FILES:
-            return KafkaStorageError(
-                f"{self.name}: {what} failed: {error.strerror}; raise the limit (ulimit -n)"
-            )
-        self.failure = f"{self.name} is offline: {what} failed: {error}"
-        logger.error("%s", self.failure)
-        return KafkaStorageError(self.failure)
-
-    @contextmanager
-    def _reading(self, offset: int | None = None) -> Iterator[None]:
-        """The lock for a read, and errors that say which partition they are of, and that ``offset`` cannot be
-        read if that is what is asked for.
-        """
-        with self._lock:
-            self._check_usable()
-            try:
-                yield
-            except CorruptRecordError as error:
-                at = error.offset if offset is None else offset
-                raise CorruptRecordError(error.reason, self.topic_partition, at) from error
-            except OSError as error:
-                raise self._fail("read", error) from error
 
     def update_config(self, config: LogConfig) -> None:
         """Obey ``config`` from the next append and the next look for old segments on."""
@@ -245,6 +209,7 @@ class UnifiedLog:
             self.appended_bytes += header.size_in_bytes
             if not self._flushes_acks:
                 self.high_watermark = self.log_end_offset
+                self._safe_end = self._end_place()
             log_start_offset = self.log_start_offset
         if self._flushes_acks:
             self._work.mark_dirty(self)
@@ -300,6 +265,7 @@ class UnifiedLog:
         *,
         min_one_message: bool = True,
         max_offset: int | None = None,
+        may_slice: bool = False,
     ) -> FetchDataInfo:
         """Batches from ``start_offset`` on, as many whole ones as ``max_bytes`` hold, of one segment.
 
@@ -310,6 +276,8 @@ class UnifiedLog:
         max_offset:
             Batches that end at this offset or later are left out; the high watermark if not given, or if
             lower.
+        may_slice:
+            Larger reads give part of a file, to be sent to a socket.
 
         Raises
         ------
@@ -328,39 +296,32 @@ class UnifiedLog:
                     f"{self.log_start_offset}..{self.log_end_offset}"
                 )
             if start_offset < limit:
-                found = self._read(start_offset, max_bytes, min_one_message, limit)
+                known = self._safe_end if limit == self.high_watermark else (None, 0)
+                found = read_log(
+                    self._segments,
+                    max(bisect_right(self._bases, start_offset) - 1, 0),
+                    ReadLimits(start_offset, max_bytes, min_one_message, limit, self.log_end_offset, *known),
+                    may_slice=may_slice and self._disk.has_descriptors,
+                )
                 if found is not None:
                     return FetchDataInfo(*found)
         return FetchDataInfo(memoryview(b""), start_offset)
 
-    def _read(
-        self, start_offset: int, max_bytes: int, min_one_message: bool, limit: int
-    ) -> RecordsSlice | None:
-        index = max(bisect_right(self._bases, start_offset) - 1, 0)
-        for place, segment in enumerate(self._segments[index:], index):
-            found = segment.read(start_offset, max_bytes, min_one_message, limit, self._end_of(place))
-            if found is not None:
-                return found
-        return None
+    def _end_place(self) -> tuple[LogSegment, int]:
+        return self._segments[-1], self._segments[-1].size
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first record that is not earlier than ``timestamp`` (ms since the epoch), or ``None``."""
         with self._reading():
-            for segment in self._segments:
-                if segment.max_timestamp.timestamp >= timestamp:
-                    found = segment.offset_for_timestamp(timestamp, self.log_start_offset)
-                    if found is not None:
-                        return TimestampAndOffset(*found, self._epochs.epoch_at(found.offset))
-        return None
+            return self._in_epoch(first_at_time(self._segments, timestamp, self.log_start_offset))
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
         """The first record with the largest timestamp (KIP-734), ``None`` if no record has one."""
         with self._reading():
-            latest = max(self._segments, key=lambda segment: segment.max_timestamp.timestamp)
-            found = latest.offset_of_max_timestamp()
-            if found is None:
-                return None
-            return TimestampAndOffset(*found, self._epochs.epoch_at(found.offset))
+            return self._in_epoch(latest_in_time(self._segments))
+
+    def _in_epoch(self, found: TimestampOffset | None) -> TimestampAndOffset | None:
+        return None if found is None else TimestampAndOffset(*found, self._epochs.epoch_at(found.offset))
 
     # ---- Leader epochs --------------------------------------------------------------------------------
 
@@ -462,6 +423,7 @@ class UnifiedLog:
                 first = max(bisect_right(self._bases, self.recovery_point) - 1, 0)
                 segments = self._segments[first : None if with_active else -1]
                 active = self._segments[-1]
+                end_place = self._end_place()
                 # A log that has never had a record begins the same without its files.
                 is_needed = self.log_end_offset > 0 or self._epochs.is_dirty
                 is_folder_dirty = self._is_folder_dirty and is_needed
@@ -487,7 +449,9 @@ class UnifiedLog:
                 self.recovery_point = max(self.recovery_point, target)
                 self.flushed_bytes = appended_bytes
                 has_moved = self.recovery_point > self.high_watermark
-                self.high_watermark = max(self.high_watermark, self.recovery_point)
+                if has_moved:
+                    self.high_watermark = self.recovery_point
+                    self._safe_end = end_place
             return has_moved
 
     # ---- Retention ------------------------------------------------------------------------------------
