@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kafkacore.broker.status.collector import _Grown
 from kafkacore.broker.status.groups import shown_groups
-from kafkacore.broker.status.owned import GroupSeen, MemberSeen
+from kafkacore.broker.status.owned import GroupSeen, MemberSeen, short
 from kafkacore.broker.status.prometheus_text import MOST_TOPICS, prometheus_text
 from kafkacore.coordinator.protocol import Assignment, encode_assignment
 from kafkacore.structs import TopicPartition
@@ -40,6 +40,13 @@ def test_assignment_that_only_the_group_understands_is_not_guessed() -> None:
         shown = group(assignment, {})
         assert shown["members"][0]["assignment"] == ""
         assert shown["lag"] is None
+
+
+def test_long_names_are_cut_and_stay_two() -> None:
+    one, other = short("x" * 32_000 + "1"), short("x" * 32_000 + "2")
+    assert one != other
+    assert max(len(one), len(other)) < 250
+    assert short("billing") == "billing"
 
 
 def test_totals_never_shrink_when_a_topic_goes() -> None:

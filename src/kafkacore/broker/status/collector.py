@@ -20,6 +20,7 @@ from uuid import UUID
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.metrics import BrokerMetrics
 from kafkacore.broker.status.groups import shown_groups
+from kafkacore.broker.status.owned import short
 from kafkacore.clock import Clock
 from kafkacore.structs import TopicPartition
 
@@ -140,8 +141,8 @@ class StatusCollector:
         clients = [
             {
                 "address": context.connection_id.rpartition("-")[0],
-                "client_id": context.client_id or "",
-                "software": f"{context.software_name} {context.software_version}".strip(),
+                "client_id": short(context.client_id or ""),
+                "software": short(f"{context.software_name} {context.software_version}".strip()),
                 "node": context.node_id,
             }
             for context in contexts[:MOST_CLIENTS]

@@ -7,6 +7,7 @@ as well. Does not know: who asks.
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from kafkacore.broker.group.classic_group import ClassicGroup
 from kafkacore.broker.request import BrokerServices
@@ -16,6 +17,16 @@ MOST_GROUPS: Final = 200
 #: Of all groups together.
 MOST_MEMBERS: Final = 1000
 MOST_OFFSETS: Final = 5000
+LONGEST_TEXT: Final = 200
+
+
+def short(text: str) -> str:
+    """Text of a client as it is shown: one may call itself by 32 KiB, and two that differ stay two."""
+    return (
+        text
+        if len(text) <= LONGEST_TEXT
+        else f"{text[:LONGEST_TEXT]}…{crc32(text.encode('utf-8', 'backslashreplace')):08x}"
+    )
 
 
 class MemberSeen(NamedTuple):
@@ -55,9 +66,9 @@ def owned_by_thread(services: BrokerServices) -> dict[str, Any]:
 def _seen(group: ClassicGroup, services: BrokerServices, room: list[int]) -> GroupSeen:
     members = [
         MemberSeen(
-            member.member_id,
-            member.group_instance_id,
-            member.client_id,
+            short(member.member_id),
+            None if member.group_instance_id is None else short(member.group_instance_id),
+            short(member.client_id),
             member.client_host.removeprefix("/"),
             bytes(member.assignment),
         )
@@ -73,5 +84,10 @@ def _seen(group: ClassicGroup, services: BrokerServices, room: list[int]) -> Gro
     room[0] -= len(members)
     room[1] -= len(offsets)
     return GroupSeen(
-        group.group_id, group.state.value, group.protocol_name or "", len(group), members, offsets
+        short(group.group_id),
+        group.state.value,
+        short(group.protocol_name or ""),
+        len(group),
+        members,
+        offsets,
     )
