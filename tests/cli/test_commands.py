@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from integration.config_requests import TOPIC, config_requests
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.cli.main import main
@@ -99,6 +100,8 @@ def test_line_that_cannot_be_sent_is_named(run, our_broker, empty_topic, argumen
         (["topics", "describe", "nowhere"], "UNKNOWN_TOPIC_OR_PARTITION: topic 'nowhere'"),
         (["topics", "create", "bad name"], "Topic name is invalid"),
         (["topics", "create", "t", "--config", "x=y"], "Unknown topic config name: x"),
+        (["topics", "alter", "nowhere", "--config", "retention.ms=5"], "Topic 'nowhere' does not exist"),
+        (["topics", "alter", "nowhere", "--config", "retention.ms=x"], "Invalid value x for configuration"),
     ],
 )
 def test_what_the_broker_does_not_have_is_a_sentence(run, arguments, sentence):
@@ -106,6 +109,24 @@ def test_what_the_broker_does_not_have_is_a_sentence(run, arguments, sentence):
     assert (status, shown) == (1, "")
     assert sentence in said
     assert said.count("\n") == 1
+
+
+def test_topic_is_altered_and_put_back(run, our_broker, empty_topic):
+    def own():
+        with config_requests(our_broker.bootstrap_servers) as requests:
+            (entries,) = requests.describe([(TOPIC, empty_topic)])
+        return {name: entry.value for name, entry in entries.items() if entry.source == 1}
+
+    changes = ("--config", "retention.ms=5", "--config", "segment.ms=7")
+    status, shown, said = run("topics", "alter", empty_topic, *changes)
+    assert (status, said) == (0, "")
+    assert shown.splitlines() == [f"{empty_topic}: retention.ms=5", f"{empty_topic}: segment.ms=7"]
+    assert own() == {"retention.ms": "5", "segment.ms": "7"}
+    assert run("topics", "alter", empty_topic, "--delete-config", "segment.ms")[0] == 0
+    assert own() == {"retention.ms": "5"}
+    status, _, said = run("topics", "alter", empty_topic)
+    assert (status, said.count("\n")) == (2, 1)
+    assert "--config NAME=VALUE or --delete-config NAME" in said
 
 
 def test_offset_that_is_not_there_is_a_sentence(run, empty_topic):

@@ -1,4 +1,4 @@
-"""Topics listed, described, created and deleted: arguments in, plain Python values out.
+"""Topics listed, described, created, altered and deleted: arguments in, plain Python values out.
 
 Method and argument names are kafka-python's. Does not know: how a request travels and is waited for
 (``requester``).
@@ -19,7 +19,12 @@ from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalStateError, for_code
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
+from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
+
+#: Kafka's numbers for a kind of resource, and for what is done to a key of it.
+_TOPIC_RESOURCE = 2
+_SET, _DELETE = 0, 1
 
 
 class KafkaAdminClient:
@@ -192,6 +197,39 @@ class KafkaAdminClient:
                 {"name": topic.name, "error_code": topic.error_code, "error_message": topic.error_message}
             )
         return {"responses": results}
+
+    def alter_topic_configs(
+        self,
+        topic: str,
+        changed: Mapping[str, str],
+        deleted: Iterable[str] = (),
+        validate_only: bool = False,
+    ) -> None:
+        """Change single configs of a topic, all of them or none.
+
+        Parameters
+        ----------
+        changed:
+            Kafka's keys (``retention.ms``) and their new values.
+        deleted:
+            Keys that go back to the broker's default.
+        validate_only:
+            Check and change nothing.
+
+        Raises
+        ------
+        BrokerResponseError
+            Why the broker refuses, such as :class:`~kafkacore.errors.InvalidConfigurationError`.
+        """
+        shape = IncrementalAlterConfigsRequest
+        configs = [shape.AlterableConfig(name=n, config_operation=_SET, value=v) for n, v in changed.items()]
+        configs += [shape.AlterableConfig(name=n, config_operation=_DELETE, value=None) for n in deleted]
+        resource = shape.AlterConfigsResource(
+            resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=configs
+        )
+        (result,) = self._ask(shape(resources=[resource], validate_only=validate_only)).responses
+        if result.error_code:
+            raise for_code(result.error_code)(result.error_message or f"topic {topic!r}")
 
 
 def _as_new_topics(topics: Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]) -> list[NewTopic]:

@@ -54,10 +54,11 @@ def broker_entries(services: BrokerServices, node_id: int) -> Iterator[ConfigEnt
     values = property_values(config) | {"node.id": str(node_id)}
     node = services.cluster.node(node_id)
     assert node is not None, "the node that was asked is up"
+    port = services.listener_port if node_id == config.node_id else node.port
     values |= {
         "broker.rack": node.rack,
         "advertised.listeners": f"PLAINTEXT://{node.host}:{node.port}",
-        "listeners": f"PLAINTEXT://{config.host}:{services.listener_port}",
+        "listeners": f"PLAINTEXT://{config.host}:{port}",
     }
     values |= dict.fromkeys(BROKER_SYNONYMS)
     for name, value in sorted(values.items()):

@@ -1,4 +1,4 @@
-"""``kafkacore topics``: list, describe, create, delete."""
+"""``kafkacore topics``: list, describe, create, alter, delete."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import json
 from typing import Any
 
 from kafkacore.cli.common import Commands, add_bootstrap, add_command, assignment, natural, time_limits
+from kafkacore.errors import KafkaConfigurationError
 
 EXAMPLES = """  kafkacore topics list
   kafkacore topics create orders --partitions 6 --config retention.ms=86400000
   kafkacore topics describe orders --json
+  kafkacore topics alter orders --config cleanup.policy=compact --delete-config retention.ms
   kafkacore topics delete orders
 """
 
 
 def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add ``topics`` with its actions to the command line."""
-    parser = add_command(commands, "topics", "list, describe, create or delete topics", EXAMPLES, _list)
+    parser = add_command(
+        commands, "topics", "list, describe, create, alter or delete topics", EXAMPLES, _list
+    )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for name, summary, run in (
         ("list", "the name of each topic", _list),
         ("describe", "partitions, leaders and ids", _describe),
         ("create", "make a topic", _create),
+        ("alter", "change a topic's configuration", _alter),
         ("delete", "remove topics and all their records", _delete),
     ):
         action = add_command(actions, name, summary, EXAMPLES, run)
@@ -33,10 +38,20 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
             action.add_argument(
                 "--replication-factor", type=natural, default=-1, help="default: the broker's"
             )
+        if name == "alter":
+            action.add_argument("topic")
+            action.add_argument(
+                "--delete-config",
+                action="append",
+                default=[],
+                metavar="NAME",
+                help="back to the broker's default",
+            )
+        if name in ("create", "alter"):
             action.add_argument(
                 "--config", action="append", type=assignment, default=[], metavar="NAME=VALUE"
             )
-        elif name in ("describe", "delete"):
+        if name in ("describe", "delete"):
             action.add_argument("topic", nargs="*" if name == "describe" else "+")
         if name in ("list", "describe"):
             action.add_argument("--json", action="store_true", help="print JSON")
@@ -97,6 +112,19 @@ def _create(arguments: argparse.Namespace) -> int:
     with _admin(arguments) as admin:
         created = admin.create_topics([topic])["topics"][0]
     print(f"created {created['name']} with {created['num_partitions']} partitions")
+    return 0
+
+
+def _alter(arguments: argparse.Namespace) -> int:
+    changed = dict(arguments.config)
+    if not changed and not arguments.delete_config:
+        raise KafkaConfigurationError("nothing to alter: say --config NAME=VALUE or --delete-config NAME")
+    with _admin(arguments) as admin:
+        admin.alter_topic_configs(arguments.topic, changed, arguments.delete_config)
+    for name, value in changed.items():
+        print(f"{arguments.topic}: {name}={value}")
+    for name in arguments.delete_config:
+        print(f"{arguments.topic}: {name} is the broker's default")
     return 0
 
 
