@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kafkacore.broker.connection_limits import ConnectionLimits
 from kafkacore.broker.delayed_operation import DelayedFetch
 from kafkacore.broker.metrics import BrokerMetrics
 from kafkacore.broker.replica_manager import ReplicaManager
@@ -19,7 +20,7 @@ from kafkacore.broker.socket_server import SocketServer
 from kafkacore.broker.timer import Timer
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import MalformedMessageError
-from kafkacore.network import Selector
+from kafkacore.network import MemoryPool, Selector
 
 TURNS = 200
 
@@ -62,10 +63,21 @@ class ScriptedApis:
 class Harness:
     """A server that takes its turns when told, and its clients."""
 
-    def __init__(self, max_connections: int = 100, max_receive_size: int = 1000) -> None:
+    def __init__(
+        self,
+        max_connections: int = 100,
+        max_receive_size: int = 1000,
+        *,
+        max_connections_per_ip: int = 100,
+        memory: int | None = None,
+    ) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         self.address = listener.getsockname()
-        selector = Selector(SYSTEM_CLOCK, max_receive_size=max_receive_size)
+        selector = Selector(
+            SYSTEM_CLOCK,
+            max_receive_size=max_receive_size,
+            memory_pool=None if memory is None else MemoryPool(memory),
+        )
         timer = self.timer = Timer(SYSTEM_CLOCK.monotonic_ms())
         self.replica_manager = ReplicaManager(None, SYSTEM_CLOCK, timer, selector.wakeup)  # type: ignore[arg-type]
         self.apis = ScriptedApis(self.replica_manager)
@@ -76,7 +88,7 @@ class Harness:
             self.replica_manager,
             timer,
             clock=SYSTEM_CLOCK,
-            max_connections=max_connections,
+            limits=ConnectionLimits(max_connections, max_connections_per_ip),
         )
         self.clients: list[socket.socket] = []
 
@@ -230,6 +242,47 @@ def test_connection_over_the_limit_is_closed_and_the_others_stay() -> None:
         assert harness.is_hung_up(second)
         first.sendall(frame(b"hello"))
         assert harness.replies(first, 1) == [b"hello"]
+    finally:
+        harness.server.close()
+        for client in harness.clients:
+            client.close()
+
+
+def test_one_address_may_have_no_more_connections_than_its_limit() -> None:
+    harness = Harness(max_connections_per_ip=2)
+    try:
+        first = harness.connect()
+        harness.connect()
+        third = socket.create_connection(harness.address, timeout=10)
+        harness.clients.append(third)
+        assert harness.is_hung_up(third)
+        first.close()
+        harness.until(lambda: harness.server.connection_count == 1)
+        again = harness.connect()
+        again.sendall(frame(b"hello"))
+        assert harness.replies(again, 1) == [b"hello"]
+    finally:
+        harness.server.close()
+        for client in harness.clients:
+            client.close()
+
+
+def test_what_is_read_ahead_of_its_turn_keeps_others_from_being_read() -> None:
+    harness = Harness(memory=1000)
+    try:
+        waiting, next_one = harness.connect(), harness.connect()
+        waiting.sendall(frame(b"wait") + frame(b"z" * 900))
+        harness.until(lambda: b"wait" in harness.apis.handled)
+        for _ in range(5):
+            harness.server.poll(5)
+        next_one.sendall(frame(b"y" * 900))
+        for _ in range(5):
+            harness.server.poll(5)
+        assert harness.apis.handled == [b"wait"]
+        harness.apis.released.add(b"wait")
+        harness.replica_manager.fetch_purgatory.check_and_complete("key")
+        assert harness.replies(waiting, 2) == [b"wait", b"z" * 900]
+        assert harness.replies(next_one, 1) == [b"y" * 900]
     finally:
         harness.server.close()
         for client in harness.clients:

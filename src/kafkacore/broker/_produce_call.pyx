@@ -43,7 +43,7 @@ cdef class ProducePartition:
     """
 
     cdef readonly int index
-    cdef readonly object records
+    cdef public object records
     cdef public int error_code
     cdef public int64_t base_offset, log_append_time_ms, log_start_offset
     cdef public str error_message

@@ -82,6 +82,9 @@ class BrokerConfig:
     quota_window_size_seconds: int = 1
     connections_max_idle_ms: int = 600_000
     max_connections: int = 10_000
+    max_connections_per_ip: int = INT_MAX
+    max_connections_per_ip_overrides: str = ""
+    queued_max_request_bytes: int = 256 * 1024 * 1024
     max_partitions: int = 100_000
     max_decompressed_batch_bytes: int = 64 * 1024 * 1024
     group_min_session_timeout_ms: int = 6_000
@@ -130,7 +133,24 @@ class BrokerConfig:
             )
         for name in ("producer", "consumer", "request"):
             parse_overrides(f"quota.{name}.overrides", getattr(self, f"quota_{name}_overrides"))
+        self.connection_overrides()
+        if self.queued_max_request_bytes == 0:
+            raise KafkaConfigurationError("queued.max.request.bytes=0 must be -1 (no limit) or more than 0")
         self._check_log_defaults()
+
+    def connection_overrides(self) -> dict[str, int]:
+        """``max.connections.per.ip.overrides``: address → connections."""
+        found: dict[str, int] = {}
+        text = self.max_connections_per_ip_overrides
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            host, colon, count = part.rpartition(":")
+            if not colon or not host or not count.isdecimal():
+                raise KafkaConfigurationError(
+                    f"max.connections.per.ip.overrides={text} must be address:count, "
+                    "for example 127.0.0.1:100,::1:200"
+                )
+            found[host.removeprefix("[").removesuffix("]")] = int(count)
+        return found
 
     def _check_log_defaults(self) -> None:
         checked = {"max.message.bytes": str(self.message_max_bytes)}

@@ -90,6 +90,13 @@ BROKER_KEYS: Final = (
               "so long is closed; -1 for never.", -1, INT_MAX),
     BrokerKey("max.connections", "max_connections", _I, "Connections at a time; one more is closed at once.",
               1, INT_MAX, is_dynamic=True),
+    BrokerKey("max.connections.per.ip", "max_connections_per_ip", _I, "Connections from one address at a "
+              "time; one more is closed at once.", 0, INT_MAX, is_dynamic=True),
+    BrokerKey("max.connections.per.ip.overrides", "max_connections_per_ip_overrides", _S, "Addresses with "
+              "another limit: `127.0.0.1:100,::1:200`.", is_dynamic=True),
+    BrokerKey("queued.max.request.bytes", "queued_max_request_bytes", _L, "Most bytes of requests that are "
+              "read and not yet answered; beyond, nothing is read until some are. -1 for no limit.",
+              -1, LONG_MAX),
     BrokerKey("group.min.session.timeout.ms", "group_min_session_timeout_ms", _I, "The shortest "
               "`session.timeout.ms` that a member of a group may ask for.", 0, INT_MAX),
     BrokerKey("group.max.session.timeout.ms", "group_max_session_timeout_ms", _I, "The longest "

@@ -39,7 +39,7 @@ _BY_REASON: Final = {
         group.coordinator.background.threads group.coordinator.threads
         kafka.metrics.polling.interval.secs log.cleaner.threads metrics.num.samples
         metrics.sample.window.ms num.io.threads num.network.threads num.recovery.threads.per.data.dir
-        producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests
+        producer.purgatory.purge.interval.requests queued.max.requests
     """,
     "it is of a controller quorum, and this broker has none": """
         broker.heartbeat.interval.ms broker.session.timeout.ms controlled.shutdown.enable
@@ -62,8 +62,7 @@ _BY_REASON: Final = {
         group.coordinator.cached.buffer.max.bytes
         log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
         log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
-        log.retention.check.interval.ms max.connection.creation.rate max.connections.per.ip
-        max.connections.per.ip.overrides max.request.partition.size.limit
+        log.retention.check.interval.ms max.connection.creation.rate max.request.partition.size.limit
         producer.id.expiration.check.interval.ms producer.id.expiration.ms
         request.timeout.ms socket.connection.setup.timeout.max.ms
         socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from kafkacore.broker.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.connection_limits import ConnectionLimits
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.dynamic_config import DynamicConfigs
 from kafkacore.broker.fetch_session import FetchManager
@@ -45,7 +46,7 @@ from kafkacore.broker.timer import Timer
 from kafkacore.broker.topic_catalog import TopicCatalog
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaError
-from kafkacore.network import Selector
+from kafkacore.network import MemoryPool, Selector
 
 logger = logging.getLogger(__name__)
 
@@ -224,7 +225,7 @@ class KafkaBroker:
             replica_manager,
             timer,
             clock=clock,
-            max_connections=config.max_connections,
+            limits=_connection_limits(config),
         )
         dynamic_configs.on_changed = lambda config: self._reconfigure(config, topics, server)
         if status_listener is not None:
@@ -235,7 +236,9 @@ class KafkaBroker:
         """Obey what has been changed at run time. On the network thread."""
         assert self._log_manager is not None
         topics.config = config
-        server.max_connections = config.max_connections
+        server.limits.total = config.max_connections
+        server.limits.per_ip = config.max_connections_per_ip
+        server.limits.overrides = config.connection_overrides()
         self._log_manager.update_defaults(_log_defaults(config), _cleaner_config(config))
 
     def _status_server(
@@ -385,11 +388,18 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _selector(config: BrokerConfig, clock: Clock) -> Selector:
-    idle_ms = config.connections_max_idle_ms
+    idle_ms, queued_bytes = config.connections_max_idle_ms, config.queued_max_request_bytes
     return Selector(
         clock,
         max_receive_size=config.socket_request_max_bytes,
         connections_max_idle_ms=None if idle_ms < 0 else idle_ms,
+        memory_pool=MemoryPool(queued_bytes) if queued_bytes > 0 else None,
+    )
+
+
+def _connection_limits(config: BrokerConfig) -> ConnectionLimits:
+    return ConnectionLimits(
+        config.max_connections, config.max_connections_per_ip, config.connection_overrides()
     )
 
 

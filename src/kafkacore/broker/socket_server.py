@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kafkacore.broker.connection_limits import ConnectionLimits
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import HANG_UP, CloseConnectionError, Request, RequestContext
 from kafkacore.broker.timer import Timer, TimerTask
@@ -114,8 +115,8 @@ class SocketServer:
         Whose waiting requests this thread completes.
     timer:
         Advanced by this thread after each wait.
-    max_connections:
-        One more is accepted and closed at once. May be changed.
+    limits:
+        Who may connect; one more is accepted and closed at once.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class SocketServer:
         timer: Timer,
         *,
         clock: Clock,
-        max_connections: int,
+        limits: ConnectionLimits,
     ) -> None:
         #: Listener id → node and socket.
         self._listeners = {_listener_id(node): (node, sock) for node, sock in listeners.items()}
@@ -136,7 +137,7 @@ class SocketServer:
         self._replica_manager = replica_manager
         self._timer = timer
         self._clock = clock
-        self.max_connections = max_connections
+        self.limits = limits
         self._connections: dict[str, _Connection] = {}
         self.accepted_count = 0
         self.refused_count = 0
@@ -235,24 +236,24 @@ class SocketServer:
     # ---- Events ---------------------------------------------------------------------------------------
 
     def _on_accepted(self, node_id: int, accepted: socket.socket, address: Any) -> None:
-        if len(self._connections) >= self.max_connections:
+        host, port = address[:2] if isinstance(address, tuple) else (str(address), 0)
+        refusal = self.limits.admit(host)
+        if refusal is not None:
             self.refused_count += 1
-            logger.warning(
-                "refused %s: %d connections is the limit (max.connections)", address, self.max_connections
-            )
+            logger.warning("refused %s:%d: %s", host, port, refusal)
             accepted.close()
             return
         self.accepted_count += 1
-        host, port = address[:2] if isinstance(address, tuple) else (address, 0)
         connection_id = f"{host}:{port}-{self.accepted_count}"
         try:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             logger.debug("%s is gone before it was served: %s", connection_id, error)
+            self.limits.release(host)
             accepted.close()
             return
         self._selector.register(connection_id, accepted)
-        self._connections[connection_id] = _Connection(RequestContext(connection_id, node_id, str(host)))
+        self._connections[connection_id] = _Connection(RequestContext(connection_id, node_id, host))
 
     def _on_receive(self, receive: Any) -> None:
         connection = self._connections.get(receive.source_id)
@@ -354,7 +355,8 @@ class SocketServer:
         self._selector.close(connection.id)
 
     def _forget(self, connection: _Connection) -> None:
-        self._connections.pop(connection.id, None)
+        if self._connections.pop(connection.id, None) is not None:
+            self.limits.release(connection.context.host)
         connection.pending.clear()
         if connection.pause is not None:
             connection.pause.cancel()

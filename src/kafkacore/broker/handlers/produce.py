@@ -129,6 +129,8 @@ class _Produce:
         topic_partition = TopicPartition(name, partition.index)
         assert partition.records is not None, "checked"
         log, info = services.replica_manager.append(topic_partition, partition.records, request.node_id)
+        # They are in the log: their memory need not wait for the disk.
+        partition.records = None
         partition.base_offset = info.first_offset
         partition.log_append_time_ms = info.log_append_time_ms
         partition.log_start_offset = info.log_start_offset
