@@ -1,0 +1,70 @@
+"""What an idle fetch costs the broker's network thread: of a session of one partition or a thousand, of none.
+
+    python -m pytest bench/micro/fetch_session.py --benchmark-enable
+
+Without decoding and encoding, which an incremental fetch has next to nothing of. The peer is a full fetch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkacore.broker.cluster_state import BrokerNode, ClusterState
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.fetch_partition import ZERO_ID, FetchParams, FetchPartition, PartitionResults
+from kafkacore.broker.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, FetchAsk, FetchManager, next_epoch
+from kafkacore.broker.log import LogManager
+from kafkacore.broker.replica_manager import ReplicaManager
+from kafkacore.broker.timer import Timer
+from kafkacore.broker.topic_catalog import TopicCatalog
+from kafkacore.clock import SYSTEM_CLOCK
+
+NODE = 1
+
+
+class Fetched:
+    """A broker's reading side, and a client of one topic."""
+
+    def __init__(self, folder: Path, partitions: int) -> None:
+        self.logs = LogManager(folder, clock=SYSTEM_CLOCK, background=False)
+        topics = TopicCatalog(self.logs, BrokerConfig(data_dir=folder), SYSTEM_CLOCK)
+        topics.create("t", partitions, {})
+        cluster = ClusterState(topics, [BrokerNode(NODE, "127.0.0.1", 9092)])
+        self.replicas = ReplicaManager(cluster, SYSTEM_CLOCK, Timer(), lambda: None)
+        self.sessions = FetchManager(self.replicas, topics.name_of, SYSTEM_CLOCK, 1000)
+        self.wanted = {("t", n): FetchPartition("t", ZERO_ID, n, 0, 1 << 20) for n in range(partitions)}
+        self.session_id, self.epoch = 0, INITIAL_EPOCH
+
+    def fetch(self, epoch: int, partitions: dict[Any, FetchPartition]) -> int:
+        """How many partitions were told of."""
+        told: list[PartitionResults] = []
+        ask = FetchAsk(NODE, self.session_id, epoch, partitions, uses_topic_ids=False)
+        context = self.sessions.new_context(ask)
+        params = FetchParams(NODE, 0, 1, 1 << 20)
+        self.replicas.fetch_messages(params, context, lambda results: told.append(context.taken(results)))
+        self.session_id = context.session_id
+        return len(told[0])
+
+    def incremental(self) -> int:
+        self.epoch = next_epoch(self.epoch)
+        return self.fetch(self.epoch, {})
+
+    def full(self) -> int:
+        return self.fetch(FINAL_EPOCH, self.wanted)
+
+
+@pytest.mark.parametrize("kind", ["incremental", "full"])
+@pytest.mark.parametrize("partitions", [1, 1000])
+def test_idle_fetch(benchmark: Any, tmp_path: Path, record_count: int, partitions: int, kind: str) -> None:
+    fetched = Fetched(tmp_path, min(partitions, record_count // 10))
+    try:
+        assert fetched.fetch(INITIAL_EPOCH, fetched.wanted) == len(fetched.wanted)
+        ask: Callable[[], int] = getattr(fetched, kind)
+        assert ask() == (0 if kind == "incremental" else len(fetched.wanted))
+        benchmark(ask)
+    finally:
+        fetched.logs.close()
