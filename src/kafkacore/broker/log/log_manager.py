@@ -45,6 +45,8 @@ SYNC_THREADS = 16
 
 _PARTITION_FOLDER = re.compile(r"(.+)-(\d{1,5})")
 _MAX_FILE_NAME = 255
+#: Apache Kafka keeps there what its controllers know. It is no topic, and stays as it is.
+_KRAFT_LOG = "__cluster_metadata"
 
 
 class LogManager:
@@ -257,7 +259,8 @@ class LogManager:
         found = []
         for name in self._disk.listdir(self.data_dir):
             match = _PARTITION_FOLDER.fullmatch(name)
-            if match and is_legal_name(match[1]) and self._disk.is_dir(self.data_dir / name):
+            is_topics = match and is_legal_name(match[1]) and match[1] != _KRAFT_LOG
+            if match and is_topics and self._disk.is_dir(self.data_dir / name):
                 found.append((name, TopicPartition(match[1], int(match[2]))))
         return found
 
