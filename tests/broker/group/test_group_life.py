@@ -137,6 +137,20 @@ def test_who_waits_for_an_assignment_of_a_group_that_moves_is_sent_there_too(har
     assert not harness.registry.exists(GROUP)
 
 
+def test_groups_of_a_partition_are_known_by_it(harness: GroupHarness) -> None:
+    names = [f"g{number}" for number in range(200)]
+    for name in names:
+        harness.registry.ensure_simple(name)
+    harness.delete("g7")
+    found = [harness.registry.group_ids(partition) for partition in range(50)]
+    assert sorted(name for some in found for name in some) == sorted({*names} - {"g7"})
+    partition = harness.log.partition_for("g8")
+    assert "g8" in found[partition]
+    harness.registry.unload(partition)
+    assert harness.registry.group_ids(partition) == []
+    assert len(harness.registry) == 199 - len(found[partition])
+
+
 # ---- Commits -----------------------------------------------------------------------------------------------
 
 

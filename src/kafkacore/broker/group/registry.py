@@ -54,6 +54,8 @@ class GroupRegistry:
         self._config = config
         self._clock = clock
         self._groups: dict[str, ClassicGroup] = {}
+        # Their ids by partition: all groups are too many to be gone through for each.
+        self._of_partition: dict[int, dict[str, None]] = {}
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -72,13 +74,18 @@ class GroupRegistry:
         return group
 
     def create(self, group_id: str) -> ClassicGroup:
-        group = self._groups[group_id] = ClassicGroup(group_id, self._clock.wall_ms)
+        return self._keep(ClassicGroup(group_id, self._clock.wall_ms))
+
+    def _keep(self, group: ClassicGroup) -> ClassicGroup:
+        self._groups[group.group_id] = group
+        self._of_partition.setdefault(self._partition_for(group.group_id), {})[group.group_id] = None
         return group
 
     def remove(self, group_id: str, error_code: int = NotCoordinatorError.errno) -> None:
         """Forget a group; whoever waits for it is told ``error_code``."""
         group = self._groups.pop(group_id, None)
         if group is not None:
+            del self._of_partition[self._partition_for(group_id)][group_id]
             with self._rebalancer.outbox:
                 self._rebalancer.bury(group, error_code)
 
@@ -88,7 +95,7 @@ class GroupRegistry:
         if value is None:
             self.remove(group_id)
         elif group_id not in self._groups:
-            self._groups[group_id] = group_of(group_id, value, self._clock.wall_ms)
+            self._keep(group_of(group_id, value, self._clock.wall_ms))
 
     def load(self, group_ids: Sequence[str]) -> None:
         with self._rebalancer.outbox:
@@ -122,7 +129,7 @@ class GroupRegistry:
     # ---- Asked by the offsets -------------------------------------------------------------------------
 
     def group_ids(self, partition: int) -> Sequence[str]:
-        return [group_id for group_id in self._groups if self._partition_for(group_id) == partition]
+        return list(self._of_partition.get(partition, ()))
 
     def exists(self, group_id: str) -> bool:
         return group_id in self._groups
