@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 #: Of a control record's key: version 0, type 1 (type 0 is an abort).
 _COMMIT_MARKER = b"\x00\x00\x00\x01"
+_LEGACY_KIND = records.LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
+_OFFSET_COMMIT_KIND = records.OFFSET_COMMIT.to_bytes(2, "big")
 
 
 class LoadCancelled(Exception):
@@ -88,8 +90,11 @@ class Replay:
             A record that is none of the group coordinator's, with its offset.
         """
         loaded = LoadedPartition(PartitionOffsets(), {}, self._record_count)
-        # In the order of the log, for the first brokers had other keys for the same offsets.
-        for key, (offset, value) in sorted(self._last.items(), key=_by_offset):
+        self._rename_legacy_keys()
+        last = self._last
+        # In no order, and without sorting: a million keys are not to hold the interpreter's lock for long.
+        while last:
+            key, (offset, value) = last.popitem()
             try:
                 _apply(loaded, key, value, offset)
             except MalformedMessageError as error:
@@ -98,9 +103,13 @@ class Replay:
                 ) from error
         return loaded
 
-
-def _by_offset(item: tuple[bytes, tuple[int, bytes | None]]) -> int:
-    return item[1][0]
+    def _rename_legacy_keys(self) -> None:
+        """The first brokers had other keys for the same offsets; of the two the later record counts."""
+        for legacy in [key for key in self._last if key.startswith(_LEGACY_KIND)]:
+            record = self._last.pop(legacy)
+            key = _OFFSET_COMMIT_KIND + legacy[len(_LEGACY_KIND) :]
+            if record[0] > self._last.get(key, (-1, None))[0]:
+                self._last[key] = record
 
 
 def _apply(loaded: LoadedPartition, raw_key: bytes, raw_value: bytes | None, offset: int) -> None:
