@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.kafka_apis import HANDLERS
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.request import CloseConnectionError, Request, RequestContext
 from kafkacore.broker.server import KafkaBroker
@@ -59,6 +60,9 @@ class BrokerInHand(KafkaBroker):
 
     def abandon(self) -> None:
         """Leave everything as it is, but give sockets back: the process is dead."""
+        groups, self._group_services = self._group_services, None
+        if groups is not None:
+            groups.close()
         if self.server is not None:
             self.server.close()
         self._log_manager = None
@@ -102,7 +106,8 @@ class BrokerInHand(KafkaBroker):
 
     def ask(self, message: Any, version: int | None = None) -> Any:
         """A request that is answered at once; its response message."""
-        version = type(message).MAX_VERSION if version is None else version
+        if version is None:
+            version = next(h.max_version for h in HANDLERS if h.request_class is type(message))
         answers = self.give(frame_of(message, version))
         assert len(answers) == 1, "not answered at once"
         return decode_response(answers[0], type(message), version)[1]

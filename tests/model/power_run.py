@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from model.broker_in_hand import BrokerInHand, frame_of
 from model.log_oracle import NOW_MS, batch, read_all
 
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.group.loader import PartitionLoader
+from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
+from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
+from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
 from kafkacore.record import Compression
 from kafkacore.structs import TopicPartition
@@ -30,7 +37,30 @@ from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import PowerLossError, SimulatedDisk
 
 NAMES = ("a", "b")
-CONFIG = {"log_segment_bytes": 900, "log_index_interval_bytes": 150, "port": 0, "log_retention_ms": -1}
+#: The topic that a group commits for; it stays.
+KEPT = "kept"
+GROUP = "group"
+OFFSETS = "__consumer_offsets"
+CONFIG = {
+    "log_segment_bytes": 900,
+    "log_index_interval_bytes": 150,
+    "port": 0,
+    "log_retention_ms": -1,
+    "offsets_topic_num_partitions": 2,
+    # Small, so that what a group has committed is compacted again and again.
+    "offsets_topic_segment_bytes": 700,
+}
+LOADING = 14
+
+
+def _until_power_is_lost(run: Callable[[PartitionLoader], None]) -> Callable[[PartitionLoader], None]:
+    """The loader's thread dies with the power, and says nothing."""
+
+    def guarded(loader: PartitionLoader) -> None:
+        with suppress(PowerLossError):
+            run(loader)
+
+    return guarded
 
 
 @dataclass
@@ -81,6 +111,10 @@ class PowerRun:
     lost: int = 0
     states: int = 0
     cluster_id: str = ""
+    #: Offsets committed so far, 1, 2, 3 …; the last that was sent, and the last that was confirmed or seen.
+    commit_sent: int = 0
+    commit_safe: int = 0
+    cleanings: int = 0
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -88,10 +122,15 @@ class PowerRun:
         self.broker: BrokerInHand | None = None
         #: Answers to come, and to what.
         self._waiting: list[tuple[list[Any], TopicPartition, Partition, int]] = []
+        self._commits: list[tuple[list[Any], int]] = []
         self.deciding = VirtualClock(start_ms=NOW_MS, seed=self.seed)
 
     def run(self, losses: int) -> list[str]:
         """Lose the power ``losses`` times; what was found to be broken after each of them."""
+        with patch.object(PartitionLoader, "_run", _until_power_is_lost(PartitionLoader._run)):
+            return self._run(losses)
+
+    def _run(self, losses: int) -> list[str]:
         for _ in range(losses):
             self._live_until_power_is_lost()
             self.disk = self.disk.lose_power(self.deciding)
@@ -130,7 +169,9 @@ class PowerRun:
 
         def fault(call: int, verb: str, path: Path) -> BaseException | None:
             nonlocal left
-            left -= call >= 0
+            if call < 0:
+                return None
+            left -= 1
             return PowerLossError(verb) if left < 0 else None
 
         self.disk.fault = fault
@@ -144,7 +185,9 @@ class PowerRun:
 
     def _step(self, broker: BrokerInHand) -> BrokerInHand:
         how = self.chance.random()
-        if how < 0.55:
+        if how < 0.15:
+            self._commit(broker)
+        elif how < 0.55:
             self._produce(broker)
         elif how < 0.80:
             broker.flush()
@@ -154,8 +197,10 @@ class PowerRun:
             self._delete_records(broker)
         elif how < 0.90:
             broker.logs.run_retention(NOW_MS)
-        elif how < 0.97:
+        elif how < 0.95:
             self._change_topics(broker)
+        elif how < 0.96:
+            self.cleanings += broker.logs.clean_filthiest() is not None
         else:
             return self._restart(broker)
         self._take_answers()
@@ -192,6 +237,11 @@ class PowerRun:
                 topic.partitions.append(Partition())
         self.open.clear()
         self._waiting.clear()
+        self._commits.clear()
+        if KEPT not in found:
+            broker.services.topics.create(KEPT, 1, {})
+        if OFFSETS not in found:
+            broker.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP]))
         for tp, partition in self._all():
             log = broker.logs.log(tp)
             assert log is not None
@@ -239,6 +289,14 @@ class PowerRun:
             if answers:
                 self._acknowledge(tp, partition, first, answers[0])
         self._waiting = [each for each in self._waiting if not each[0]]
+        for answers, offset in self._commits:
+            if answers:
+                told = decode_response(answers[0], OffsetCommitRequest, 8)[1].topics[0].partitions[0]
+                if told.error_code == 0:
+                    self.commit_safe = max(self.commit_safe, offset)
+                elif told.error_code != LOADING:
+                    self.findings.append(f"commit of {offset}: {told}")
+        self._commits = [each for each in self._commits if not each[0]]
 
     def _give_batch(self, broker: BrokerInHand, tp: TopicPartition, records: Any) -> list[Any]:
         data = ProduceRequest.PartitionProduceData(index=tp.partition, records=records)
@@ -260,6 +318,31 @@ class PowerRun:
             self.findings.append(f"producer id {message.producer_id} again, error {message.error_code}")
         self.producer_ids.add(message.producer_id)
         return int(message.producer_id)
+
+    def _commit(self, broker: BrokerInHand) -> None:
+        self.commit_sent += 1
+        wanted = OffsetCommitRequest.OffsetCommitRequestPartition(committed_offset=self.commit_sent)
+        topic = OffsetCommitRequest.OffsetCommitRequestTopic(name=KEPT, partitions=[wanted])
+        message = OffsetCommitRequest(group_id=GROUP, topics=[topic])
+        self._commits.append((broker.give(frame_of(message, 8)), self.commit_sent))
+
+    def _judge_commit(self, broker: BrokerInHand, keeps_all: bool) -> None:
+        """What was confirmed, or seen after a start, is not taken back."""
+        if OFFSETS not in broker.logs.topics() and not self.commit_safe:
+            return
+        topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=KEPT, partition_indexes=[0])
+        message = OffsetFetchRequest(group_id=GROUP, topics=[topic])
+        while (answer := broker.ask(message, 7)).error_code == LOADING:
+            if not self.disk.has_power:
+                raise PowerLossError("while the group was being loaded")
+            broker.settle()
+            SYSTEM_CLOCK.sleep_ms(0.2)
+        found = answer.topics[0].partitions[0].committed_offset if not answer.error_code else None
+        least = self.commit_safe if self.flush == "ack" or keeps_all else 0
+        if found is None or not least <= max(found, 0) <= self.commit_sent:
+            self.findings.append(f"{answer}, and {least} to {self.commit_sent} were committed")
+        else:
+            self.commit_safe = max(found, 0)
 
     def _delete_records(self, broker: BrokerInHand) -> None:
         places = [(tp, partition) for tp, partition in self._all() if partition.safe > partition.start]
@@ -308,6 +391,7 @@ class PowerRun:
         returned = {state.topic_id for state in found.values()} & self.gone
         if returned:
             self.findings.append(f"{returned} were deleted, and are there")
+        self._judge_commit(broker, keeps_all)
         for tp, partition in self._all():
             if tp.topic not in self.open:
                 self._judge_partition(broker, tp, partition, keeps_all)

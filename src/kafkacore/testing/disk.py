@@ -161,6 +161,10 @@ class SimulatedDisk(Disk):
         return SimulatedDisk(self._root.after_kill())
 
     @property
+    def has_power(self) -> bool:
+        return self._has_power
+
+    @property
     def open_count(self) -> int:
         """Descriptors that nobody has closed."""
         return len(self._descriptors)

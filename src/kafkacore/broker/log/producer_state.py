@@ -228,6 +228,7 @@ class ProducerStateManager:
         self.map_end_offset = log_start_offset
         offsets = self._snapshot_offsets()
         bases = set(segment_bases)
+        is_ahead = bool(offsets) and offsets[-1] > log_end_offset
         for offset in reversed(offsets):
             is_outside = not log_start_offset < offset <= log_end_offset
             if is_outside or (self._last_snapshot_offset >= 0 and offset not in bases):
@@ -240,6 +241,10 @@ class ProducerStateManager:
                         "%s: snapshot %d is broken (%s); removed", self._name, offset, error.reason
                     )
                     self.remove_snapshot(offset)
+        if is_ahead:
+            # It knows of batches that are gone. If a loss of power brought it back once the log has grown to
+            # its offset again, it would be believed.
+            self._disk.fsync_dir(self._folder)
 
     def _load_snapshot(self, offset: int) -> None:
         entries = read_snapshot(self._disk.read_file(self._path(offset)))
