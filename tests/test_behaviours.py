@@ -18,7 +18,7 @@ SENTENCES = {
     "BufferPool": 9, "Metadata": 11, "ClusterConnectionStates": 14, "InFlightRequests": 6,
     "Fetcher": 14, "ConsumerNetworkClient": 9, "RequestFuture": 6, "FetchSessionHandler": 8,
     "AbstractCoordinator": 11, "ConsumerCoordinator": 14,
-    "Reliability": 10,
+    "Reliability": 10, "Broker storage": 21,
 }  # fmt: skip
 
 CASES = TESTS / "CASES.md"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +39,7 @@ def send(kafka: ApacheKafka, counts: dict[TopicPartition, int]) -> None:
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folders]:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     made = tmp_path_factory.mktemp("folders")
     counts = {TopicPartition(name, index): 0 for name, count in TOPICS.items() for index in range(count)}
     with started_in_scratch_folder() as kafka:
@@ -57,7 +56,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folders]:
         send(kafka, counts)
         kafka.kill()
         shutil.copytree(kafka.segments_dir, made / "killed")
-    yield Folders(made / "closed", made / "killed", in_closed, counts)
+    return Folders(made / "closed", made / "killed", in_closed, counts)
 
 
 def node_id_of(folder: Path) -> int:

@@ -214,3 +214,38 @@ def test_no_descriptor_is_left_open_after_close() -> None:
     manager.delete_topic("other")
     manager.close()
     assert disk.open_count == 0
+
+
+def test_recovery_point_stays_where_it_is_if_a_snapshot_cannot_be_written() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk, **CONFIG)
+    log = make_log(manager)
+    fail_once(disk, "pwritev", errno.ENOSPC, suffix=".snapshot.tmp")
+
+    def append_many() -> None:
+        for index in range(100):
+            log.append(batch([b"value"], producer=(1, 0, index)), now_ms=NOW_MS)
+
+    with pytest.raises(KafkaStorageError):
+        append_many()
+    before = log.recovery_point
+    assert before < log.log_end_offset
+    assert the_log(open_manager(disk.kill_process(), **CONFIG)).log_end_offset == log.log_end_offset
+    assert log.recovery_point == before
+
+
+def test_disk_that_has_failed_stops_appends_and_reads() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    log = make_log(manager)
+    log.append(batch([b"value"]), now_ms=NOW_MS)
+    disk.fault = lambda call, verb, path: OSError(errno.EIO, "planted") if verb == "fdatasync" else None
+    manager.flush_dirty()
+    disk.fault = lambda call, verb, path: None
+    for use in (
+        lambda: log.append(batch([b"value"]), now_ms=NOW_MS),
+        lambda: log.read(0, 100),
+        lambda: manager.log(TP),
+    ):
+        with pytest.raises(KafkaStorageError, match="flights-0 is offline"):
+            use()
