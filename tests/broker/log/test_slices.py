@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from model.log_oracle import NOW_MS, TOPIC, batch, clock, make_log, read_all
@@ -227,3 +228,22 @@ def test_segments_remember_where_reads_ended_without_growing(tmp_path: Path) -> 
     (segment,) = log._segments
     assert isinstance(segment, LogSegment)
     assert len(segment.places._ends) <= 64
+
+
+@pytest.mark.timeout(20)
+def test_slice_that_is_dropped_while_another_file_is_opened_blocks_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = open_manager(tmp_path)
+    slices = [slice_of(fill(manager, 50))[0]]
+    original = Disk.open
+
+    def dropping(disk: Disk, path: Path, *, create: bool = False) -> int:
+        slices.clear()
+        return original(disk, path, create=create)
+
+    monkeypatch.setattr(Disk, "open", dropping)
+    manager.create_topic("orders", 1, UUID(int=4), {})
+    assert slices == []
+    manager.close()
+    assert open_count(tmp_path) == 0

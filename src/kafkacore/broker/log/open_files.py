@@ -12,7 +12,7 @@ import resource
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 
 from kafkacore.broker.disk import Buffer, Disk
 from kafkacore.wire import FileSlice
@@ -44,8 +44,8 @@ class OpenFiles:
         self.disk = disk
         self.limit = descriptor_budget() if limit is None else limit
         # Guards the two, and each file's fields. Held while a file is opened or closed, never while it is
-        # read, written or synced.
-        self.lock = Lock()
+        # read, written or synced. Entered anew when the garbage collector drops a slice in the midst of that.
+        self.lock = RLock()
         # In the order in which they were opened or last spared.
         self._open: OrderedDict[LogFile, None] = OrderedDict()
 
