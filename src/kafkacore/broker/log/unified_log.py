@@ -17,10 +17,9 @@ from uuid import UUID
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, placed_header
 from kafkacore.broker.log.config import LogConfig
-from kafkacore.broker.log.epochs import EpochEndOffset
-from kafkacore.broker.log.failing_log import FailingLog
 from kafkacore.broker.log.indexes import TimestampOffset
 from kafkacore.broker.log.loader import load_log, write_again
+from kafkacore.broker.log.log_of_epochs import LogOfEpochs
 from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, LogAppendInfo, TimestampAndOffset
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_state import BatchMetadata, ProducerStateEntry
@@ -41,7 +40,7 @@ NO_TIMESTAMP = -1
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class UnifiedLog(FailingLog):
+class UnifiedLog(LogOfEpochs):
     """One partition's log. May be used by any thread.
 
     Offsets are attributes that may be read without a lock; each moves on its own.
@@ -322,48 +321,6 @@ class UnifiedLog(FailingLog):
 
     def _in_epoch(self, found: TimestampOffset | None) -> TimestampAndOffset | None:
         return None if found is None else TimestampAndOffset(*found, self._epochs.epoch_at(found.offset))
-
-    # ---- Leader epochs --------------------------------------------------------------------------------
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch that batches are appended in."""
-        return self._epochs.latest
-
-    def begin_epoch(self, epoch: int) -> None:
-        """Append in ``epoch`` from now on; on disk soon, and before anything that is acknowledged in it.
-
-        Raises
-        ------
-        ValueError
-            The log is in a later epoch already.
-        KafkaStorageError
-            The disk refuses.
-        """
-        with self._lock:
-            self._check_usable()
-            if epoch < self._epochs.latest:
-                raise ValueError(f"{self.name} is in leader epoch {self._epochs.latest} already")
-            self._epochs.assign(epoch, self.log_end_offset)
-            self._write_epochs()
-        self._work.mark_dirty(self)
-
-    def _write_epochs(self) -> None:
-        try:
-            self._epochs.write()
-        except OSError as error:
-            raise self._fail("writing leader epochs", error) from error
-        self._is_folder_dirty |= self._epochs.is_dirty
-
-    def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
-        """Where ``epoch`` ends, or the latest before it: by which a reader finds that a log was cut."""
-        with self._lock:
-            return self._epochs.end_offset(epoch, self.log_end_offset)
-
-    def epoch_at(self, offset: int) -> int:
-        """The leader epoch in which ``offset`` was, or will be, written; -1 if that is not known."""
-        with self._lock:
-            return self._epochs.epoch_at(offset)
 
     # ---- Flush ----------------------------------------------------------------------------------------
 
