@@ -29,6 +29,7 @@ CASE_COUNTS = {
     "SubscriptionStateTest": 47,
     "AbstractCoordinatorTest": 47, "HeartbeatTest": 7, "ConsumerCoordinatorTest": 151,
     "KafkaConsumerTest": 53,
+    "LogValidatorTest": 51, "LogCleanerTest": 49, "LogCleanerManagerTest": 31,
     "ClassicGroupTest": 57, "GroupMetadataManagerTest": 133,
     "FetchSessionTest": 25, "DelayedFetchTest": 4, "DelayedOperationTest": 9, "ClientQuotaManagerTest": 14,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any, NamedTuple
 
 import pytest
 from model.compacted_log import CONFIG, Kept, append, batches, compacted, kept, roll
@@ -10,6 +11,8 @@ from model.log_oracle import NOW_MS, TOPIC, TOPIC_ID, TP, clock, make_log, open_
 
 from kafkacore.broker.log import CleanerConfig, LogManager, UnifiedLog
 from kafkacore.broker.log._offset_map import BYTES_PER_ENTRY
+from kafkacore.broker.log.checkpoints import read_offsets
+from kafkacore.broker.log.cleaner import group_by_size
 from kafkacore.record import Compression, read_batches
 from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import SimulatedDisk
@@ -404,3 +407,131 @@ def test_rate_of_reading_and_writing_is_limited() -> None:
     compacted(manager)
     # Read for the keys, read for the records, written.
     assert time.monotonic_ms() - before_ms == pytest.approx(3 * size, rel=0.2)
+
+
+def test_batch_that_is_larger_than_what_is_read_at_once_is_cleaned() -> None:
+    manager = open_manager(SimulatedDisk(), cleaner=CleanerConfig(io_buffer_size=64), **CONFIG)
+    log = make_log(manager)
+    append(log, [(b"a", b"1" * 700), (b"b", b"2" * 700)])
+    append(log, [(b"a", b"3")], codec=Compression.ZSTD)
+    roll(log, manager)
+    compacted(manager)
+    assert [record.value for record in kept(log)] == [b"2" * 700, b"3"]
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
+def test_any_flipped_byte_of_a_batch_stops_the_cleaning_and_changes_nothing(codec: Compression) -> None:
+    disk = SimulatedDisk()
+    manager, log = started(disk)
+    append(log, [(b"a", b"1"), (b"b", b"2")], codec=codec)
+    size = log.size_in_bytes
+    roll(log, manager)
+    manager.close()
+    path = log.folder / "00000000000000000000.log"
+    whole = disk.read_file(path)
+    # Base offset and leader epoch lie outside the CRC.
+    for position in [*range(8, 12), *range(16, size)]:
+        broken = disk.copy()
+        data = whole[:position] + bytes([whole[position] ^ 0xFF]) + whole[position + 1 :]
+        fd = broken.open(path)
+        broken.pwritev(fd, [data], 0)
+        broken.close(fd)
+        manager = open_manager(broken, **CONFIG)
+        assert manager.clean_filthiest() is None
+        assert list(manager.uncleanable) == [TP], position
+        assert broken.read_file(path) == data, position
+
+
+def test_what_was_read_and_kept_is_counted() -> None:
+    manager, log = started()
+    append(log, [(b"a", b"1"), (b"a", b"2"), (b"b", b"3")])
+    roll(log, manager)
+    closed = log.segments()[0]
+    count = closed.next_offset()
+    size = closed.size
+    result = manager.clean_filthiest()
+    assert result is not None
+    assert (result.end_offset, result.records_read, result.bytes_read) == (count, count, size)
+    left = log.segments()[0]
+    # The last that fills lies in the active segment, and the map does not look there.
+    assert result.records_kept == sum(one.record_count for one in batches(log, count)) == 3
+    assert result.bytes_kept == left.size
+
+
+def test_records_without_a_key_from_before_the_policy_are_dropped() -> None:
+    disk = SimulatedDisk()
+    manager, log = started(disk, cleanup_policy="delete")
+    append(log, [(None, b"no key"), (b"a", b"1"), (None, None)])
+    roll(log, manager)
+    manager.close()
+    manager = open_manager(disk, **CONFIG)
+    compacted(manager)
+    assert [(record.key, record.value) for record in kept(the_log(manager))] == [(b"a", b"1")]
+
+
+def test_offsets_that_are_missing_do_not_stop_the_cleaning() -> None:
+    disk = SimulatedDisk()
+    manager, log = started(disk)
+    for turn in range(5):
+        append(log, [(b"only", b"%d" % turn)])
+        roll(log, manager)
+        assert compacted(manager) > 0
+        assert [record.value for record in kept(log)] == [b"%d" % turn]
+        # Cleaned up to the active segment, whatever is missing before it.
+        end = log.segments()[-1].base_offset
+        assert read_offsets(disk, manager.data_dir / "cleaner-offset-checkpoint") == {TP: end}
+
+
+class HasSize(NamedTuple):
+    size: int
+
+
+class Indexed(NamedTuple):
+    file: HasSize
+
+
+class Sized(NamedTuple):
+    """As much of a segment as grouping looks at."""
+
+    base_offset: int
+    size: int
+    offset_index: Indexed
+    time_index: Indexed
+
+
+def sized(base_offset: int, size: int = 10, index: int = 1, times: int = 1) -> Any:
+    return Sized(base_offset, size, Indexed(HasSize(index)), Indexed(HasSize(times)))
+
+
+def grouped(*segments: Any, end: int = 1000) -> list[list[int]]:
+    groups = group_by_size(segments, end, max_bytes=100, max_index_bytes=50)
+    return [[segment.base_offset for segment in group] for group in groups]
+
+
+def test_neighbours_are_grouped_as_far_as_the_limits_of_a_segment_let_them() -> None:
+    assert grouped(sized(0, 60), sized(10, 40), sized(20, 1)) == [[0, 10], [20]]
+    assert grouped(sized(0, index=30), sized(10, index=20), sized(20)) == [[0, 10], [20]]
+    assert grouped(sized(0, times=30), sized(10, times=21)) == [[0], [10]]
+    assert grouped(sized(0, 500), sized(10)) == [[0], [10]]
+
+
+def test_segments_whose_offsets_lie_too_far_apart_stay_apart() -> None:
+    far = 2**31
+    assert grouped(sized(0), sized(5), sized(far), end=far + 10) == [[0, 5], [far]]
+    assert grouped(sized(0), sized(5), end=far) == [[0, 5]]
+    assert grouped(sized(0), sized(5), end=far + 1) == [[0], [5]]
+    # An empty one has no offsets that an index would have to express.
+    assert grouped(sized(0), sized(5), sized(far, 0), end=far + 10) == [[0, 5, far]]
+
+
+@pytest.mark.parametrize("offset", [10**6, -5])
+def test_checkpoint_outside_the_log_is_passed_over(offset: int) -> None:
+    disk = SimulatedDisk()
+    manager, log = started(disk)
+    append(log, [(b"a", b"1"), (b"a", b"2")])
+    roll(log, manager)
+    manager.close()
+    disk.write_file(manager.data_dir / "cleaner-offset-checkpoint", f"0\n1\n{TOPIC} 0 {offset}\n".encode())
+    manager = open_manager(disk, **CONFIG)
+    assert compacted(manager) == 1
+    assert [record.value for record in kept(the_log(manager))] == [b"2"]

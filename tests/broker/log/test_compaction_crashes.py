@@ -108,6 +108,19 @@ def test_kill_while_the_files_are_only_with_the_system_keeps_them_too() -> None:
         check(disk.kill_process(), before, end, f"killed at call {call}")
 
 
+def test_kill_after_the_policy_has_changed_takes_no_gap_for_the_end_of_the_log() -> None:
+    disk = SimulatedDisk()
+    manager, log = filled(disk)
+    compacted(manager)
+    before, end = latest(log), log.log_end_offset
+    bases = [segment.base_offset for segment in log.segments()]
+    ends = [segment.next_offset() for segment in log.segments()]
+    assert any(next_offset < base for next_offset, base in zip(ends, bases[1:], strict=False))
+    log = the_log(open_manager(disk.kill_process(), **{**SMALL, "cleanup_policy": "delete"}))
+    assert log.log_end_offset == end
+    assert latest(log) == before
+
+
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
 def test_disk_that_fails_at_any_call_loses_nothing(number: int) -> None:
     for call in range(call_count()):

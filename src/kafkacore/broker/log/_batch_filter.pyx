@@ -269,6 +269,7 @@ cdef class BatchFilter:
                     break
                 at += batch.size
                 code = NEEDS_MORE
+                batch.size = RECORDS_AT
         stopped(code, &batch)
         return at, code, batch.size
 

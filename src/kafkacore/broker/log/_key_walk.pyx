@@ -86,6 +86,7 @@ def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start
                 break
             at += batch.size
             code = NEEDS_MORE
+            batch.size = RECORDS_AT
     stopped(code, &batch)
     return at, code, batch.size
 
