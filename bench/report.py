@@ -19,9 +19,10 @@ from kafkacore.bench.spark.rows import ROWS
 
 HERE = Path(__file__).resolve().parent
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+BROKER_BEGIN, BROKER_END = "<!-- broker: begin -->", "<!-- broker: end -->"
 SPARK_BEGIN, SPARK_END = "<!-- spark: begin -->", "<!-- spark: end -->"
-#: What a result of ``macro/spark.py`` is called.
-SPARK_RESULT = "*-spark.json"
+#: What results of ``macro/spark.py`` and ``macro/broker.py`` are called.
+SPARK_RESULT, BROKER_RESULT = "*-spark.json", "*-broker.json"
 
 #: (mode, peer) → what of it has a goal: records/s and CPU, each as a ratio.
 GOALS = {
@@ -34,8 +35,9 @@ GOALS = {
 
 
 def newest() -> Path:
-    """The result that was measured last, of all but Spark's."""
-    paths = set((HERE / "results").glob("*.json")) - set((HERE / "results").glob(SPARK_RESULT))
+    """The result that was measured last, of all but Spark's and the broker's."""
+    folder = HERE / "results"
+    paths = set(folder.glob("*.json")) - set(folder.glob(SPARK_RESULT)) - set(folder.glob(BROKER_RESULT))
     results = [(json.loads(path.read_text())["date"], path) for path in paths]
     if not results:
         raise SystemExit("no result yet: make bench")
@@ -221,6 +223,51 @@ def _spark_row(entry: dict[str, Any]) -> str:
     )
 
 
+def render_broker(result: dict[str, Any]) -> str:
+    """The embedded broker beside Apache Kafka, in Markdown."""
+    broker = result["broker"]
+    lines = [
+        f"Measured on {result['date'][:10]} at commit `{result['commit']}` by `{result['command']}`: "
+        f"{result['machine']['words']}. Median of {broker['rounds']} interleaved rounds; CPU is the broker's "
+        "process. More than 1 is in our favour.",
+        "",
+        "| what | record, batch, partitions | ours records/s | Kafka's | ratio | ours CPU s/M | Kafka's "
+        "| ratio |",
+        "|---|---|---|---|---|---|---|---|",
+        *(broker_row(row) for row in broker["rows"] if row["what"] != "latency"),
+        "",
+        "Latency of a record at half of Apache Kafka's rate, linger 0, in milliseconds:",
+        "",
+        "| record, partitions | records/s | ours p50 | Kafka's | ours p99 | Kafka's | ratio of p99 |",
+        "|---|---|---|---|---|---|---|",
+        *(broker_row(row) for row in broker["rows"] if row["what"] == "latency"),
+        "",
+        "| what | figure |",
+        "|---|---|",
+        *(f"| {what} | {figure:,.2f} |" for what, figure in broker["resources"].items()),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def broker_row(row: dict[str, Any]) -> str:
+    """One row of one of the two tables."""
+    ours, theirs = row["median"].values()
+    plural = "" if row["partitions"] == 1 else "s"
+    if row["what"] == "latency":
+        return (
+            f"| {row['size']} B, {row['partitions']} partition{plural} | {row['rate']:,.0f} "
+            f"| {ours['p50_ms']:,.0f} | {theirs['p50_ms']:,.0f} | {ours['p99_ms']:,.0f} "
+            f"| {theirs['p99_ms']:,.0f} | {_times(theirs['p99_ms'] / max(ours['p99_ms'], 0.5), 1.0)} |"
+        )
+    rate, cpu = "records_per_s", "cpu_s_per_million"
+    return (
+        f"| {row['what']} | {row['size']} B, {row['batch'] // 1024} KiB, "
+        f"{row['partitions']} partition{plural} "
+        f"| {ours[rate]:,.0f} | {theirs[rate]:,.0f} | {_times(ours[rate] / theirs[rate], 1.0)} "
+        f"| {ours[cpu]:.3f} | {theirs[cpu]:.3f} | {_times(theirs[cpu] / max(ours[cpu], 1e-9), None)} |"
+    )
+
+
 def peer_of(each: dict[str, Any]) -> str | None:
     """Whose row of a micro-benchmark this is; ``None`` for ours."""
     name = each["extra_info"].get("peer") or each["params"].get("contender")
@@ -251,6 +298,11 @@ def write_spark(readme: Path, result: dict[str, Any]) -> None:
     _replace(readme, SPARK_BEGIN, SPARK_END, render_spark(result))
 
 
+def write_broker(readme: Path, result: dict[str, Any]) -> None:
+    """The same with the broker's tables."""
+    _replace(readme, BROKER_BEGIN, BROKER_END, render_broker(result))
+
+
 def _replace(readme: Path, first: str, last: str, tables: str) -> None:
     before, begin, rest = readme.read_text().partition(first)
     _, end, after = rest.partition(last)
@@ -262,7 +314,8 @@ def _replace(readme: Path, first: str, last: str, tables: str) -> None:
 def main() -> int:
     source = Path(sys.argv[1]) if len(sys.argv) > 1 else newest()
     result = json.loads(source.read_text())
-    (write_spark if "spark" in result else write)(HERE / "README.md", result)
+    kind = write_spark if "spark" in result else write_broker if "broker" in result else write
+    kind(HERE / "README.md", result)
     return 0
 
 

@@ -111,7 +111,7 @@ def test_script_of_its_own_runs(script):
 
 
 def test_no_script_is_left_out():
-    known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py"}
+    known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py"}
     assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
 
 

@@ -1,0 +1,334 @@
+"""The embedded broker beside Apache Kafka: throughput, latency, start, memory; the table of the README.
+
+    python bench/macro/broker.py                       # about twenty minutes; needs Java
+    python bench/macro/broker.py --rounds 1 --rows rate,latency
+    python bench/macro/broker.py --small --results out --readme ''   # whether it still runs
+
+Both brokers run all the time, with `flush=os` here and Kafka's own settings there; the clients are Kafka's
+`ProducerPerformance` and `ConsumerPerformance`, one run on each broker in turn. Processor time is that of the
+broker's process alone. The result is a file of its own, `bench/results/<date>-<short sha>-broker.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import re
+import resource
+import shlex
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from setting import PROJECT
+
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.bench.machine import describe_machine
+from kafkacore.protocol import encode_request
+from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
+from kafkacore.testing import EmbeddedBroker
+
+sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests")]
+
+import report  # noqa: E402 - beside the folder of this script
+import run  # noqa: E402
+from integration.apache_kafka import started_in_scratch_folder  # noqa: E402
+from integration.jars import java_command  # noqa: E402
+from integration.jars import run as run_program  # noqa: E402
+
+OURS, THEIRS = "embedded broker", "Apache Kafka 4.3.1"
+ROWS = ("rate", "latency", "resources")
+#: Bytes of a record → records of a run.
+RECORDS = {100: 3_000_000, 1024: 600_000}
+BATCHES = (16 * 1024, 256 * 1024)
+PARTITIONS = (1, 12)
+#: A client that is to be fast for a minute, not soon started.
+JVM = ("-Xms512m", "-Xmx512m", "-XX:+UseParallelGC")
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Side:
+    name: str
+    servers: str
+    pid: int
+    #: Until clients could connect.
+    ready_s: float
+
+    def cpu_s(self) -> float:
+        """Of the broker's process, all its threads."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100.0
+
+    def resident_mib(self) -> float:
+        return resident_mib(self.pid)
+
+
+def resident_mib(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
+
+
+@contextlib.contextmanager
+def both() -> Iterator[list[Side]]:
+    with contextlib.ExitStack() as stack:
+        began = time.perf_counter()
+        ours = stack.enter_context(EmbeddedBroker(flush="os", group_initial_rebalance_delay_ms=0))
+        ours_s = time.perf_counter() - began
+        began = time.perf_counter()
+        theirs = stack.enter_context(started_in_scratch_folder(to_measure=True))
+        theirs_s = time.perf_counter() - began
+        yield [
+            Side(OURS, ours.bootstrap_servers, ours.pid, ours_s),
+            Side(THEIRS, theirs.bootstrap_servers, theirs.pid, theirs_s),
+        ]
+
+
+def make_topic(side: Side, topic: str, partitions: int) -> None:
+    with KafkaAdminClient(bootstrap_servers=side.servers) as admin:
+        admin.create_topics([NewTopic(topic, partitions, 1)])
+
+
+def remove_topic(side: Side, topic: str) -> None:
+    with KafkaAdminClient(bootstrap_servers=side.servers) as admin:
+        admin.delete_topics([topic])
+
+
+# ---- Kafka's own clients ------------------------------------------------------------------------------
+
+
+def produce(
+    side: Side, topic: str, size: int, batch: int, records: int, rate: float = -1
+) -> dict[str, float]:
+    before = side.cpu_s()
+    said = run_program(
+        java_command(
+            "org.apache.kafka.tools.ProducerPerformance",
+            *("--topic", topic, "--num-records", str(records), "--record-size", str(size)),
+            *("--throughput", str(int(rate)), "--command-property", f"bootstrap.servers={side.servers}"),
+            *(f"batch.size={batch}", f"linger.ms={0 if rate > 0 else 5}", "acks=all"),
+            jvm=JVM,
+        ),
+        timeout_s=600,
+    ).decode()
+    last = said.strip().splitlines()[-1]
+    found = re.search(
+        r"([\d.]+) records/sec.*?([\d.]+) ms avg latency.*?(\d+) ms 50th, (\d+) ms 95th, (\d+) ms 99th", last
+    )
+    if found is None:
+        raise SystemExit(f"ProducerPerformance did not say how fast it was: {last}")
+    return {
+        "records_per_s": float(found[1]),
+        "p50_ms": float(found[3]),
+        "p99_ms": float(found[5]),
+        "cpu_s_per_million": (side.cpu_s() - before) / records * 1e6,
+    }
+
+
+def consume(side: Side, topic: str, records: int) -> dict[str, float]:
+    before = side.cpu_s()
+    said = run_program(
+        java_command(
+            "org.apache.kafka.tools.ConsumerPerformance",
+            *("--bootstrap-server", side.servers, "--topic", topic, "--num-records", str(records)),
+            *("--timeout", "60000", "--hide-header"),
+            jvm=JVM,
+        ),
+        timeout_s=600,
+    ).decode()
+    fields = said.strip().splitlines()[-1].split(",")
+    if int(fields[4]) < records:
+        raise SystemExit(f"ConsumerPerformance read {fields[4]} of {records} records of {topic}")
+    return {
+        "records_per_s": float(fields[9]),
+        "cpu_s_per_million": (side.cpu_s() - before) / records * 1e6,
+    }
+
+
+# ---- Rows ---------------------------------------------------------------------------------------------
+
+
+def entry(what: str, size: int, batch: int, partitions: int, runs: dict[str, list[dict[str, float]]]) -> Any:
+    medians = {
+        name: {figure: median(one[figure] for one in many) for figure in many[0]}
+        for name, many in runs.items()
+    }
+    return {
+        "what": what,
+        "size": size,
+        "batch": batch,
+        "partitions": partitions,
+        "runs": runs,
+        "median": medians,
+    }
+
+
+def rates(sides: list[Side], arguments: argparse.Namespace) -> Iterator[Any]:
+    """Produce, then consume what was produced, as fast as the client can."""
+    for size, count in RECORDS.items():
+        records = 2_000 if arguments.small else count
+        for batch in BATCHES:
+            for partitions in PARTITIONS:
+                produced: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
+                consumed: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
+                for number in range(arguments.rounds):
+                    topic = f"rate-{size}-{batch}-{partitions}-{number}"
+                    # Who goes first changes, so that neither always finds a busier disk.
+                    for side in sides if number % 2 == 0 else sides[::-1]:
+                        make_topic(side, topic, partitions)
+                        produced[side.name].append(produce(side, topic, size, batch, records))
+                        consumed[side.name].append(consume(side, topic, records))
+                        remove_topic(side, topic)
+                yield entry("produce", size, batch, partitions, produced)
+                yield entry("consume", size, batch, partitions, consumed)
+
+
+def latencies(sides: list[Side], arguments: argparse.Namespace, done: list[Any]) -> Iterator[Any]:
+    """At half of what Apache Kafka took when the client was as fast as it can."""
+    for row in [row for row in done if row["what"] == "produce" and row["batch"] == BATCHES[0]]:
+        size, partitions = row["size"], row["partitions"]
+        rate = row["median"][THEIRS]["records_per_s"] / 2
+        records = 2_000 if arguments.small else int(rate * 8)
+        runs: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
+        for number in range(arguments.rounds):
+            topic = f"latency-{size}-{partitions}-{number}"
+            for side in sides if number % 2 == 0 else sides[::-1]:
+                make_topic(side, topic, partitions)
+                runs[side.name].append(produce(side, topic, size, BATCHES[0], records, rate))
+                remove_topic(side, topic)
+        yield entry("latency", size, BATCHES[0], partitions, runs) | {"rate": rate}
+
+
+def resources(sides: list[Side], arguments: argparse.Namespace) -> dict[str, float]:
+    """What the embedded broker needs, and what Apache Kafka needs where it was measured here too."""
+    found = {f"ready_s, {side.name}": side.ready_s for side in sides}
+    partitions = 100 if arguments.small else 10_000
+    for side in sides:
+        make_topic(side, "million", 1)
+        produce(side, "million", 100, BATCHES[0], 2_000 if arguments.small else 1_000_000)
+        found[f"resident_mib after a million records, {side.name}"] = side.resident_mib()
+    with EmbeddedBroker(flush="os") as broker:
+        side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0)
+        produce(side, "million", 100, BATCHES[0], 2_000 if arguments.small else 1_000_000)
+        found["resident_mib of a new one after a million records"] = side.resident_mib()
+        found["resident_mib more with 2,000 idle connections"] = idle_connections(side)
+        with KafkaAdminClient(bootstrap_servers=side.servers, request_timeout_ms=300_000) as admin:
+            began = time.perf_counter()
+            admin.create_topics([NewTopic("many", partitions, 1)], timeout_ms=300_000)
+            found[f"s to make a topic of {partitions:,} partitions"] = time.perf_counter() - began
+        broker.stop(120)
+        found[f"s to start with {partitions:,} partitions, closed cleanly"] = started_s(broker)
+        found[f"resident_mib with {partitions:,} partitions"] = resident_mib(broker.pid)
+        broker.kill()
+        found[f"s to start with {partitions:,} partitions, killed"] = started_s(broker)
+        broker.stop(120)
+    found["s to start after SIGKILL, 60 MiB past the recovery point"] = after_a_kill(arguments)
+    return found
+
+
+def started_s(broker: EmbeddedBroker) -> float:
+    began = time.perf_counter()
+    broker.start()
+    return time.perf_counter() - began
+
+
+def after_a_kill(arguments: argparse.Namespace) -> float:
+    took = []
+    with EmbeddedBroker(flush="os") as broker:
+        for number in range(1 if arguments.small else 3):
+            side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0)
+            produce(side, f"t{number}", 1024, BATCHES[0], 200 if arguments.small else 60 * 1024)
+            broker.kill()
+            took.append(started_s(broker))
+    return median(took)
+
+
+def idle_connections(side: Side, count: int = 2_000) -> float:
+    """How much more is resident when so many clients have said hello and no more."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    hello = b"".join(
+        bytes(piece)
+        for piece in encode_request(
+            ApiVersionsRequest(client_software_name="bench", client_software_version="1"), 4, 1, "bench"
+        )
+    )
+    before = side.resident_mib()
+    host, port = side.servers.rsplit(":", 1)
+    with contextlib.ExitStack() as stack:
+        clients = [
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=30)) for _ in range(count)
+        ]
+        for client in clients:
+            client.sendall(struct.pack(">i", len(hello)) + hello)
+        for client in clients:
+            assert client.recv(4), "hung up"
+        return side.resident_mib() - before
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="of each side (default: 3)")
+    parser.add_argument("--rows", default=",".join(ROWS), help="default: all; latency needs rate")
+    parser.add_argument("--small", action="store_true", help="tiny inputs: their figures mean nothing")
+    parser.add_argument("--results", type=Path, default=PROJECT / "bench" / "results", metavar="DIR")
+    parser.add_argument(
+        "--readme", default=str(PROJECT / "bench" / "README.md"), metavar="FILE", help="'' leaves it"
+    )
+    arguments = parser.parse_args()
+    arguments.rounds = 1 if arguments.small else arguments.rounds
+    rows = arguments.rows.split(",")
+    if strange := [row for row in rows if row not in ROWS]:
+        parser.error(f"there is no row {strange[0]}; there are {', '.join(ROWS)}")
+    now, sha = datetime.now(UTC), run.short_sha()
+    target = arguments.results / f"{now:%Y-%m-%d}-{sha}-broker.json"
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    result: dict[str, Any] = {
+        "schema": 1,
+        "date": now.isoformat(timespec="seconds"),
+        "commit": sha,
+        "command": shlex.join(["python", "bench/macro/broker.py", *sys.argv[1:]]),
+        "machine": describe_machine(),
+        "broker": {"rounds": arguments.rounds, "sides": [OURS, THEIRS], "rows": [], "resources": {}},
+    }
+    measured = result["broker"]["rows"]
+
+    def keep(row: Any) -> None:
+        # After each row, so that what has been measured is there however it ends.
+        measured.append(row)
+        print(report.broker_row(row), file=sys.stderr, flush=True)
+        target.write_text(json.dumps(result) + "\n")
+
+    with both() as sides:
+        for side in sides:
+            # Java's compiler has seen the broker's and the client's loops before any of it counts.
+            make_topic(side, "warm-up", 1)
+            produce(side, "warm-up", 100, BATCHES[0], 2_000 if arguments.small else 1_000_000)
+            consume(side, "warm-up", 2_000 if arguments.small else 1_000_000)
+        if "rate" in rows:
+            for row in rates(sides, arguments):
+                keep(row)
+        if "latency" in rows:
+            for row in latencies(sides, arguments, list(measured)):
+                keep(row)
+        if "resources" in rows:
+            result["broker"]["resources"] = resources(sides, arguments)
+    target.write_text(json.dumps(result) + "\n")
+    if arguments.readme:
+        report.write_broker(Path(arguments.readme), result)
+    print(report.render_broker(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
