@@ -202,7 +202,9 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     for segment in loader.segments:
         segment.release_indexes()
     # What lies below the recovery point is on disk; recovery keeps nothing else if the log ends there.
-    is_safe = is_clean or log_end_offset in (start, recovery_point)
+    # A log that has been emptied by its start may still have bytes below it that were never synced.
+    is_empty = not any(segment.size for segment in loader.segments)
+    is_safe = is_clean or is_empty or log_end_offset == recovery_point
     recovered = [] if is_safe else loader.segments[loader.first_recovered :]
     return LoadedLog(loader.segments, recovered, producers, epochs, start, log_end_offset, is_clean)
 
