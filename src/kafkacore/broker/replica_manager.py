@@ -219,7 +219,7 @@ class ReplicaManager:
                     max_offset=limit,
                     may_slice=True,
                 ).records
-        except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
+        except Exception as error:  # noqa: BLE001 - is of one partition; error_code logs surprises
             return FetchPartitionResult(error=error_code(error))
         return FetchPartitionResult(
             0,

@@ -174,19 +174,10 @@ class KafkaBroker:
         dynamic_configs = DynamicConfigs(self.config, disk)
         config = dynamic_configs.current
         # The log manager first: it takes the folder's lock.
-        began_ms = clock.monotonic_ms()
-        self._log_manager = LogManager(
-            config.data_dir,
-            clock=clock,
-            disk=disk,
-            default_config=_log_defaults(config),
-            flush=config.flush,
-            cleaner=_cleaner_config(config),
-        )
-        self._say_loaded(self._log_manager, clock.monotonic_ms() - began_ms)
+        log_manager = self._open_logs(config)
         self.cluster_id = load_or_create_cluster_id(config.data_dir, config.node_id, clock, disk)
         producer_ids = ProducerIdManager(config.data_dir, disk)
-        topics = TopicCatalog(self._log_manager, config, clock)
+        topics = TopicCatalog(log_manager, config, clock)
         # Nothing that can fail comes after the selector, which only the server closes.
         selector = _selector(config, clock)
         cluster = self.cluster = ClusterState(topics, self._nodes(listeners))
@@ -195,7 +186,7 @@ class KafkaBroker:
         group_services = GroupServices(config, clock, timer, topics, cluster, replica_manager)
         cluster.on_moved += [replica_manager.partition_changed, group_services.log.leader_changed]
         topics.on_removed += [cluster.forget, group_services.partition_removed]
-        self._log_manager.on_high_watermark = replica_manager.on_high_watermark
+        log_manager.on_high_watermark = replica_manager.on_high_watermark
         services = self.services = BrokerServices(
             dynamic_configs=dynamic_configs,
             clock=clock,
@@ -231,6 +222,19 @@ class KafkaBroker:
         if status_listener is not None:
             self._status = self._status_server(status_listener, services, server, apis)
         return server
+
+    def _open_logs(self, config: BrokerConfig) -> LogManager:
+        began_ms = self._clock.monotonic_ms()
+        log_manager = self._log_manager = LogManager(
+            config.data_dir,
+            clock=self._clock,
+            disk=self._disk,
+            default_config=_log_defaults(config),
+            flush=config.flush,
+            cleaner=_cleaner_config(config),
+        )
+        self._say_loaded(log_manager, self._clock.monotonic_ms() - began_ms)
+        return log_manager
 
     def _reconfigure(self, config: BrokerConfig, topics: TopicCatalog, server: SocketServer) -> None:
         """Obey what has been changed at run time. On the network thread."""

@@ -45,7 +45,7 @@ def answers(resources: Sequence[Any], alter: Callable[[Any], None], result_class
             if named[resource.resource_type, resource.resource_name] > 1:
                 raise InvalidRequestError("Each resource must appear at most once.")
             alter(resource)
-        except Exception as error:  # noqa: BLE001 - one resource's failure is its own; error_code logs surprises
+        except Exception as error:  # noqa: BLE001 - is of one resource; error_code logs surprises
             code, text = error_code(error), error_message(error)
         results.append(
             result_class(

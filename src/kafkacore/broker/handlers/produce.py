@@ -107,7 +107,7 @@ class _Produce:
             for partition in topic.partitions:
                 try:
                     self._append(topic, partition)
-                except Exception as error:  # noqa: BLE001 - a partition's failure is its own; error_code logs surprises
+                except Exception as error:  # noqa: BLE001 - is of one partition; error_code logs surprises
                     self.first_error = self.first_error or str(error)
                     partition.error_code = error_code(error)
                     partition.error_message = error_message(error)

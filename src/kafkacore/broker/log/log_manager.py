@@ -7,7 +7,6 @@ Source of the behaviour: Kafka's ``LogManager``, with one log directory.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ from kafkacore.broker.disk import Disk, DiskSpace
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.cleaner import CleanerConfig, CleaningResult
 from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.data_folder import DataFolder
 from kafkacore.broker.log.flusher import LogFlusher
 from kafkacore.broker.log.log_cleaner import LogCleaner
 from kafkacore.broker.log.open_files import OpenFiles
@@ -32,9 +32,6 @@ from kafkacore.structs import TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)
 
-LOCK_FILE = ".lock"
-DELETE_SUFFIX = "-delete"
-STRAY_SUFFIX = "-stray"
 #: Kafka's ``log.retention.check.interval.ms`` and ``log.flush.offset.checkpoint.interval.ms``.
 RETENTION_INTERVAL_MS = 300_000.0
 CHECKPOINT_INTERVAL_MS = 60_000.0
@@ -42,11 +39,6 @@ CHECKPOINT_INTERVAL_MS = 60_000.0
 CHECKPOINT_BYTES = 64 * 2**20
 #: They wait for the disk, not for each other.
 SYNC_THREADS = 16
-
-_PARTITION_FOLDER = re.compile(r"(.+)-(\d{1,5})")
-_MAX_FILE_NAME = 255
-#: Apache Kafka keeps there what its controllers know. It is no topic, and stays as it is.
-_KRAFT_LOG = "__cluster_metadata"
 
 
 class LogManager:
@@ -129,8 +121,9 @@ class LogManager:
         #: Whether the folder's last owner has closed it.
         self.was_clean = False
         self._has_threads = background
-        self._make_folder()
-        self._lock_fd = self._take_lock()
+        self._folder = DataFolder(self.data_dir, self._disk, clock)
+        self._folder.make()
+        self._lock_fd = self._folder.take_lock()
         try:
             self._load()
         except BaseException:
@@ -142,29 +135,16 @@ class LogManager:
 
     # ---- Start ----------------------------------------------------------------------------------------
 
-    def _make_folder(self) -> None:
-        missing = [path for path in (self.data_dir, *self.data_dir.parents) if not self._disk.exists(path)]
-        for path in reversed(missing):
-            self._disk.mkdir(path)
-            self._disk.fsync_dir(path.parent)
-
-    def _take_lock(self) -> int:
-        fd = self._disk.lock(self.data_dir / LOCK_FILE)
-        if fd is None:
-            raise KafkaConfigurationError(
-                f"another broker is using {self.data_dir}; stop it, or give this one a folder of its own"
-            )
-        return fd
-
     def _load(self) -> None:
         disk, data_dir = self._disk, self.data_dir
         is_clean = self.was_clean = checkpoints.take_clean_shutdown(disk, data_dir)
         recovery_points = checkpoints.read_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE)
         log_starts = checkpoints.read_offsets(disk, data_dir / checkpoints.LOG_START_OFFSET_FILE)
         found = read_topics(disk, data_dir)
-        topics, self._deleting = found if found is not None else (self._adopted_topics(), set())
+        topics, self._deleting = found if found is not None else (self._folder.adopted_topics(), set())
         self._topics = MappingProxyType({topic.name: topic for topic in topics})
-        self._remove_strays()
+        for topic_partition, reason in self._folder.remove_strays(self._topics, self._deleting).items():
+            self._set_offline(topic_partition, OSError(reason))
         for topic in topics:
             for topic_partition in _partitions(topic):
                 if topic_partition in self._offline:
@@ -229,7 +209,7 @@ class LogManager:
         log_start_offset: int = 0,
         is_clean: bool = False,
     ) -> UnifiedLog:
-        folder = self._folder(topic_partition)
+        folder = self._folder.of_partition(topic_partition)
         if not self._disk.exists(folder):
             self._disk.mkdir(folder)
         log = self._logs[topic_partition] = UnifiedLog(
@@ -251,76 +231,6 @@ class LogManager:
         if isinstance(self._default_config, LogConfig):
             return LogConfig.from_configs(topic.configs, base=self._default_config)
         return LogConfig.from_configs(self._default_config, topic.configs)
-
-    def _folder(self, topic_partition: TopicPartition) -> Path:
-        return self.data_dir / f"{topic_partition.topic}-{topic_partition.partition}"
-
-    def _partition_folders(self) -> list[tuple[str, TopicPartition]]:
-        found = []
-        for name in self._disk.listdir(self.data_dir):
-            match = _PARTITION_FOLDER.fullmatch(name)
-            is_topics = match and is_legal_name(match[1]) and match[1] != _KRAFT_LOG
-            if match and is_topics and self._disk.is_dir(self.data_dir / name):
-                found.append((name, TopicPartition(match[1], int(match[2]))))
-        return found
-
-    def _adopted_topics(self) -> list[TopicState]:
-        """Topics by their folders, for a data folder that has them but no list of them."""
-        counts: dict[str, int] = {}
-        ids: dict[str, UUID] = {}
-        for name, (topic, partition) in self._partition_folders():
-            counts[topic] = max(counts.get(topic, 0), partition + 1)
-            topic_id = checkpoints.read_topic_id(self._disk, self.data_dir / name)
-            if topic_id is not None:
-                ids[topic] = topic_id
-        return [
-            TopicState(name, ids.get(name) or self._random_id(), count, {}) for name, count in counts.items()
-        ]
-
-    def _remove_strays(self) -> None:
-        """Finish deletions, and put aside folders of no topic that have records in them."""
-        for name in self._disk.listdir(self.data_dir):
-            if name.endswith(DELETE_SUFFIX) and self._disk.is_dir(self.data_dir / name):
-                self._disk.remove_tree(self.data_dir / name)
-        for name, (topic_name, partition) in self._partition_folders():
-            folder = self.data_dir / name
-            topic = self._topics.get(topic_name)
-            topic_id = checkpoints.read_topic_id(self._disk, folder)
-            if topic is not None and partition < topic.partition_count and topic_id in (None, topic.topic_id):
-                continue
-            if topic_id in self._deleting or self._is_empty(folder):
-                self._disk.remove_tree(folder)
-                continue
-            if topic is not None and partition < topic.partition_count:
-                # Its files are somebody's records: serving an empty partition instead would lose them.
-                path = folder / checkpoints.PARTITION_METADATA_FILE
-                reason = (
-                    f"{path} has topic id {topic_id} and not {topic.topic_id}; correct it, or move the folder"
-                )
-                self._set_offline(TopicPartition(topic_name, partition), OSError(reason))
-                continue
-            stray = self._aside(TopicPartition(topic_name, partition), self._random_id(), STRAY_SUFFIX)
-            logger.warning("%s belongs to no topic; renamed to %s", folder, stray.name)
-            self._disk.rename(folder, stray)
-
-    def _is_empty(self, folder: Path) -> bool:
-        for name in self._disk.listdir(folder):
-            if name.endswith(".log"):
-                fd = self._disk.open(folder / name)
-                try:
-                    if self._disk.size(fd):
-                        return False
-                finally:
-                    self._disk.close(fd)
-        return True
-
-    def _aside(self, topic_partition: TopicPartition, unique_id: UUID, suffix: str) -> Path:
-        """Where a partition's folder goes that is no longer one."""
-        end = f"-{topic_partition.partition}.{unique_id.hex}{suffix}"
-        return self.data_dir / (topic_partition.topic[: _MAX_FILE_NAME - len(end)] + end)
-
-    def _random_id(self) -> UUID:
-        return UUID(int=self._clock.random.getrandbits(128), version=4)
 
     # ---- Topics ---------------------------------------------------------------------------------------
 
@@ -401,7 +311,7 @@ class LogManager:
         try:
             for partition in partitions:
                 topic_partition = TopicPartition(topic.name, partition)
-                self._put_aside(topic_partition)
+                self._folder.put_aside(topic_partition)
                 made.append(topic_partition)
                 self._open_log(topic, topic_partition)
             # The folders' names first: from the moment that the topic is listed they must be there.
@@ -410,15 +320,8 @@ class LogManager:
         except BaseException:
             for topic_partition in made:
                 self._drop_log(topic_partition)
-                if self._disk.exists(self._folder(topic_partition)):
-                    self._disk.remove_tree(self._folder(topic_partition))
+                self._folder.remove_partition(topic_partition)
             raise
-
-    def _put_aside(self, topic_partition: TopicPartition) -> None:
-        """Make room for a new partition: what has its name is of a topic that could not be removed."""
-        folder = self._folder(topic_partition)
-        if self._disk.exists(folder):
-            self._disk.rename(folder, self._aside(topic_partition, self._random_id(), STRAY_SUFFIX))
 
     def update_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Let ``configs`` be all that is set for a topic; durable, and obeyed by its open logs, on return.
@@ -489,14 +392,8 @@ class LogManager:
         self._flusher.schedule(lambda: self._remove_folders(topic.topic_id, folders))
 
     def _rename_deleted(self, topic: TopicState) -> list[Path]:
-        folders = []
-        for topic_partition in _partitions(topic):
-            folder = self._folder(topic_partition)
-            if self._disk.exists(folder):
-                aside = self._aside(topic_partition, topic.topic_id, DELETE_SUFFIX)
-                self._disk.rename(folder, aside)
-                folders.append(aside)
-        return folders
+        moved = (self._folder.rename_deleted(tp, topic.topic_id) for tp in _partitions(topic))
+        return [folder for folder in moved if folder is not None]
 
     def _remove_folders(self, topic_id: UUID, folders: Iterable[Path]) -> None:
         for folder in folders:

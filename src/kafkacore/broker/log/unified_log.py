@@ -18,7 +18,7 @@ from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, placed_header
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.indexes import TimestampOffset
-from kafkacore.broker.log.loader import load_log, write_again
+from kafkacore.broker.log.loader import LoadedLog, load_log, write_again
 from kafkacore.broker.log.log_of_epochs import LogOfEpochs
 from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, LogAppendInfo, TimestampAndOffset
 from kafkacore.broker.log.open_files import OpenFiles
@@ -110,6 +110,17 @@ class UnifiedLog(LogOfEpochs):
             is_clean=is_clean,
             now_ms=clock.wall_ms(),
         )
+        self._take_over(loaded, recovery_point)
+        # A log without records has no files that say what it is: thousands of them are soon made.
+        self._has_identity = False
+        if self.log_end_offset > 0:
+            try:
+                self._write_identity()
+            except BaseException:
+                self.close()
+                raise
+
+    def _take_over(self, loaded: LoadedLog, recovery_point: int) -> None:
         self._segments = loaded.segments
         self._bases = [segment.base_offset for segment in self._segments]
         self._producers = loaded.producers
@@ -125,14 +136,6 @@ class UnifiedLog(LogOfEpochs):
         self._safe_end = self._end_place()
         # Nobody syncs the folder of a log that has never had a record.
         self._is_folder_dirty = not loaded.is_synced or not self.log_end_offset
-        # A log without records has no files that say what it is: thousands of them are soon made.
-        self._has_identity = False
-        if self.log_end_offset > 0:
-            try:
-                self._write_identity()
-            except BaseException:
-                self.close()
-                raise
 
     @property
     def last_stable_offset(self) -> int:

@@ -1,0 +1,163 @@
+"""What lies in a data folder beside the checkpoints: the lock, and a folder for each partition, by name.
+
+A folder in; paths of partitions out, and the topics of a folder that has no list of them. Knows no logs.
+Source of the behaviour: Kafka's ``LogManager`` and ``UnifiedLog``, which name the folders.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from uuid import UUID
+
+from kafkacore.broker.disk import Disk
+from kafkacore.broker.log import checkpoints
+from kafkacore.broker.log.topics_file import TopicState, is_legal_name
+from kafkacore.clock import Clock
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.structs import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+LOCK_FILE = ".lock"
+DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+
+_PARTITION_FOLDER = re.compile(r"(.+)-(\d{1,5})")
+_MAX_FILE_NAME = 255
+#: Apache Kafka keeps there what its controllers know. It is no topic, and stays as it is.
+_KRAFT_LOG = "__cluster_metadata"
+
+
+class DataFolder:
+    """Names, finds, renames and removes the folders of partitions. Has no state; its owner takes turns."""
+
+    def __init__(self, path: Path, disk: Disk, clock: Clock) -> None:
+        self.path = path
+        self._disk = disk
+        self._clock = clock
+
+    def make(self) -> None:
+        """Make the folder with its parents, durable on return, if it is missing."""
+        missing = [path for path in (self.path, *self.path.parents) if not self._disk.exists(path)]
+        for path in reversed(missing):
+            self._disk.mkdir(path)
+            self._disk.fsync_dir(path.parent)
+
+    def take_lock(self) -> int:
+        """The descriptor that keeps other processes out until it is closed.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            Another process has the folder.
+        """
+        fd = self._disk.lock(self.path / LOCK_FILE)
+        if fd is None:
+            raise KafkaConfigurationError(
+                f"another broker is using {self.path}; stop it, or give this one a folder of its own"
+            )
+        return fd
+
+    def of_partition(self, topic_partition: TopicPartition) -> Path:
+        """Where a partition's files lie."""
+        return self.path / f"{topic_partition.topic}-{topic_partition.partition}"
+
+    def adopted_topics(self) -> list[TopicState]:
+        """Topics by their folders, for a data folder that has them but no list of them."""
+        counts: dict[str, int] = {}
+        ids: dict[str, UUID] = {}
+        for name, (topic, partition) in self._partition_folders():
+            counts[topic] = max(counts.get(topic, 0), partition + 1)
+            topic_id = checkpoints.read_topic_id(self._disk, self.path / name)
+            if topic_id is not None:
+                ids[topic] = topic_id
+        return [
+            TopicState(name, ids.get(name) or self._random_id(), count, {}) for name, count in counts.items()
+        ]
+
+    def remove_strays(
+        self, topics: Mapping[str, TopicState], deleting: Collection[UUID]
+    ) -> dict[TopicPartition, str]:
+        """Finish deletions, and put aside folders of no topic that have records in them.
+
+        Returns
+        -------
+        dict[TopicPartition, str]
+            Partitions whose folder is another topic's, and what to do about it.
+        """
+        for name in self._disk.listdir(self.path):
+            if name.endswith(DELETE_SUFFIX) and self._disk.is_dir(self.path / name):
+                self._disk.remove_tree(self.path / name)
+        foreign = {}
+        for name, (topic_name, partition) in self._partition_folders():
+            folder = self.path / name
+            topic = topics.get(topic_name)
+            topic_id = checkpoints.read_topic_id(self._disk, folder)
+            if topic is not None and partition < topic.partition_count and topic_id in (None, topic.topic_id):
+                continue
+            if topic_id in deleting or self._is_empty(folder):
+                self._disk.remove_tree(folder)
+                continue
+            if topic is not None and partition < topic.partition_count:
+                # Its files are somebody's records: serving an empty partition instead would lose them.
+                path = folder / checkpoints.PARTITION_METADATA_FILE
+                foreign[TopicPartition(topic_name, partition)] = (
+                    f"{path} has topic id {topic_id} and not {topic.topic_id}; correct it, or move the folder"
+                )
+                continue
+            stray = self._aside(TopicPartition(topic_name, partition), self._random_id(), STRAY_SUFFIX)
+            logger.warning("%s belongs to no topic; renamed to %s", folder, stray.name)
+            self._disk.rename(folder, stray)
+        return foreign
+
+    def put_aside(self, topic_partition: TopicPartition) -> None:
+        """Make room for a new partition: what has its name is of a topic that could not be removed."""
+        folder = self.of_partition(topic_partition)
+        if self._disk.exists(folder):
+            self._disk.rename(folder, self._aside(topic_partition, self._random_id(), STRAY_SUFFIX))
+
+    def rename_deleted(self, topic_partition: TopicPartition, topic_id: UUID) -> Path | None:
+        """Take a deleted partition's folder out of the way; where it is now, ``None`` if there was none."""
+        folder = self.of_partition(topic_partition)
+        if not self._disk.exists(folder):
+            return None
+        aside = self._aside(topic_partition, topic_id, DELETE_SUFFIX)
+        self._disk.rename(folder, aside)
+        return aside
+
+    def remove_partition(self, topic_partition: TopicPartition) -> None:
+        """Remove a partition's folder and its files, if it is there."""
+        folder = self.of_partition(topic_partition)
+        if self._disk.exists(folder):
+            self._disk.remove_tree(folder)
+
+    def _partition_folders(self) -> list[tuple[str, TopicPartition]]:
+        found = []
+        for name in self._disk.listdir(self.path):
+            match = _PARTITION_FOLDER.fullmatch(name)
+            is_topics = match and is_legal_name(match[1]) and match[1] != _KRAFT_LOG
+            if match and is_topics and self._disk.is_dir(self.path / name):
+                found.append((name, TopicPartition(match[1], int(match[2]))))
+        return found
+
+    def _is_empty(self, folder: Path) -> bool:
+        for name in self._disk.listdir(folder):
+            if name.endswith(".log"):
+                fd = self._disk.open(folder / name)
+                try:
+                    if self._disk.size(fd):
+                        return False
+                finally:
+                    self._disk.close(fd)
+        return True
+
+    def _aside(self, topic_partition: TopicPartition, unique_id: UUID, suffix: str) -> Path:
+        """Where a partition's folder goes that is no longer one."""
+        end = f"-{topic_partition.partition}.{unique_id.hex}{suffix}"
+        return self.path / (topic_partition.topic[: _MAX_FILE_NAME - len(end)] + end)
+
+    def _random_id(self) -> UUID:
+        return UUID(int=self._clock.random.getrandbits(128), version=4)
