@@ -7,19 +7,23 @@ there after the next start.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 from model.log_oracle import NOW_MS, LogRecord, batch, clock, open_manager, read_all
 
-from kafkacore.broker.log import LogManager, UnifiedLog
+from kafkacore.broker.log import LogAppendInfo, LogManager, UnifiedLog
+from kafkacore.broker.log.producer_state import BatchMetadata, ProducerStateEntry, snapshot_bytes
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import PowerLossError, SimulatedDisk
 
 CONFIG = {"segment_bytes": 700, "index_interval_bytes": 150}
 KEPT = TopicPartition("kept", 0)
+FOLDER = Path("/data/kept-0")
 TRIMMED = TopicPartition("trimmed", 0)
 
 
@@ -226,3 +230,51 @@ def test_simulated_power_loss_takes_what_was_not_synced() -> None:
         after = open_manager(disk.lose_power(clock(seed))).log(KEPT)
         lost += after is not None and after.log_end_offset == 0
     assert 5 <= lost <= 19
+
+
+def append_two(manager: LogManager, producer: tuple[int, int, int]) -> LogAppendInfo:
+    log = manager.log(KEPT)
+    assert log is not None
+    return log.append(batch([b"value"] * 2, producer=producer), now_ms=NOW_MS)
+
+
+def test_snapshot_of_lost_batches_does_not_come_back_with_a_second_loss_of_power() -> None:
+    """It would be believed once the log has grown to its offset again, and know nothing of who wrote it."""
+    entry = ProducerStateEntry(7, 0, NOW_MS, batches=deque([BatchMetadata(0, 3, 0, 3, NOW_MS)]))
+    lost = snapshot_bytes([entry])
+    kept = 0
+    for seed in range(40):
+        disk = SimulatedDisk()
+        manager = open_manager(disk)
+        manager.create_topic("kept", 1, UUID(int=1), {})
+        append_two(manager, producer=(8, 0, 0))
+        manager.flush_dirty()
+        manager.checkpoint()
+        disk.write_file(FOLDER / "00000000000000000004.snapshot", lost)
+        disk.fsync_dir(FOLDER)
+        disk = disk.kill_process()
+        append_two(open_manager(disk), producer=(8, 0, 2))
+        manager = open_manager(disk.lose_power(clock(seed)))
+        log = manager.log(KEPT)
+        assert log is not None
+        if log.log_end_offset == 4:
+            kept += 1
+            assert append_two(manager, producer=(8, 0, 2)).duplicate, f"seed {seed}"
+    assert kept >= 5
+
+
+def test_log_whose_records_were_all_deleted_is_synced_by_a_start() -> None:
+    """Else what it is said to have on disk is torn by a loss of power, and it does not start any more."""
+    for seed in range(40):
+        disk = SimulatedDisk()
+        manager = open_manager(disk, flush="os")
+        manager.create_topic("kept", 1, UUID(int=1), {})
+        log = manager.log(KEPT)
+        assert log is not None
+        for turn in range(10):
+            log.append(batch([b"value %d" % turn * 40]), now_ms=NOW_MS)
+        manager.delete_records(KEPT, log.log_end_offset)
+        disk = disk.kill_process()
+        assert open_manager(disk, flush="os").offline == {}
+        after = open_manager(disk.lose_power(clock(seed)), flush="os")
+        assert after.offline == {}, f"seed {seed}"
