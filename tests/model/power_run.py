@@ -225,7 +225,7 @@ class PowerRun:
         assert self.cluster_id in ("", broker.cluster_id), "another cluster id"
         self.cluster_id = broker.cluster_id
         found = broker.logs.topics()
-        for name in self.open | set(self.topics):
+        for name in sorted(self.open | set(self.topics)):
             if name not in found:
                 self.topics.pop(name, None)
                 continue

@@ -278,3 +278,24 @@ def test_log_whose_records_were_all_deleted_is_synced_by_a_start() -> None:
         assert open_manager(disk, flush="os").offline == {}
         after = open_manager(disk.lose_power(clock(seed)), flush="os")
         assert after.offline == {}, f"seed {seed}"
+
+
+def test_log_that_a_start_has_emptied_stays_readable_after_the_next_loss_of_power() -> None:
+    emptied = 0
+    for seed in range(150):
+        decide = clock(seed)
+        manager = open_manager(disk := SimulatedDisk(), flush="os", **CONFIG)
+        manager.create_topic("kept", 1, UUID(int=1), {})
+        log = manager.log(KEPT)
+        assert log is not None
+        for turn in range(10):
+            log.append(batch([b"value %d" % turn] * 2), now_ms=NOW_MS)
+        manager.delete_records(KEPT, 19)
+        for _ in range(2):
+            disk = disk.lose_power(decide)
+            log = open_manager(disk, flush="os", **CONFIG).log(KEPT)
+            assert log is not None
+            assert log.log_end_offset >= log.log_start_offset == 19
+            assert [record.offset for record in read_all(log)] == list(range(19, log.log_end_offset))
+            emptied += log.size_in_bytes == 0
+    assert emptied > 10

@@ -189,6 +189,7 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
         for segment in loader.segments:
             segment.remove()
         loader.segments.clear()
+        loader.first_recovered = 0
     if not loader.segments:
         loader.segments.append(loader.open_segment(log_start_offset))
         log_end_offset = log_start_offset
@@ -201,10 +202,9 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     # Partitions that nobody uses need no descriptors.
     for segment in loader.segments:
         segment.release_indexes()
-    # What lies below the recovery point is on disk; recovery keeps nothing else if the log ends there.
-    # A log that has been emptied by its start may still have bytes below it that were never synced.
-    is_empty = not any(segment.size for segment in loader.segments)
-    is_safe = is_clean or is_empty or log_end_offset == recovery_point
+    # What lies below the recovery point is on disk; recovery keeps nothing else if the log ends there. A log
+    # that has been emptied has nothing to sync but its names: without that, what was removed could come back.
+    is_safe = is_clean or log_end_offset in (0, recovery_point)
     recovered = [] if is_safe else loader.segments[loader.first_recovered :]
     return LoadedLog(loader.segments, recovered, producers, epochs, start, log_end_offset, is_clean)
 
