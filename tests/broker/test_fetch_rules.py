@@ -11,6 +11,7 @@ from model.fetch_client import FINAL, FetchClient
 
 from kafkacore.broker.cluster_state import BrokerNode
 from kafkacore.errors import (
+    BrokerResponseError,
     FencedLeaderEpochError,
     KafkaStorageError,
     NotLeaderForPartitionError,
@@ -135,6 +136,22 @@ def test_client_that_has_read_what_is_no_longer_there_is_told_where_the_logs_par
 
 def test_epoch_that_the_log_does_not_know_is_out_of_range(broker: BrokerHarness) -> None:
     assert answered(ask(broker, last_fetched_epoch=5)).error_code == OffsetOutOfRangeError.errno
+
+
+@pytest.mark.parametrize(
+    ("node_id", "epoch", "sentence"),
+    [
+        (OTHER.node_id, -1, "node 2 does not lead t-0"),
+        (1, 0, "leader epoch 0 of t-0 is over, it is 1"),
+        (1, 2, "leader epoch 2 of t-0 is not known, it is 1"),
+    ],
+)
+def test_refusal_names_the_partition_as_people_write_it(
+    broker: BrokerHarness, node_id: int, epoch: int, sentence: str
+) -> None:
+    broker.log("t").begin_epoch(1)
+    with pytest.raises(BrokerResponseError, match=sentence):
+        broker.cluster.led_log(PARTITION, node_id, epoch)
 
 
 def test_start_of_the_log_comes_before_where_it_parts(broker: BrokerHarness) -> None:

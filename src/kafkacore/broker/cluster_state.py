@@ -19,7 +19,7 @@ from kafkacore.errors import (
     NotLeaderForPartitionError,
     UnknownLeaderEpochError,
 )
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
@@ -175,7 +175,7 @@ class ClusterState:
             log = self._topics.log(topic_partition)
             log.begin_epoch(log.leader_epoch + 1)
         except KafkaStorageError as error:
-            logger.warning("%s has a new leader and no log: %s", topic_partition, error)
+            logger.warning("%s has a new leader and no log: %s", partition_name(topic_partition), error)
         for moved in self.on_moved:
             moved(topic_partition)
 
@@ -244,9 +244,16 @@ class ClusterState:
             raise refused
         log = self._topics.log(topic_partition)
         if current_leader_epoch not in (NO_EPOCH, log.leader_epoch):
+            name = partition_name(topic_partition)
             if current_leader_epoch < log.leader_epoch:
-                raise FencedLeaderEpochError(f"{current_leader_epoch} < {log.leader_epoch}")
-            raise UnknownLeaderEpochError(f"{current_leader_epoch} > {log.leader_epoch}")
+                raise FencedLeaderEpochError(
+                    f"leader epoch {current_leader_epoch} of {name} is over, it is {log.leader_epoch}"
+                )
+            raise UnknownLeaderEpochError(
+                f"leader epoch {current_leader_epoch} of {name} is not known, it is {log.leader_epoch}"
+            )
         if self.leader(topic_partition) != node_id:
-            raise NotLeaderForPartitionError(f"node {node_id} does not lead {topic_partition}")
+            raise NotLeaderForPartitionError(
+                f"node {node_id} does not lead {partition_name(topic_partition)}"
+            )
         return log

@@ -27,7 +27,7 @@ from kafkacore.broker.fetch_partition import (
 from kafkacore.broker.timer import Timer
 from kafkacore.clock import Clock
 from kafkacore.errors import InconsistentTopicIdError, OffsetOutOfRangeError, UnknownTopicIdError
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore.broker.cluster_state import ClusterState
@@ -251,7 +251,7 @@ class ReplicaManager:
             diverging_epoch = _diverging_epoch(log, partition)
         if offset < log.log_start_offset or (diverging_epoch is None and offset > log.log_end_offset):
             raise OffsetOutOfRangeError(
-                f"offset {offset} of {topic_partition} is outside "
+                f"offset {offset} of {partition_name(topic_partition)} is outside "
                 f"{log.log_start_offset}..{log.log_end_offset}"
             )
         limit = log.last_stable_offset if params.read_committed else log.high_watermark
@@ -289,8 +289,8 @@ def _diverging_epoch(log: UnifiedLog, partition: FetchPartition) -> tuple[int, i
     epoch, end_offset = log.end_offset_for_epoch(partition.last_fetched_epoch)
     if epoch == NO_EPOCH or end_offset == NO_OFFSET:
         raise OffsetOutOfRangeError(
-            f"the end of leader epoch {partition.last_fetched_epoch} of {partition.topic_partition} "
-            "is not known"
+            f"the end of leader epoch {partition.last_fetched_epoch} of "
+            f"{partition.topic}-{partition.partition} is not known"
         )
     if epoch < partition.last_fetched_epoch or end_offset < partition.fetch_offset:
         return epoch, end_offset

@@ -31,7 +31,7 @@ from kafkacore.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore.broker.disk import DiskSpace
@@ -94,7 +94,7 @@ class TopicCatalog:
         log = self._log_manager.log(topic_partition)
         if log is None:
             raise UnknownTopicOrPartitionError(
-                f"This broker has no partition {topic_partition.topic}-{topic_partition.partition}"
+                f"This broker has no partition {partition_name(topic_partition)}"
             )
         if log.failure is not None:
             raise KafkaStorageError(log.failure)

@@ -42,7 +42,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol.generated.group_records import OffsetCommitKey
 from kafkacore.record import Compression, RecordBatchBuilder
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore.broker.cluster_state import ClusterState
@@ -177,12 +177,12 @@ class CoordinatorLog:
             raise NotCoordinatorError(f"there is no {OFFSETS_TOPIC} yet")
         place = TopicPartition(OFFSETS_TOPIC, number)
         if self._cluster.leader(place) != node_id:
-            raise NotCoordinatorError(f"node {node_id} does not lead {place}")
+            raise NotCoordinatorError(f"node {node_id} does not lead {partition_name(place)}")
         partition = self._current(number)
         if partition is None or partition.has_failed:
-            raise NotCoordinatorError(f"{place} is offline")
+            raise NotCoordinatorError(f"{partition_name(place)} is offline")
         if partition.is_loading:
-            raise CoordinatorLoadInProgressError(f"{place} is being loaded")
+            raise CoordinatorLoadInProgressError(f"{partition_name(place)} is being loaded")
 
     def topic_removed(self) -> None:
         """The topic may be gone: if so, forget all groups."""
@@ -220,7 +220,7 @@ class CoordinatorLog:
         try:
             log = self._topics.log(place)
         except (UnknownTopicOrPartitionError, KafkaStorageError) as error:
-            logger.error("the groups of %s are not available: %s", place, error)
+            logger.error("the groups of %s are not available: %s", partition_name(place), error)
             return
         pending = PendingAppends(place, log, self._replica_manager.produce_purgatory, self._clock)
         partition = self._partitions[number] = _Partition(place, log, pending)
@@ -238,7 +238,7 @@ class CoordinatorLog:
         if partition.is_gone:
             return
         if not isinstance(outcome, LoadedPartition):
-            self._fail(number, f"{partition.topic_partition} cannot be loaded: {outcome}")
+            self._fail(number, f"{partition_name(partition.topic_partition)} cannot be loaded: {outcome}")
             return
         partition.offsets = outcome.offsets
         simple = outcome.offsets.groups.keys() - outcome.groups.keys()
@@ -259,7 +259,7 @@ class CoordinatorLog:
             self._replica_manager.call_soon(lambda: self._take_groups(number, partition, outcome, names))
             return
         partition.is_loading = False
-        logger.info("%s: loaded %d records", partition.topic_partition, outcome.record_count)
+        logger.info("%s: loaded %d records", partition_name(partition.topic_partition), outcome.record_count)
         self.on_loaded(number)
 
     def _unload(self, number: int) -> None:
@@ -304,7 +304,7 @@ class CoordinatorLog:
                 self._apply(partition, key, value, offset)
         except Exception:
             # Half of the batch may be applied: a bug of ours, which the log must not suffer from.
-            self._fail(number, f"{place}: a record could not be applied")
+            self._fail(number, f"{partition_name(place)}: a record could not be applied")
             raise
         timeout_ms = self._config.offsets_commit_timeout_ms
         partition.pending.add(info.last_offset + 1, timeout_ms, self._watched(number, on_safe))

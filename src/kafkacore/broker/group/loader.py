@@ -18,7 +18,7 @@ from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.errors import CorruptRecordError, KafkaError, MalformedMessageError, OffsetOutOfRangeError
 from kafkacore.protocol.generated.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
 from kafkacore.record import RecordBatch, read_batches
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
@@ -214,7 +214,7 @@ class PartitionLoader:
             except KafkaError as error:
                 outcome = error
             except Exception as error:
-                logger.exception("loading %s failed", job.topic_partition)
+                logger.exception("loading %s failed", partition_name(job.topic_partition))
                 outcome = KafkaError(str(error))
             job.on_loaded(outcome)
 

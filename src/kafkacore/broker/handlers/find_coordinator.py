@@ -14,7 +14,7 @@ from kafkacore.broker.internal_topics import OFFSETS_TOPIC
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import CoordinatorNotAvailableError, InvalidRequestError
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 FIRST_BATCHED_VERSION = 4
 GROUP = 0
@@ -61,7 +61,7 @@ def _coordinator(group_id: str, services: BrokerServices) -> Any:
     place = TopicPartition(OFFSETS_TOPIC, services.coordinator_log.partition_for(group_id))
     node = services.cluster.node(services.cluster.leader(place))
     if node is None or services.cluster.leader_epoch(place) < 0:
-        raise CoordinatorNotAvailableError(f"{place} has no leader")
+        raise CoordinatorNotAvailableError(f"{partition_name(place)} has no leader")
     return node
 
 

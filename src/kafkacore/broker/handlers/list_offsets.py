@@ -14,7 +14,7 @@ from kafkacore.broker.old_versions import decode_list_offsets, encode_list_offse
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from kafkacore.structs import IsolationLevel, OffsetSpec, TopicPartition
+from kafkacore.structs import IsolationLevel, OffsetSpec, TopicPartition, partition_name
 
 EARLIEST_PENDING_UPLOAD = -6
 UNKNOWN = -1
@@ -76,7 +76,7 @@ def _answer(
     topic_partition = TopicPartition(name, asked.partition_index)
     try:
         if topic_partition in repeated:
-            raise InvalidRequestError(f"{topic_partition} is asked for twice")
+            raise InvalidRequestError(f"{partition_name(topic_partition)} is asked for twice")
         if asked.timestamp < 0 and version < _FIRST_VERSION.get(asked.timestamp, version + 1):
             raise UnsupportedVersionError(f"ListOffsets v{version} has no timestamp {asked.timestamp}")
         log = services.cluster.led_log(topic_partition, node_id, asked.current_leader_epoch)

@@ -149,7 +149,8 @@ class _Produce:
             wanted = self.services.config.log_defaults.get("min.insync.replicas", "1")
         if wanted != "1" and int(wanted) > (up := len(self.services.cluster.in_sync(topic_partition))):
             raise NotEnoughReplicasError(
-                f"min.insync.replicas of {name} is {wanted}, of its replicas {up} is up"
+                f"Topic '{name}' has min.insync.replicas={wanted}, and {up} of the partition's replicas can "
+                "be reached; lower min.insync.replicas, or have more nodes"
             )
 
     def answer(self) -> None:

@@ -25,7 +25,7 @@ from kafkacore.record import (
     validate_batch,
     with_codec,
 )
-from kafkacore.structs import TimestampType, TopicPartition
+from kafkacore.structs import TimestampType, TopicPartition, partition_name
 
 #: Records of one batch that a client is told of one by one; of more only their number.
 MAX_RECORD_ERRORS = 1000
@@ -105,7 +105,7 @@ def validate_append(
     """
     _check_size(len(records), config)
     batch = validate_batch(records, False, config.max_decompressed_batch_bytes)
-    name = f"{topic_partition.topic}-{topic_partition.partition}"
+    name = partition_name(topic_partition)
     if batch.base_offset != 0:
         raise InvalidRecordError(
             f"The baseOffset of the record batch in the append to {name} should be 0, "
