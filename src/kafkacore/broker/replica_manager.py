@@ -290,7 +290,7 @@ def _diverging_epoch(log: UnifiedLog, partition: FetchPartition) -> tuple[int, i
     if epoch == NO_EPOCH or end_offset == NO_OFFSET:
         raise OffsetOutOfRangeError(
             f"the end of leader epoch {partition.last_fetched_epoch} of "
-            f"{partition.topic}-{partition.partition} is not known"
+            f"{partition.name}-{partition.partition} is not known"
         )
     if epoch < partition.last_fetched_epoch or end_offset < partition.fetch_offset:
         return epoch, end_offset
