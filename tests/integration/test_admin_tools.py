@@ -9,30 +9,17 @@ from pathlib import Path
 
 import pytest
 from integration.apache_kafka import ApacheKafka
+from integration.both_brokers import TOOLS, BothBrokers
 from integration.java_peer import JavaPeer, Sample
 from integration.java_tools import JavaTools, Printed, started_java_tools
 from integration.samples import T0
 
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-TOOLS = "org.apache.kafka.tools."
 TOPICS = TOOLS + "TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 OFFSETS = TOOLS + "GetOffsetShell"
 TRANSACTIONS = TOOLS + "TransactionsCommand"
-#: These take the broker's address before their action.
-_ADDRESS_FIRST = (TRANSACTIONS, TOOLS + "FeatureCommand", TOOLS + "MetadataQuorumCommand")
-
-#: What may differ: an id, where the data is, and a value that Apache Kafka writes down for all brokers as
-#: it counts replicas (KIP-966).
-_OWN = (
-    (re.compile(r"TopicId: [\w-]{22}"), "TopicId: ..."),
-    (re.compile(r"Cluster ID: [\w-]{22}"), "Cluster ID: ..."),
-    (re.compile(r'"logDir":"[^"]*"'), '"logDir":"..."'),
-    (re.compile(r"DYNAMIC_DEFAULT_BROKER_CONFIG:min\.insync\.replicas=1, "), ""),
-    (re.compile(r"(?<=Configs: )min\.insync\.replicas=1,"), ""),
-    (re.compile(r"\n  min\.insync\.replicas=1 sensitive=false synonyms=\{DYNAMIC_DEFAULT[^}]*\}"), ""),
-)
 
 
 @pytest.fixture(scope="module")
@@ -46,39 +33,6 @@ def configured_alike() -> Iterator[EmbeddedBroker]:
     """Our broker, told what Apache Kafka is told in these tests."""
     with EmbeddedBroker(log_retention_ms=-1, message_max_bytes=4194304) as broker:
         yield broker
-
-
-class BothBrokers:
-    """Runs each tool against both brokers."""
-
-    def __init__(self, theirs: ApacheKafka, ours: EmbeddedBroker, tools: JavaTools) -> None:
-        self.servers = (theirs.bootstrap_servers, ours.bootstrap_servers)
-        self._tools = tools
-
-    def both(self, tool: str, *arguments: str) -> list[Printed]:
-        """What the tool printed of Apache Kafka and of ours."""
-        return [self.run(servers, tool, *arguments) for servers in self.servers]
-
-    def run(self, servers: str, tool: str, *arguments: str) -> Printed:
-        address = ("--bootstrap-server", servers)
-        words = (*address, *arguments) if tool in _ADDRESS_FIRST else (*arguments, *address)
-        return self._tools.run(tool, *words)
-
-    def same(self, tool: str, *arguments: str) -> list[str]:
-        """The lines that it printed of both, which are the same."""
-        theirs, ours = (
-            (printed.status, self._comparable(printed.out, servers))
-            for printed, servers in zip(self.both(tool, *arguments), self.servers, strict=True)
-        )
-        assert ours == theirs, f"{tool} {' '.join(arguments)}"
-        return ours[1].splitlines()
-
-    @staticmethod
-    def _comparable(text: str, servers: str) -> str:
-        text = text.replace(servers, "SERVERS").replace(servers.rpartition(":")[2], "PORT ")
-        for pattern, replacement in _OWN:
-            text = pattern.sub(replacement, text)
-        return text
 
 
 @pytest.fixture(scope="module")
