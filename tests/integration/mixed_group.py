@@ -31,8 +31,8 @@ LIMIT_S = 60.0
 #: As short as a busy machine allows: a killed member keeps its partitions for so long.
 SESSION_TIMEOUT_MS = 3_000
 CLIENTS = {
-    "range": ("kafkacore", "java", "confluent", "kafka-python"),
-    "roundrobin": ("kafkacore", "java", "confluent", "kafka-python"),
+    "range": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
+    "roundrobin": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
     "sticky": ("kafkacore", "java", "kafka-python"),
     "cooperative-sticky": ("kafkacore", "java", "confluent", "kafka-python"),
     # The others do not take two assignors of different kinds.

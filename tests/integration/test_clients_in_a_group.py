@@ -1,4 +1,5 @@
-"""One group on our broker with a member of each client: aiokafka, confluent, kafka-python, Java's and ours.
+"""Each client alone in a group on our broker, which leaves and comes back; and a group with a member of each:
+aiokafka, confluent, kafka-python, Java's and ours.
 
 They join one after the other, share the partitions, read all of it once, commit and leave.
 """
@@ -12,9 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import aiokafka
+import pytest
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from integration.java_peer import JavaPeer, Sample
 from integration.mixed_group import LIMIT_S, MixedGroup
+from model.group_history import GroupHistory
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
@@ -92,3 +95,27 @@ def test_a_member_of_each_client_shares_one_group(
         until(lambda: sum(len(member.owned()) for member in group.members) == PARTITIONS, lambda: None)
         assert set(group.committed().values()) == {20}
         assert sorted(aio.read) == [(number, offset) for number in sorted(aio.owned) for offset in range(20)]
+
+
+@pytest.mark.parametrize("client", ["java", "confluent", "kafka-python", "aiokafka"])
+def test_client_comes_back_where_it_left_its_group(
+    our_groups: EmbeddedBroker, java_peer: JavaPeer, tmp_path: Path, client: str
+) -> None:
+    servers, topic = our_groups.bootstrap_servers, f"back-{client}"
+    java_peer.create_topic(servers, topic, 3)
+    with MixedGroup(servers, topic, 3, "range", tmp_path) as group:
+        for life in (1, 2):
+            java_peer.produce(servers, topic, [Sample(b"%d" % n, partition=n % 3) for n in range(150)])
+            group.ends = dict.fromkeys(range(3), 50 * life)
+            member = group.join(client)
+            group.settle()
+            group.past.append(group.members.pop())
+            read = [event.what for event in member.events if event.kind == "records"]
+            for partition in range(3):
+                spans = [(one["first"], one["last"] + 1) for one in read if one["partition"] == partition]
+                assert (spans[0][0], spans[-1][1]) == (50 * (life - 1), 50 * life)
+            committed = java_peer.group_offsets(servers, f"group of {topic}", topic)
+            assert {number: offset for number, (offset, _, _) in committed.items()} == group.ends
+        history = GroupHistory()
+        assert history.check(group.events(), group.ends) == []
+        assert (history.repeated, history.counts["closed"]) == (0, 2)

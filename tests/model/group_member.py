@@ -2,15 +2,16 @@
 
     python -m model.group_member CLIENT OPTIONS-AS-JSON
 
-``CLIENT`` is kafkacore, kafka-python or confluent; ``java/GroupMember.java`` is the same in Java. Commits
-what it has processed after each poll. Leaves the group and ends at the end of its standard input; a line in
-it is a number of seconds to compute in C with the GIL held. To process a record is to report it; the reports
-are :mod:`model.group_history`'s events, with the time of the monotonic clock. ``bug`` plants one for the
-judge to find: "commit first", "no revoke", "skip".
+``CLIENT`` is kafkacore, kafka-python, confluent or aiokafka; ``java/GroupMember.java`` is the same in Java.
+Commits what it has processed after each poll. Leaves the group and ends at the end of its standard input; a
+line in it is a number of seconds to compute in C with the GIL held. To process a record is to report it; the
+reports are :mod:`model.group_history`'s events, with the time of the monotonic clock. ``bug`` plants one for
+the judge to find: "commit first", "no revoke", "skip".
 """
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import json
 import os
@@ -77,10 +78,17 @@ class Member:
         self._report_change(kind, partitions)
 
     def _report_change(self, kind: str, partitions: list[int]) -> None:
-        report(kind, partitions=partitions, owned=sorted(self.owned), generation=self.client.generation())
+        report(kind, partitions=partitions, owned=sorted(self.owned), generation=self.generation())
+
+    def generation(self) -> int | None:
+        return self.client.generation()
 
     def turn(self) -> None:
-        records = self.client.poll()
+        self.process(self.client.poll())
+        # What was refused during a rebalance is tried again.
+        self.commit()
+
+    def process(self, records: dict[int, list[int]]) -> None:
         self.polls += bool(records)
         if self.bug == "commit first":
             self.pending = {partition: offsets[-1] + 1 for partition, offsets in records.items()}
@@ -98,8 +106,6 @@ class Member:
             time.sleep(self.work_s)
         if not self.orders.empty():
             self.compute(self.orders.get())
-        # What was refused during a rebalance is tried again.
-        self.commit()
 
     def compute(self, seconds: float) -> None:
         """No other thread of Python runs meanwhile: PyDLL, unlike CDLL, keeps the GIL during the call."""
@@ -107,16 +113,26 @@ class Member:
         ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
 
     def commit(self) -> None:
-        if not self.pending:
-            return
+        if offsets := self.begin_commit():
+            self.end_commit(offsets, self.client.commit(offsets))
+
+    def begin_commit(self) -> dict[int, int]:
         offsets = dict(self.pending)
-        report("committing", offsets=offsets)
-        error = self.client.commit(offsets)
+        if offsets:
+            report("committing", offsets=offsets)
+        return offsets
+
+    def end_commit(self, offsets: dict[int, int], error: str | None) -> None:
         if error is None:
             report("committed", offsets=offsets)
             self.pending.clear()
         else:
             report("commit_failed", offsets=offsets, error=error)
+
+    def live(self, stopped: threading.Event) -> None:
+        while not stopped.is_set():
+            self.turn()
+        self.client.close()
 
 
 class KafkaPythonLike:
@@ -267,11 +283,86 @@ class Confluent:
         self._consumer.close()
 
 
+class AioMember(Member):
+    """aiokafka's consumer. Its rebalances go on beside its polls, and all of it in one event loop."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__(options)
+        self._options = options
+        self._consumer: Any
+
+    def generation(self) -> int | None:
+        return None
+
+    def live(self, stopped: threading.Event) -> None:
+        asyncio.run(self._live(stopped))
+
+    async def _live(self, stopped: threading.Event) -> None:
+        #: One commit at a time: the loop's own, or that of a rebalance.
+        self._committing = asyncio.Lock()
+        self._consumer = self._subscribed()
+        await self._consumer.start()
+        while not stopped.is_set():
+            found = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=MOST_RECORDS)
+            # Nothing else runs between the return of the records and the end of this.
+            self.process({tp.partition: [one.offset for one in records] for tp, records in found.items()})
+            await self._commit()
+        await self._consumer.stop()
+
+    def _subscribed(self) -> Any:
+        import aiokafka
+        from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+        from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+
+        member, options = self, self._options
+        assignors = {one.name: one for one in (RangePartitionAssignor, RoundRobinPartitionAssignor)}
+
+        class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
+            def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
+                member.on_assigned([one.partition for one in assigned])
+
+            async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
+                await member.let_go(sorted(one.partition for one in revoked))
+
+        consumer = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=options["servers"],
+            group_id=options["group"],
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            partition_assignment_strategy=[assignors[options["strategy"]]],
+            session_timeout_ms=options["session_timeout_ms"],
+            heartbeat_interval_ms=min(500, options["session_timeout_ms"] // 6),
+            metadata_max_age_ms=5_000,
+        )
+        consumer.subscribe([options["topic"]], listener=Listener())
+        return consumer
+
+    async def let_go(self, partitions: list[int]) -> None:
+        """aiokafka does not tell what was lost from what was revoked, but it knows."""
+        await self._commit()
+        is_lost = self._consumer._coordinator.generation < 0
+        self._gone("lost" if is_lost else "revoked", partitions)
+
+    async def _commit(self) -> None:
+        from aiokafka import TopicPartition
+        from aiokafka.errors import KafkaError
+
+        async with self._committing:
+            if not (offsets := self.begin_commit()):
+                return
+            places = {TopicPartition(self._options["topic"], n): offset for n, offset in offsets.items()}
+            try:
+                await self._consumer.commit(places)
+            except KafkaError as error:
+                self.end_commit(offsets, repr(error))
+            else:
+                self.end_commit(offsets, None)
+
+
 def main() -> None:
     client, options = sys.argv[1], json.loads(sys.argv[2])
     stopped = threading.Event()
-
-    member = Member(options)
+    member = AioMember(options) if client == "aiokafka" else Member(options)
 
     def obey() -> None:
         for line in sys.stdin:
@@ -281,12 +372,10 @@ def main() -> None:
     threading.Thread(target=obey, daemon=True).start()
     if client == "confluent":
         member.client = Confluent(member, options)
-    else:
+    elif client != "aiokafka":
         member.client = KafkaPythonLike(client == "kafkacore", member, options)
     report("started")
-    while not stopped.is_set():
-        member.turn()
-    member.client.close()
+    member.live(stopped)
     report("closed")
 
 
