@@ -1,6 +1,6 @@
-"""One group of our consumers, Java's, confluent's and kafka-python's on Apache Kafka and on our broker, under
-joins, leaves and SIGKILLs: every partition has one owner at a time, nothing is skipped, repeats begin at the
-last commit.
+"""One group of our consumers, Java's, confluent's, kafka-python's and aiokafka's on Apache Kafka and on our
+broker, under joins, leaves and SIGKILLs: every partition has one owner at a time, nothing is skipped, repeats
+begin at the last commit.
 
 ``model.group_history`` judges what the members report. It is shown planted faults first.
 """
@@ -23,7 +23,7 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 PARTITIONS = 8
 #: Joins, leaves and kills, of each protocol.
-EVENTS = dose(8, 50)
+EVENTS = dose(8, 100)
 PROTOCOLS = list(CLIENTS) if IS_FULL else ["range", "cooperative-sticky"]
 BROKERS = ["Apache Kafka", "our broker"]
 #: How a member may break its word, and a word of what is said of it.
