@@ -1,7 +1,8 @@
-"""The embedded broker SIGKILLed at random moments under three producers and two consumers: goals G1 and G1b.
+"""The embedded broker SIGKILLed at random moments under three producers and a group of two: goals G1 and G1b.
 
 What was acknowledged is in the log, once, in order, at the offset that was told; no offset ever has two
-values, and no consumer is further than the log.
+values. What the group was told to be committed is so after every start, and never past the log's end; the
+group skips nothing, and repeats only what comes after its last commit, though its members come and go.
 """
 
 from __future__ import annotations
@@ -11,22 +12,31 @@ from pathlib import Path
 
 import pytest
 from model.dose import dose, new_seed, note
-from model.kill_run import PARTITIONS, KillRun
+from model.kill_run import MEMBERS, PARTITIONS, KillRun
 
 from kafkacore.testing import EmbeddedBroker
 
 #: Small, so that the log rolls under the kills.
 SEGMENT_BYTES = 1 << 20
+OFFSETS_SEGMENT_BYTES = 100_000
 
 
 def run_and_check(folder: Path, kills: int, *, idempotent: bool) -> KillRun:
     seed = new_seed()
-    config = {"num_partitions": PARTITIONS, "log_segment_bytes": SEGMENT_BYTES, "log_retention_ms": -1}
+    config = {
+        "num_partitions": PARTITIONS,
+        "log_segment_bytes": SEGMENT_BYTES,
+        "log_retention_ms": -1,
+        "offsets_topic_segment_bytes": OFFSETS_SEGMENT_BYTES,
+        "group_initial_rebalance_delay_ms": 0,
+    }
     with EmbeddedBroker(folder, **config) as broker:
         run = KillRun(broker, idempotent, rest_s=dose(0.01, 0.02))
         run.run(random.Random(seed), kills)
         ends, log = run.log()
         findings = run.ledger.check(log, ends, idempotent=idempotent)
+        findings += run.group.judge(ends)
+    group = run.group
     ready = sorted(run.ready_ms)
     note(
         f"embedded broker killed under three producers{'' if idempotent else ', not idempotent'}",
@@ -34,12 +44,21 @@ def run_and_check(folder: Path, kills: int, *, idempotent: bool) -> KillRun:
         kills=run.kills,
         acknowledged=run.ledger.acknowledged,
         in_the_log=sum(ends.values()),
-        consumed=run.consumed,
+        processed_by_the_group=group.processed,
+        repeated=group.repeated,
+        commits=group.commits,
+        commits_without_success=group.refused_commits,
+        stays_of_members=group.stays,
+        checks_of_commits=group.checks,
         findings=len(findings),
         ready=f"{ready[len(ready) // 2]:.0f} ms median, {ready[-1]:.0f} at most",
     )
     assert "\n".join(findings) == ""
-    assert run.consumed == sum(ends.values())
+    assert group.processed - group.repeated == sum(ends.values())
+    # A second kill may come before the answer to the question that the first has raised.
+    assert group.checks >= kills / 3
+    assert group.commits >= kills
+    assert group.stays > MEMBERS
     assert run.ledger.acknowledged >= 100 * kills
     return run
 

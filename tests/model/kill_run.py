@@ -1,7 +1,8 @@
-"""A broker that is killed again and again under three producers and two consumers: what they were told.
+"""A broker that is killed again and again under three producers and a group of two: what they were told.
 
-An embedded broker in; a :class:`~model.kill_ledger.KillLedger`, the log as it was read back, and times out.
-Two producers are ours, one is librdkafka's. Does not know: what is a broken promise.
+An embedded broker in; a :class:`~model.kill_ledger.KillLedger`, a :class:`~model.killed_group.KilledGroup`,
+the log as it was read back, and times out. Two producers are ours, one is librdkafka's. Does not know: what
+is a broken promise.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import confluent_kafka
 from model.kill_ledger import KillLedger, value_of
+from model.killed_group import KilledGroup
 
 import kafkacore
 from kafkacore.clock import SYSTEM_CLOCK
@@ -23,6 +25,7 @@ from kafkacore.testing import EmbeddedBroker
 TOPIC = "killed"
 PARTITIONS = 4
 PRODUCERS = 3
+MEMBERS = 2
 LIMIT_S = 60.0
 #: A kill comes so long after a start, the shorter the likelier.
 SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.05, 2.0
@@ -40,21 +43,27 @@ class KillRun:
     ledger: KillLedger = field(default_factory=KillLedger)
     kills: int = 0
     ready_ms: list[float] = field(default_factory=list)
-    consumed: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _producers_done: threading.Event = field(default_factory=threading.Event)
     _crashes: list[BaseException] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        servers = self.broker.bootstrap_servers
+        self.group = KilledGroup(servers, TOPIC, PARTITIONS, self.ledger.saw, self._lock)
+
     def run(self, chance: random.Random, kills: int) -> None:
         """Kill the broker ``kills`` times; then wait for every outcome, and until all is consumed."""
         create_topic(self.broker.bootstrap_servers)
+        self.group.prepare()
         producers = [
             self._thread(self._produce_ours, 0),
             self._thread(self._produce_ours, 1),
             self._thread(self._produce_librdkafka, 2),
         ]
-        consumers = [self._thread(self._consume, [0, 1]), self._thread(self._consume, [2, 3])]
+        stays = [random.Random(chance.random()) for _ in range(MEMBERS)]
+        consumers = [self._thread(self.group.be_member, each, self._producers_done) for each in stays]
+        consumers.append(self._thread(self.group.watch))
         try:
             for _ in range(kills):
                 # Not a wait for something: the moment of the kill is what is drawn.
@@ -79,6 +88,7 @@ class KillRun:
         self.broker.start()
         self.ready_ms.append(SYSTEM_CLOCK.monotonic_ms() - begun_ms)
         self.kills += 1
+        self.group.started.set()
 
     def _thread(self, target: Callable[..., None], *arguments: Any) -> threading.Thread:
         def guarded() -> None:
@@ -166,27 +176,7 @@ class KillRun:
             client.poll(0)
         assert client.flush(LIMIT_S) == 0
 
-    # ---- Consumers ----------------------------------------------------------------------------------------
-
-    def _consume(self, partitions: list[int]) -> None:
-        """Read on from where this consumer is through every kill. An offset that is gone again raises."""
-        assigned = [TopicPartition(TOPIC, partition) for partition in partitions]
-        with reader(self.broker.bootstrap_servers) as client:
-            client.assign(assigned)
-            client.seek_to_beginning(*assigned)
-            deadline_ms = None
-            while True:
-                for tp, records in client.poll(timeout_ms=100).items():
-                    with self._lock:
-                        self.consumed += len(records)
-                        for record in records:
-                            self.ledger.saw(tp.partition, record.offset, record.value)
-                if self._producers_done.is_set():
-                    ends = client.end_offsets(assigned)
-                    if all(client.position(tp) >= ends[tp] for tp in assigned):
-                        return
-                    deadline_ms = deadline_ms or SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-                    assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "not consumed to the end"
+    # ---- The log ------------------------------------------------------------------------------------------
 
     def log(self) -> tuple[dict[int, int], Iterator[tuple[int, int, bytes]]]:
         """The end of each partition, and all records."""

@@ -1,0 +1,219 @@
+"""Two members of a group that read and commit while their broker is killed, and who asks what is committed.
+
+Addresses in; records to a ledger, and what the group has to answer for as sentences out. Does not know: who
+kills the broker, the producers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import Any
+
+from model.group_history import Event, GroupHistory
+
+import kafkacore
+from kafkacore.consumer import ConsumerRebalanceListener
+from kafkacore.errors import KafkaError
+from kafkacore.structs import OffsetAndMetadata, TopicPartition
+
+GROUP = "killed-group"
+LIMIT_S = 60.0
+#: A member leaves after so many polls with records, and comes back under another name.
+SHORTEST_STAY, LONGEST_STAY = 20, 120
+
+#: Partition, offset and value of a record that has been processed.
+Saw = Callable[[int, int, bytes], None]
+
+
+class KilledGroup:
+    """A group that reads ``topic`` from its beginning.
+
+    Parameters
+    ----------
+    lock:
+        Guards everything here; ``saw`` is called under it.
+    """
+
+    def __init__(self, servers: str, topic: str, partitions: int, saw: Saw, lock: threading.Lock) -> None:
+        self._servers = servers
+        self._topic = topic
+        self.partitions = [TopicPartition(topic, number) for number in range(partitions)]
+        self._saw = saw
+        self.lock = lock
+        self._events: list[Event] = []
+        self._names = itertools.count(1)
+        self._confirmed = [0] * partitions
+        self._attempted = [0] * partitions
+        self._found = [0] * partitions
+        self._is_at_end = threading.Event()
+        self.started = threading.Event()
+        self.findings: list[str] = []
+        self.processed = 0
+        self.repeated = 0
+        self.commits = 0
+        self.refused_commits = 0
+        self.stays = 0
+        #: How often it was asked what is committed.
+        self.checks = 0
+
+    def prepare(self) -> None:
+        """Without a reset policy an offset that is gone raises: so there is one to begin with."""
+        with self.consumer() as client:
+            client.commit({tp: OffsetAndMetadata(0) for tp in self.partitions}, timeout_ms=LIMIT_S * 1000)
+
+    def consumer(self) -> kafkacore.KafkaConsumer:
+        return kafkacore.KafkaConsumer(
+            bootstrap_servers=self._servers,
+            group_id=GROUP,
+            auto_offset_reset="none",
+            enable_auto_commit=False,
+            session_timeout_ms=10_000,
+            heartbeat_interval_ms=300,
+            fetch_max_wait_ms=50,
+            reconnect_backoff_ms=20,
+            reconnect_backoff_max_ms=100,
+            retry_backoff_ms=20,
+            max_poll_records=1_000,
+        )
+
+    def report(self, member: str, kind: str, **what: Any) -> None:
+        """The caller has the lock, so that the order of the events is that of their times."""
+        self._events.append(Event(time.monotonic_ns(), member, kind, what))
+
+    # ---- Members ------------------------------------------------------------------------------------------
+
+    def be_member(self, chance: random.Random, producers_done: threading.Event) -> None:
+        """Join, read, commit, leave, and again, until the group has committed all that there is."""
+        while not self._is_at_end.is_set():
+            with self.lock:
+                member = _Member(self, f"member-{next(self._names)}")
+                self.stays += 1
+            member.stay(chance.randint(SHORTEST_STAY, LONGEST_STAY), chance.random() < 0.5, producers_done)
+
+    def process(self, member: str, tp: TopicPartition, records: list[Any]) -> None:
+        with self.lock:
+            first, last = records[0].offset, records[-1].offset
+            self.report(member, "records", partition=tp.partition, first=first, last=last)
+            if [record.offset for record in records] != list(range(first, last + 1)):
+                self.findings.append(f"{tp}: {member} was given {first} to {last} with gaps")
+            self.processed += len(records)
+            for record in records:
+                self._saw(tp.partition, record.offset, record.value)
+
+    def commit(self, member: str, client: kafkacore.KafkaConsumer, pending: dict[int, int]) -> None:
+        """What was refused, or has no answer, stays pending."""
+        offsets = dict(pending)
+        with self.lock:
+            self.report(member, "committing", offsets=offsets)
+            for number, offset in offsets.items():
+                self._attempted[number] = max(self._attempted[number], offset)
+        try:
+            client.commit({self.partitions[n]: OffsetAndMetadata(offset) for n, offset in offsets.items()})
+        except KafkaError as error:
+            with self.lock:
+                self.report(member, "commit_failed", offsets=offsets, error=repr(error))
+                self.refused_commits += 1
+            return
+        with self.lock:
+            self.report(member, "committed", offsets=offsets)
+            self.commits += 1
+            for number, offset in offsets.items():
+                self._confirmed[number] = max(self._confirmed[number], offset)
+        pending.clear()
+
+    def is_at_end(self, client: kafkacore.KafkaConsumer) -> bool:
+        if not self._is_at_end.is_set():
+            ends = client.end_offsets(self.partitions)
+            with self.lock:
+                if all(ends[tp] == self._confirmed[tp.partition] for tp in self.partitions):
+                    self._is_at_end.set()
+        return self._is_at_end.is_set()
+
+    # ---- Judgement ----------------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """After every start of the broker, until the group is at the end: what is committed?"""
+        with self.consumer() as client:
+            while not self._is_at_end.is_set():
+                if self.started.wait(0.1):
+                    self.started.clear()
+                    self.check(client)
+            self.check(client)
+
+    def check(self, client: kafkacore.KafkaConsumer) -> None:
+        """It is what was acknowledged, or was sent after it; it never goes back, nor past the log's end."""
+        with self.lock:
+            least = [max(pair) for pair in zip(self._confirmed, self._found, strict=True)]
+        committed = client.committed(self.partitions, timeout_ms=LIMIT_S * 1000)
+        with self.lock:
+            most = list(self._attempted)
+        ends = client.end_offsets(self.partitions)
+        for tp in self.partitions:
+            found, number = committed[tp], tp.partition
+            if found is None or not least[number] <= found <= most[number]:
+                self.findings.append(
+                    f"{tp}: {found} is committed; {least[number]} was before, {most[number]} was sent"
+                )
+            elif found > ends[tp]:
+                self.findings.append(f"{tp}: {found} is committed, and the log ends at {ends[tp]}")
+            else:
+                self._found[number] = found
+        self.checks += 1
+
+    def judge(self, ends: dict[int, int]) -> list[str]:
+        """All findings: those of the checks, and what the members' reports say of skips and repeats."""
+        history = GroupHistory()
+        wrong = history.check(self._events, ends)
+        self.repeated = history.repeated
+        return [*self.findings, *wrong]
+
+
+class _Member(ConsumerRebalanceListener):
+    """One stay in the group."""
+
+    def __init__(self, group: KilledGroup, name: str) -> None:
+        self._group = group
+        self._name = name
+        self._client = group.consumer()
+        #: Processed, and not known to be committed.
+        self._pending: dict[int, int] = {}
+
+    def stay(self, polls: int, forgets: bool, producers_done: threading.Event) -> None:
+        """``forgets``: what comes last is processed and not committed, so that the next owner repeats it."""
+        with self._client as client:
+            client.subscribe([self._group.partitions[0].topic], listener=self)
+            while polls > 0:
+                found = client.poll(timeout_ms=100)
+                polls -= bool(found)
+                for tp, records in found.items():
+                    self._group.process(self._name, tp, records)
+                    self._pending[tp.partition] = records[-1].offset + 1
+                if not polls and forgets:
+                    self._pending.clear()
+                elif self._pending:
+                    self._group.commit(self._name, client, self._pending)
+                if producers_done.is_set() and not found and self._group.is_at_end(client):
+                    break
+        self._changed("closed", [])
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        self._changed("assigned", assigned)
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        if self._pending:
+            self._group.commit(self._name, self._client, self._pending)
+        self._changed("revoked", revoked)
+
+    def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        self._changed("lost", lost)
+
+    def _changed(self, kind: str, partitions: Collection[TopicPartition]) -> None:
+        if kind in ("revoked", "lost"):
+            for tp in partitions:
+                self._pending.pop(tp.partition, None)
+        with self._group.lock:
+            self._group.report(self._name, kind, partitions=sorted(tp.partition for tp in partitions))
