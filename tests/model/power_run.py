@@ -192,6 +192,8 @@ class PowerRun:
         elif how < 0.80:
             broker.flush()
         elif how < 0.84:
+            for log in broker.logs.logs().values():
+                log.note_producers(1)
             broker.logs.checkpoint()
         elif how < 0.88:
             self._delete_records(broker)

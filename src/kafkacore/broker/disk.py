@@ -135,6 +135,14 @@ class Disk:
         found = os.statvfs(path)
         return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
+    def boot_id(self) -> str:
+        """Another one after each start of the machine; empty if the system does not tell."""
+        try:
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            return ""
+
     def lock(self, path: Path) -> int | None:
         """Take an exclusive lock that dies with the process: its descriptor, or ``None`` if somebody has
         it.

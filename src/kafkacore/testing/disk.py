@@ -135,8 +135,9 @@ class SimulatedDisk(Disk):
 
     has_descriptors = False
 
-    def __init__(self, root: _Folder | None = None) -> None:
+    def __init__(self, root: _Folder | None = None, boots: int = 1) -> None:
         self._root = root or _Folder()
+        self._boots = boots
         self._descriptors: dict[int, tuple[Path, _File]] = {}
         self._next_fd = count(3)
         self.call_count = 0
@@ -149,16 +150,19 @@ class SimulatedDisk(Disk):
     def lose_power(self, clock: Clock) -> SimulatedDisk:
         """The disk as it may be found after the power went now; ``clock.random`` decides."""
         self._has_power = False
-        return SimulatedDisk(self._root.after_power_loss(clock))
+        return SimulatedDisk(self._root.after_power_loss(clock), self._boots + 1)
 
     def copy(self) -> SimulatedDisk:
         """A disk with the same content, what is durable and what is not, and nothing open."""
-        return SimulatedDisk(deepcopy(self._root).after_kill())
+        return SimulatedDisk(deepcopy(self._root).after_kill(), self._boots)
 
     def kill_process(self) -> SimulatedDisk:
         """The disk as it is found after the process was killed now."""
         self._has_power = False
-        return SimulatedDisk(self._root.after_kill())
+        return SimulatedDisk(self._root.after_kill(), self._boots)
+
+    def boot_id(self) -> str:
+        return str(self._boots)
 
     @property
     def has_power(self) -> bool:

@@ -237,7 +237,7 @@ def test_folders_and_files_are_the_owners_alone(tmp_path: Path) -> None:
         for name in file_names:
             assert stat.S_IMODE((Path(folder) / name).stat().st_mode) == 0o600
             seen += 1
-    assert seen == 11
+    assert seen == 12
 
 
 def test_deletion_does_not_follow_links(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_FILE = "log-start-offset-checkpoint"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
+BOOT_FILE = ".kafkacore_boot"
 PARTITION_METADATA_FILE = "partition.metadata"
 
 _VERSION = "0"
@@ -129,3 +130,22 @@ def take_clean_shutdown(disk: Disk, data_dir: Path) -> bool:
     disk.unlink(path)
     disk.fsync_dir(data_dir)
     return True
+
+
+def has_kept_power(disk: Disk, data_dir: Path) -> bool:
+    """Whether the machine has been up since :func:`write_boot`: files are as they were written then."""
+    try:
+        written = disk.read_file(data_dir / BOOT_FILE)
+    except FileNotFoundError:
+        return False
+    return bool(written) and written == disk.boot_id().encode()
+
+
+def write_boot(disk: Disk, data_dir: Path) -> None:
+    """Remember since when the machine is up; not synced, because it is of no use after a loss of power."""
+    fd = disk.open(data_dir / BOOT_FILE, create=True)
+    try:
+        disk.truncate(fd, 0)
+        disk.pwritev(fd, [disk.boot_id().encode()], 0)
+    finally:
+        disk.close(fd)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,6 +80,12 @@ class _IndexFile:
         size = self._entry.size
         data = self._file.pread(min(count, self.count - index) * size, index * size)
         return data[: len(data) // size * size]
+
+    def rises(self, count: int) -> bool:
+        """Whether both numbers of each of the first ``count`` entries are above those of the one before."""
+        data = self.entries(0, count)
+        pairs = pairwise(self._entry.iter_unpack(data))
+        return len(data) == count * self._entry.size and all(a < c and b < d for (a, b), (c, d) in pairs)
 
     def append(self, first: int, second: int) -> None:
         data = self._entry.pack(first, second)

@@ -49,18 +49,28 @@ class LoadedLog(NamedTuple):
 
 
 class _Loader:
-    def __init__(self, files: OpenFiles, folder: Path, name: str, config: LogConfig, now_ms: int) -> None:
+    def __init__(
+        self,
+        files: OpenFiles,
+        folder: Path,
+        name: str,
+        config: LogConfig,
+        now_ms: int,
+        has_kept_power: bool,
+    ) -> None:
         self.files = files
         self.disk = files.disk
         self.folder = folder
         self.name = name
         self.config = config
         self.now_ms = now_ms
+        self.has_kept_power = has_kept_power
         self.segments: list[LogSegment] = []
         #: Segments whose index files were missing or unusable.
         self.without_index: set[int] = set()
-        #: Of the first segment that recovery has looked into.
+        #: Of the first segment that recovery has looked into, and from which offset on.
         self.first_recovered = 0
+        self.walked_from = 0
 
     def open_segments(self) -> None:
         """Remove leftovers and index files without a log, then open every segment in order."""
@@ -111,7 +121,7 @@ class _Loader:
         first = max((i for i, s in enumerate(self.segments) if s.base_offset <= recovery_point), default=0)
         self.check_closed(self.segments[:first])
         self.first_recovered = first
-        end = self.segments[first].base_offset
+        end = self.walked_from = self.segments[first].base_offset
         for index in range(first, len(self.segments)):
             segment = self.segments[index]
             is_gap = self.config.compacts and segment.base_offset > end
@@ -120,7 +130,11 @@ class _Loader:
                 self.remove_from(index, f"segment {segment.base_offset} does not begin at {end}")
                 break
             size = segment.size
-            end, damage = recover_segment(segment, recovery_point)
+            end, damage, walked_from = recover_segment(
+                segment, recovery_point, trusts_indexes=self.has_kept_power
+            )
+            if index == first:
+                self.walked_from = walked_from
             if damage is not None:
                 self.remove_from(index + 1, f"{damage}; cut {size - segment.size} bytes")
                 break
@@ -150,6 +164,7 @@ def load_log(
     log_start_offset: int,
     is_clean: bool,
     now_ms: int,
+    has_kept_power: bool = False,
 ) -> LoadedLog:
     """Open the log in ``folder``, and recover it if it was not closed.
 
@@ -163,6 +178,8 @@ def load_log(
         All logs have been closed by their last owner.
     now_ms:
         Wall time.
+    has_kept_power:
+        The machine has been up since the last owner began, so that files are as it has left them.
 
     Raises
     ------
@@ -171,7 +188,7 @@ def load_log(
     OSError
         The disk refuses.
     """
-    loader = _Loader(files, folder, name, config, now_ms)
+    loader = _Loader(files, folder, name, config, now_ms, has_kept_power)
     try:
         return _load(loader, recovery_point, log_start_offset, is_clean)
     except BaseException:
@@ -196,8 +213,8 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
         is_clean = False
     start = max(log_start_offset, loader.segments[0].base_offset)
     epochs = LeaderEpochCache(disk, folder)
-    first_unknown = 0 if not epochs.load() else len(loader.segments) if is_clean else loader.first_recovered
-    producers = _load_producers(loader, start, log_end_offset, epochs, first_unknown)
+    unknown_from = 0 if not epochs.load() else log_end_offset if is_clean else loader.walked_from
+    producers = _load_producers(loader, start, log_end_offset, epochs, unknown_from)
     epochs.fit(start, log_end_offset)
     # Partitions that nobody uses need no descriptors.
     for segment in loader.segments:
@@ -261,23 +278,23 @@ def _load_producers(
     log_start_offset: int,
     log_end_offset: int,
     epochs: LeaderEpochCache,
-    first_unknown: int,
+    unknown_from: int,
 ) -> ProducerStateManager:
-    """From the last snapshot and the batches behind it; from those of segments from ``first_unknown`` on
+    """From the last snapshot and the batches behind it; from batches that begin at ``unknown_from`` or later
     ``epochs`` are taken in, too.
     """
     producers = ProducerStateManager(loader.disk, loader.folder, loader.name)
     bases = [segment.base_offset for segment in loader.segments]
     producers.load(log_start_offset, log_end_offset, bases)
-    start = producers.map_end_offset
+    start = min(producers.map_end_offset, unknown_from)
     if len(producers):
         _remember(loader, producers)
-    for index, segment in enumerate(loader.segments):
-        is_before = index + 1 < len(bases) and bases[index + 1] <= start
-        if index < first_unknown and (is_before or start >= log_end_offset):
+    for segment, end in zip(loader.segments, [*bases[1:], log_end_offset], strict=True):
+        if end <= start:
             continue
         try:
-            for headers in segment.headers():
+            position = segment.position_before(start, 0) if start > segment.base_offset else 0
+            for headers in segment.headers(position):
                 producers.replay(headers)
                 epochs.replay(headers)
         except CorruptRecordError as error:

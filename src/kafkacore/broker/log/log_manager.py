@@ -120,6 +120,7 @@ class LogManager:
         self._is_closed = False
         #: Whether the folder's last owner has closed it.
         self.was_clean = False
+        self._has_kept_power = False
         self._has_threads = background
         self._folder = DataFolder(self.data_dir, self._disk, clock)
         self._folder.make()
@@ -138,6 +139,7 @@ class LogManager:
     def _load(self) -> None:
         disk, data_dir = self._disk, self.data_dir
         is_clean = self.was_clean = checkpoints.take_clean_shutdown(disk, data_dir)
+        self._has_kept_power = checkpoints.has_kept_power(disk, data_dir)
         recovery_points = checkpoints.read_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE)
         log_starts = checkpoints.read_offsets(disk, data_dir / checkpoints.LOG_START_OFFSET_FILE)
         found = read_topics(disk, data_dir)
@@ -162,6 +164,9 @@ class LogManager:
             self._deleting = set()
             write_topics(disk, data_dir, topics, ())
         self.checkpoint()
+        if not self._has_kept_power and not self._offline:
+            # From now on a crash leaves indexes as they were written, unless the power goes.
+            checkpoints.write_boot(disk, data_dir)
 
     def _sync_recovered(self) -> None:
         """Sync all logs that were recovered, many at once: the file system commits them together."""
@@ -224,6 +229,7 @@ class LogManager:
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             is_clean=is_clean,
+            has_kept_power=self._has_kept_power,
         )
         return log
 
@@ -432,6 +438,8 @@ class LogManager:
         if now_ms >= self._next_checkpoint_ms or flushed_bytes - self._unmarked_bytes >= CHECKPOINT_BYTES:
             self._next_checkpoint_ms = now_ms + CHECKPOINT_INTERVAL_MS
             self._unmarked_bytes = flushed_bytes
+            for log in list(self._logs.values()):
+                log.note_producers(CHECKPOINT_BYTES)
             self.checkpoint()
         if now_ms >= self._next_retention_ms:
             self._next_retention_ms = now_ms + RETENTION_INTERVAL_MS

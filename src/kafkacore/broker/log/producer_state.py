@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -94,6 +94,8 @@ class ProducerStateManager:
         #: Offset up to which batches have been taken in.
         self.map_end_offset = 0
         self._last_snapshot_offset = -1
+        # Of the latest snapshot that no segment begins at.
+        self._passing_offset = -1
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -249,7 +251,7 @@ class ProducerStateManager:
     def _load_snapshot(self, offset: int) -> None:
         entries = read_snapshot(self._disk.read_file(self._path(offset)))
         self._producers = {entry.producer_id: entry for entry in entries}
-        self.map_end_offset = self._last_snapshot_offset = offset
+        self.map_end_offset = self._last_snapshot_offset = self._passing_offset = offset
 
     def take_snapshot(self) -> None:
         """Write what is known at :attr:`map_end_offset`, durable on return; nothing if it is written."""
@@ -257,6 +259,24 @@ class ProducerStateManager:
             return
         self._disk.write_file(self._path(self.map_end_offset), snapshot_bytes(self._producers.values()))
         self._last_snapshot_offset = self.map_end_offset
+
+    def begin_passing_snapshot(self) -> tuple[int, bytes] | None:
+        """What :meth:`write_passing_snapshot` is to write; ``None`` if it is written."""
+        offset = self.map_end_offset
+        if offset <= self._last_snapshot_offset or offset == 0:
+            return None
+        self._last_snapshot_offset = offset
+        return offset, snapshot_bytes(self._producers.values())
+
+    def write_passing_snapshot(self, offset: int, data: bytes, segment_bases: Sequence[int]) -> None:
+        """Write a snapshot in the midst of a segment, durable on return, and remove the one before it.
+
+        Needs no lock, but only one thread may be in here.
+        """
+        self._disk.write_file(self._path(offset), data)
+        former, self._passing_offset = self._passing_offset, offset
+        if former >= 0 and former not in segment_bases and self._disk.exists(self._path(former)):
+            self.remove_snapshot(former)
 
     def remove_snapshots_before(self, offset: int) -> None:
         """Remove what no recovery will read, the segments before ``offset`` being gone. Keeps the latest."""

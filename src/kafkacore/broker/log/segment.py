@@ -467,13 +467,13 @@ class LogSegment:
                 self.index(header)
         self.time_index.maybe_append(*self.max_timestamp, closing=True)
 
-    def _start_indexes(self) -> None:
+    def _start_indexes(self, offset_entries: int = 0, time_entries: int = 0, last_size: int = 0) -> None:
         self.offset_index.file.create()
         self.time_index.file.create()
-        self.offset_index.cut(0)
-        self.time_index.cut(0)
+        self.offset_index.cut(offset_entries)
+        self.time_index.cut(time_entries)
         self.max_timestamp = self.time_index.last
-        self._bytes_since_last_index_entry = 0
+        self._bytes_since_last_index_entry = last_size
         self.places = ReadPlaces(self.size)
 
     def index(self, header: BatchHeader) -> None:
@@ -486,10 +486,12 @@ class LogSegment:
             header.last_offset,
         )
 
-    def begin_recovery(self) -> None:
-        """Nothing is known of it: neither what its indexes say, nor what of it is on disk."""
+    def begin_recovery(self, offset_entries: int, time_entries: int, last_size: int) -> None:
+        """Nothing is known of it but the first entries of its indexes, the last of which is of a batch of
+        ``last_size`` bytes; not even what of it is on disk.
+        """
         self._file.is_unsynced = True
-        self._start_indexes()
+        self._start_indexes(offset_entries, time_entries, last_size)
 
     def cut(self, size: int) -> None:
         """Let nothing but the first ``size`` bytes, which have been looked at, be in the file."""

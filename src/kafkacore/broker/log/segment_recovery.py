@@ -7,26 +7,51 @@ Source of the behaviour: Kafka's ``LogSegment.recover``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, walk_batches
 from kafkacore.broker.log.indexes import MAX_RELATIVE_OFFSET
 from kafkacore.broker.log.segment import SCAN_CHUNK, LogSegment
 from kafkacore.errors import CorruptRecordError
+from kafkacore.record import BatchHeader
 
 #: Where a batch has the number of its format.
 _MAGIC_AT = 16
 
 
-def recover_segment(segment: LogSegment, recovery_point: int) -> tuple[int, CorruptRecordError | None]:
-    """Keep what is whole, cut what is torn, build the indexes anew.
+class RecoveredSegment(NamedTuple):
+    #: Behind the last batch that was kept.
+    end_offset: int
+    #: What was found there, if the file was cut.
+    damage: CorruptRecordError | None
+    #: Of the first batch that was looked at.
+    walked_from: int
 
-    Batches below ``recovery_point`` are known to be on disk: only their headers are walked. Behind it each
-    batch's CRC is computed, and the file is cut at the first that is not whole.
 
-    Returns
-    -------
-    tuple
-        The offset behind the last batch that was kept, and what was found there, if the file was cut.
+class _Known(NamedTuple):
+    """What the indexes say of a segment's beginning, so that it needs no walk."""
+
+    offset_entries: int
+    time_entries: int
+    last_size: int
+    position: int
+    next_offset: int
+
+
+_NOTHING = _Known(0, 0, 0, 0, 0)
+
+
+def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes: bool) -> RecoveredSegment:
+    """Keep what is whole, cut what is torn, complete the indexes.
+
+    Batches below ``recovery_point`` are known to be on disk: of these only headers are walked, and none if
+    the indexes can be trusted up to there. Behind it each batch's CRC is computed, and the file is cut at
+    the first that is not whole.
+
+    Parameters
+    ----------
+    trusts_indexes:
+        The index files are as their writer has left them: no loss of power has taken anything from them.
 
     Raises
     ------
@@ -34,13 +59,14 @@ def recover_segment(segment: LogSegment, recovery_point: int) -> tuple[int, Corr
         Damage below the recovery point, with more behind it: cutting would take away records that were on
         disk.
     """
-    segment.begin_recovery()
-    end, next_offset = 0, segment.base_offset
+    known = (_known(segment, recovery_point) if trusts_indexes else None) or _NOTHING
+    segment.begin_recovery(*known[:3])
+    walked_from = next_offset = max(known.next_offset, segment.base_offset)
     damage: CorruptRecordError | None = None
-    position = 0
+    position = known.position
     try:
         # The walk without CRCs ends at the batch that reaches the recovery point.
-        for headers in segment.headers():
+        for headers in segment.headers(position, expected_offset=next_offset):
             kept = [header for header in headers if header.last_offset < recovery_point]
             for header in kept:
                 segment.index(header)
@@ -65,7 +91,43 @@ def recover_segment(segment: LogSegment, recovery_point: int) -> tuple[int, Corr
     except CorruptRecordError as error:
         damage = error
     segment.cut(end)
-    return next_offset, damage
+    return RecoveredSegment(next_offset, damage, walked_from)
+
+
+def _known(segment: LogSegment, recovery_point: int) -> _Known | None:
+    """What may be kept of the indexes, ``None`` if they are not sound below ``recovery_point``."""
+    base, offsets, times = segment.base_offset, segment.offset_index.file, segment.time_index.file
+    try:
+        below = offsets.last_below(lambda entry: base + entry[0] < recovery_point)
+        # The writer may have been killed before it wrote the time that goes with its last entry.
+        last = min(below, offsets.count - 2)
+        if last < 0:
+            return None
+        relative, position = offsets.get(last)
+        header = segment.header_of((base + relative, position))
+        time_entries = times.last_below(lambda entry: entry[1] <= relative) + 1
+        if header is None or not time_entries:
+            return None
+        if not offsets.rises(last + 1) or not times.rises(time_entries):
+            return None
+        if not _is_latest(segment, times.get(time_entries - 1), header):
+            return None
+    except CorruptRecordError:
+        return None
+    size = header.size_in_bytes
+    return _Known(last + 1, time_entries, size, position + size, header.last_offset + 1)
+
+
+def _is_latest(segment: LogSegment, entry: tuple[int, int], last: BatchHeader) -> bool:
+    """Whether no batch up to ``last`` is later than the last entry of the time index says."""
+    timestamp, relative = entry
+    for headers in segment.headers(segment.position_before(segment.base_offset + relative, 0)):
+        for header in headers:
+            if header.max_timestamp > timestamp:
+                return False
+            if header.position >= last.position:
+                return True
+    return False
 
 
 def _has_batch_behind(segment: LogSegment, position: int, offset: int) -> bool:

@@ -59,6 +59,8 @@ class UnifiedLog(LogOfEpochs):
         Offset below which records have been deleted.
     is_clean:
         The log has been closed by its last owner, so that its tail needs no look.
+    has_kept_power:
+        The machine has been up since its last owner began.
 
     Raises
     ------
@@ -80,6 +82,7 @@ class UnifiedLog(LogOfEpochs):
         recovery_point: int = 0,
         log_start_offset: int = 0,
         is_clean: bool = False,
+        has_kept_power: bool = False,
     ) -> None:
         super().__init__(topic_partition)
         self.topic_id = topic_id
@@ -98,6 +101,8 @@ class UnifiedLog(LogOfEpochs):
         #: Bytes appended since the start, and how many of them are on disk.
         self.appended_bytes = 0
         self.flushed_bytes = 0
+        # How many of these were so when producers were last written down.
+        self._noted = 0
         #: Bytes handed out to consumers, counted by who does it.
         self.fetched_bytes = 0
         loaded = load_log(
@@ -109,6 +114,7 @@ class UnifiedLog(LogOfEpochs):
             log_start_offset=log_start_offset,
             is_clean=is_clean,
             now_ms=clock.wall_ms(),
+            has_kept_power=has_kept_power,
         )
         self._take_over(loaded, recovery_point)
         # A log without records has no files that say what it is: thousands of them are soon made.
@@ -413,6 +419,24 @@ class UnifiedLog(LogOfEpochs):
                     self.high_watermark = self.recovery_point
                     self._safe_end = end_place
             return has_moved
+
+    def note_producers(self, after_bytes: int) -> None:
+        """Write down what is known of producers if ``after_bytes`` have been flushed since it was last done:
+        a start reads only what lies behind that. On the flusher's thread.
+        """
+        with self._flush_lock:
+            if self._is_closed or self.failure is not None or self.flushed_bytes - self._noted < after_bytes:
+                return
+            self._noted = self.flushed_bytes
+            with self._lock:
+                snapshot = self._producers.begin_passing_snapshot()
+                bases = list(self._bases)
+            try:
+                if snapshot is not None:
+                    self._producers.write_passing_snapshot(*snapshot, bases)
+            except OSError as error:
+                # The next start looks for it in the log.
+                logger.warning("%s: no snapshot of producers: %s", self.name, error)
 
     # ---- Retention ------------------------------------------------------------------------------------
 
