@@ -8,6 +8,7 @@ begin at the last commit.
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,8 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 PARTITIONS = 8
 #: Joins, leaves and kills, of each protocol.
 EVENTS = dose(8, 100)
+#: Of the broker.
+BROKER_KILLS = dose(2, 50)
 PROTOCOLS = list(CLIENTS) if IS_FULL else ["range", "cooperative-sticky"]
 BROKERS = ["Apache Kafka", "our broker"]
 #: How a member may break its word, and a word of what is said of it.
@@ -68,6 +71,40 @@ def test_group_of_many_clients_keeps_its_word(mixed_group: Made, broker: str, pr
         refused_commits=history.counts["commit_failed"],
     )
     assert history.counts["dead"] + history.counts["closed"] == len(group.members) + len(group.past)
+
+
+@pytest.mark.timeout(dose(120, 1_200))
+def test_group_of_every_client_outlives_kills_of_our_broker(java_peer: JavaPeer, tmp_path: Path) -> None:
+    seed = new_seed()
+    chance = random.Random(seed)
+    with EmbeddedBroker(group_initial_rebalance_delay_ms=0, group_min_session_timeout_ms=500) as broker:
+        java_peer.create_topic(broker.bootstrap_servers, "outlives", PARTITIONS)
+        with MixedGroup(broker.bootstrap_servers, "outlives", PARTITIONS, "range", tmp_path) as group:
+            with group.writing():
+                for client in CLIENTS["range"]:
+                    group.join(client)
+                for _ in range(BROKER_KILLS):
+                    group.await_stable()
+                    # Not a wait for something: the moment of the kill is what is drawn.
+                    threading.Event().wait(chance.uniform(0.0, 1.0))
+                    broker.kill()
+                    broker.start()
+                    known = {member: len(member.events) for member in group.members}
+                    for member, since in known.items():
+                        member.await_event(lambda event: event.kind == "committed", since)
+            group.settle()
+            history = GroupHistory()
+            assert "\n".join(history.check(group.events(), group.ends)) == ""
+    note(
+        "our broker killed under a group of every client",
+        seed,
+        kills=BROKER_KILLS,
+        records=sum(group.ends.values()),
+        repeated=history.repeated,
+        losses=history.counts["lost"],
+        refused_commits=history.counts["commit_failed"],
+    )
+    assert history.counts["closed"] == len(CLIENTS["range"])
 
 
 @pytest.mark.parametrize(("bug", "sentence"), PLANTED)
