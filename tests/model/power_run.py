@@ -50,6 +50,8 @@ CONFIG = {
     # Small, so that what a group has committed is compacted again and again.
     "offsets_topic_segment_bytes": 700,
 }
+#: Of so many sectors that what is lost in one has others on both of its sides. For each fourth seed.
+LARGE_SEGMENT = 20_000
 LOADING = 14
 
 
@@ -146,7 +148,10 @@ class PowerRun:
     # ---- Lives --------------------------------------------------------------------------------------------
 
     def _start(self) -> BrokerInHand:
-        config = BrokerConfig.from_properties({"data_dir": self.folder, "flush": self.flush, **CONFIG})
+        properties = {"data_dir": self.folder, "flush": self.flush, **CONFIG}
+        if self.seed % 4 == 3:
+            properties["log_segment_bytes"] = LARGE_SEGMENT
+        config = BrokerConfig.from_properties(properties)
         clock = VirtualClock(start_ms=NOW_MS, seed=self.chance.getrandbits(30))
         self.broker = BrokerInHand(config, background=False, clock=clock, disk=self.disk)
         try:
