@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from os.path import splitext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,18 +78,19 @@ class _Loader:
         finish_replacements(self.files, self.folder, self.config, self.now_ms)
         names = set(self.disk.listdir(self.folder))
         for name in sorted(names):
-            path = Path(name)
+            # Text, not Path: a start asks this of every file.
+            stem, suffix = splitext(name)
             is_orphan = (
-                path.suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-                and path.stem + LOG_SUFFIX not in names
+                suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+                and stem + LOG_SUFFIX not in names
             )
-            if path.suffix in _LEFTOVERS or is_orphan:
+            if suffix in _LEFTOVERS or is_orphan:
                 self.disk.unlink(self.folder / name)
         for name in sorted(names):
-            path = Path(name)
-            if path.suffix == LOG_SUFFIX and path.stem.isdecimal():
-                has_indexes = {path.stem + INDEX_SUFFIX, path.stem + TIME_INDEX_SUFFIX} <= names
-                self.segments.append(self.open_segment(int(path.stem), has_indexes))
+            stem, suffix = splitext(name)
+            if suffix == LOG_SUFFIX and stem.isdecimal():
+                has_indexes = {stem + INDEX_SUFFIX, stem + TIME_INDEX_SUFFIX} <= names
+                self.segments.append(self.open_segment(int(stem), has_indexes))
         self.segments.sort(key=lambda segment: segment.base_offset)
 
     def open_segment(self, base_offset: int, has_indexes: bool = True) -> LogSegment:

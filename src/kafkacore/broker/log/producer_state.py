@@ -12,6 +12,7 @@ import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from os.path import splitext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -291,8 +292,8 @@ class ProducerStateManager:
         return self._folder / f"{offset:020d}{SNAPSHOT_SUFFIX}"
 
     def _snapshot_offsets(self) -> list[int]:
-        names = [Path(name) for name in self._disk.listdir(self._folder)]
-        return sorted(int(n.stem) for n in names if n.suffix == SNAPSHOT_SUFFIX and n.stem.isdecimal())
+        names = [splitext(name) for name in self._disk.listdir(self._folder)]
+        return sorted(int(stem) for stem, suffix in names if suffix == SNAPSHOT_SUFFIX and stem.isdecimal())
 
 
 def _metadata(header: BatchHeader, base_offset: int, timestamp: int) -> BatchMetadata:
