@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from model.broker_harness import BrokerHarness, batch
 
+from kafkacore.broker.counted_cursor import MOST_ELEMENTS
 from kafkacore.broker.kafka_apis import HANDLERS
 from kafkacore.broker.request import CloseConnectionError
-from kafkacore.errors import KafkaProtocolError
-from kafkacore.protocol import encode_request
+from kafkacore.errors import KafkaProtocolError, MalformedMessageError
+from kafkacore.protocol import decode_response, encode_request
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
@@ -142,3 +143,51 @@ def test_count_that_the_bytes_cannot_hold_allocates_nothing(hostile: BrokerHarne
     finally:
         tracemalloc.stop()
     assert peak < LARGEST_ALLOCATION
+
+
+def metadata_of(topics: int) -> bytes:
+    named = MetadataRequest.MetadataRequestTopic
+    message = MetadataRequest(
+        topics=[named(name=f"{number:x}") for number in range(topics)], allow_auto_topic_creation=False
+    )
+    return encoded(message)
+
+
+def test_request_of_very_many_names_is_refused_before_they_are_read(hostile: BrokerHarness) -> None:
+    payload = metadata_of(MOST_ELEMENTS + 1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedMessageError, match="100001 elements or more"):
+            hostile.apis.handle(hostile.context, memoryview(payload), lambda *_: None)
+        assert tracemalloc.get_traced_memory()[1] < LARGEST_ALLOCATION
+    finally:
+        tracemalloc.stop()
+
+
+def test_elements_of_all_arrays_of_a_request_are_counted_together(hostile: BrokerHarness) -> None:
+    topic = ListOffsetsRequest.ListOffsetsTopic(
+        name="t", partitions=[ListOffsetsRequest.ListOffsetsPartition(timestamp=-1)] * (MOST_ELEMENTS // 2)
+    )
+    with pytest.raises(MalformedMessageError, match=f"may have {MOST_ELEMENTS}; ask for less"):
+        hostile.apis.handle(
+            hostile.context, memoryview(encoded(ListOffsetsRequest(topics=[topic, topic]))), lambda *_: None
+        )
+
+
+def test_large_request_with_as_many_elements_as_may_be_is_answered(hostile: BrokerHarness) -> None:
+    answers: list[Any] = []
+    payload = memoryview(metadata_of(MOST_ELEMENTS))
+    hostile.apis.handle(hostile.context, payload, lambda _, pieces: answers.append(pieces))
+    answer = b"".join(bytes(piece) for piece in answers[0])
+    assert len(decode_response(answer, MetadataRequest, 13)[1].topics) == MOST_ELEMENTS
+
+
+def test_large_produce_request_is_answered(hostile: BrokerHarness) -> None:
+    message = samples(hostile)[0]
+    message.topic_data[0].partition_data[0].records = batch(b"x" * (MOST_ELEMENTS + 1))
+    answers: list[Any] = []
+    hostile.apis.handle(
+        hostile.context, memoryview(encoded(message)), lambda _, pieces: answers.append(pieces)
+    )
+    hostile.settle()
+    assert len(answers) == 1

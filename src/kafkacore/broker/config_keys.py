@@ -66,7 +66,8 @@ BROKER_KEYS: Final = (
     BrokerKey("message.max.bytes", "message_max_bytes", _I, "The largest batch of a topic that says nothing "
               "else.", 0, INT_MAX),
     BrokerKey("socket.request.max.bytes", "socket_request_max_bytes", _I, "The largest request; a larger one "
-              "costs its sender the connection.", 1, INT_MAX),
+              "costs its sender the connection. "
+              "So does one with more than 100,000 elements in its arrays, of any size.", 1, INT_MAX),
     BrokerKey("fetch.max.bytes", "fetch_max_bytes", _I, "Most bytes of records in one answer to a Fetch.",
               1024, INT_MAX),
     BrokerKey("max.incremental.fetch.session.cache.slots", "max_incremental_fetch_session_cache_slots", _I,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+from kafkacore.broker.counted_cursor import counted
 from kafkacore.broker.handlers import (
     alter_configs,
     api_versions,
@@ -144,7 +145,9 @@ class KafkaApis:
         clock, stats = self._services.clock, self.metrics.apis[api_key]
         began_ms = clock.monotonic_ms()
         stats.queue.record(began_ms - self.metrics.turn_began_ms, began_ms)
-        message = (handler.decode or handler.request_class.decode)(cursor, version)
+        # Produce reads its own, in C.
+        read_from = cursor if handler is produce.HANDLER else counted(cursor)
+        message = (handler.decode or handler.request_class.decode)(read_from, version)
         request = Request(
             context, api_key, version, correlation_id, client_id, message, handler.encode, on_response
         )
