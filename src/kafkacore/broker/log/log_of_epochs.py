@@ -5,6 +5,11 @@ Epochs in, offsets out. Does not know: segments, who leads.
 
 from __future__ import annotations
 
+from pathlib import Path
+from uuid import UUID
+
+from kafkacore.broker.disk import Disk
+from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.epochs import EpochEndOffset, LeaderEpochCache
 from kafkacore.broker.log.failing_log import FailingLog
 from kafkacore.broker.log.log_structs import BackgroundWork
@@ -13,7 +18,12 @@ from kafkacore.broker.log.log_structs import BackgroundWork
 class LogOfEpochs(FailingLog):
     """What :class:`UnifiedLog`, which also flushes what is written here, is made on."""
 
+    log_start_offset: int
     log_end_offset: int
+    folder: Path
+    topic_id: UUID
+    _disk: Disk
+    _has_identity: bool
     _epochs: LeaderEpochCache
     _is_folder_dirty: bool
     _work: BackgroundWork
@@ -47,6 +57,19 @@ class LogOfEpochs(FailingLog):
         except OSError as error:
             raise self._fail("writing leader epochs", error) from error
         self._is_folder_dirty |= self._epochs.is_dirty
+
+    def _start_moved(self) -> None:
+        self._epochs.truncate_from_start(self.log_start_offset)
+        self._write_epochs()
+
+    def _write_identity(self) -> None:
+        """Write ``partition.metadata`` if it is missing, and ``leader-epoch-checkpoint`` if it has changed.
+
+        Not synced: the topic's id is also in the list of topics, and leader epochs are in the batches.
+        """
+        self._has_identity = True
+        checkpoints.write_topic_id(self._disk, self.folder, self.topic_id)
+        self._epochs.write()
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """Where ``epoch`` ends, or the latest before it: by which a reader finds that a log was cut."""

@@ -14,7 +14,6 @@ from pathlib import Path
 from threading import Lock
 from uuid import UUID
 
-from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, placed_header
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.indexes import TimestampOffset
@@ -480,10 +479,6 @@ class UnifiedLog(LogOfEpochs):
             self._start_moved()
             return count
 
-    def _start_moved(self) -> None:
-        self._epochs.truncate_from_start(self.log_start_offset)
-        self._write_epochs()
-
     def _roll_unless_failed(self, now_ms: int) -> None:
         try:
             self._roll(now_ms)
@@ -594,15 +589,6 @@ class UnifiedLog(LogOfEpochs):
                 self._producers.take_snapshot()
             except OSError as error:
                 raise self._fail("close", error) from error
-
-    def _write_identity(self) -> None:
-        """Write ``partition.metadata`` if it is missing, and ``leader-epoch-checkpoint`` if it has changed.
-
-        Not synced: the topic's id is also in the list of topics, and leader epochs are in the batches.
-        """
-        self._has_identity = True
-        checkpoints.write_topic_id(self._disk, self.folder, self.topic_id)
-        self._epochs.write()
 
     def close(self) -> None:
         """Refuse everything from now on and close the files."""
