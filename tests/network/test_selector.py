@@ -123,6 +123,50 @@ def test_a_send_is_written_by_the_next_poll_without_being_waited_for(pair: Pair)
     assert not send.holds_pieces
 
 
+def test_what_is_sent_now_is_out_before_any_poll_and_none_tells_of_it(pair: Pair) -> None:
+    peer = pair.connect("a")
+    assert pair.selector.send_now(NetworkSend("a", [b"hello"]))
+    assert peer.recv(100) == stream_of([b"hello"])
+    pair.poll()
+    assert pair.sent == []
+    assert pair.selector.send_now(NetworkSend("a", [b"again"]))
+
+
+def test_what_does_not_go_out_now_is_the_next_polls(make: Callable[..., Pair]) -> None:
+    pair = make()
+    peer = pair.connect("a")
+    large = b"x" * (16 << 20)
+    assert not pair.selector.send_now(NetworkSend("a", [large]))
+    with pytest.raises(IllegalStateError, match="still being written"):
+        pair.selector.send_now(NetworkSend("a", [b"too soon"]))
+    taken = bytearray()
+    peer.setblocking(False)
+
+    def drained() -> bool:
+        try:
+            taken.extend(peer.recv(1 << 20))
+        except BlockingIOError:
+            return False
+        return len(taken) == len(large) + 4
+
+    pair.poll_until(drained)
+    pair.poll_until(lambda: pair.sent == ["a"])
+    assert bytes(taken[4:]) == large
+
+
+def test_what_is_sent_now_to_a_peer_that_has_gone_ends_the_channel_in_a_poll(pair: Pair) -> None:
+    peer = pair.connect("a")
+    peer.sendall(stream_of([b"last words"]))
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    peer.close()
+    for _ in range(3):
+        if pair.selector.send_now(NetworkSend("a", [b"x" * 1000])):
+            continue
+        break
+    pair.poll_until(lambda: "a" in pair.disconnected)
+    assert pair.sent == []
+
+
 def test_a_second_send_on_a_busy_channel_is_refused(pair: Pair) -> None:
     pair.connect("a")
     pair.send("a", b"first")
@@ -426,6 +470,25 @@ def test_out_of_memory_the_rest_waits_and_goes_on_as_memory_returns(make: Callab
         pair.selector.completed_receives.clear()
     pair.selector.poll(20)
     assert pair.selector.completed_receives == []
+
+
+def test_small_frames_are_read_together_while_the_pool_has_room_and_counted_as_long_as_they_are_held(
+    make: Callable[..., Pair],
+) -> None:
+    pool = MemoryPool(1 << 20)
+    pair = make(memory_pool=pool, max_receive_size=1000)
+    peer = pair.connect("a")
+    peer.sendall(stream_of([b"%03d" % number for number in range(300)]))
+    held: list[memoryview] = []
+    while len(held) < 300:
+        pair.selector.poll(50)
+        held += [receive.payload for receive in pair.selector.completed_receives]
+    assert [bytes(each) for each in held] == [b"%03d" % number for number in range(300)]
+    assert 0 < pool.used <= 128 << 10
+    held.clear()
+    peer.sendall(stream_of([b"next"]))
+    pair.poll_until(lambda: "a" in pair.received)
+    assert pool.used <= 64 << 10
 
 
 def test_a_frame_above_the_pools_limit_is_let_in_alone(make: Callable[..., Pair]) -> None:

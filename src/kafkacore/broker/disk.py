@@ -65,16 +65,16 @@ class Disk:
 
     def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
         """Write all of ``buffers`` one behind the other; an ``OSError`` may leave a part of them written."""
-        pending = [memoryview(buffer) for buffer in buffers if len(buffer)]
-        while pending:
-            written = os.pwritev(fd, pending[:_MAX_PIECES], position)
+        size = sum(map(len, buffers))
+        while size:
+            written = os.pwritev(fd, buffers[:_MAX_PIECES], position)
+            if written == size:
+                return  # Mostly all of it goes at once.
             if written == 0:
                 raise OSError(errno.EIO, "nothing could be written")
+            size -= written
             position += written
-            while pending and written >= len(pending[0]):
-                written -= len(pending.pop(0))
-            if written:
-                pending[0] = pending[0][written:]
+            buffers = _behind(buffers, written)
 
     def size(self, fd: int) -> int:
         return os.fstat(fd).st_size
@@ -200,3 +200,13 @@ class Disk:
 
 #: Below every system's IOV_MAX.
 _MAX_PIECES = 512
+
+
+def _behind(buffers: Sequence[Buffer], size: int) -> list[memoryview]:
+    """What is left of ``buffers`` behind their first ``size`` bytes."""
+    pending = [memoryview(buffer) for buffer in buffers]
+    at = 0
+    while size >= len(pending[at]):
+        size -= len(pending[at])
+        at += 1
+    return [pending[at][size:], *pending[at + 1 :]]

@@ -337,11 +337,14 @@ class SocketServer:
         if pieces is HANG_UP:
             self._close(connection)
             return
-        if pieces is None or connection.is_gone:
+        # Mostly the socket takes all at once, and the next request need not wait for another turn.
+        if (
+            pieces is None
+            or connection.is_gone
+            or self._selector.send_now(NetworkSend(connection.id, pieces))
+        ):
             connection.is_busy = False
             self._pump(connection)
-        else:
-            self._selector.send(NetworkSend(connection.id, pieces))
 
     def _throttle(self, connection: _Connection, throttle_ms: float) -> None:
         """Handle nothing of a connection for so long (KIP-219); what it has asked already is answered."""

@@ -25,7 +25,7 @@ cdef class ReadBuffer:
     cdef Chunk chunk
     cdef Py_ssize_t fill
 
-    cdef Py_ssize_t room(self) except -1
+    cdef Py_ssize_t room(self, MemoryPool pool) except -1
 
 cdef class FrameReader:
     cdef readonly str source_id
@@ -42,6 +42,7 @@ cdef class FrameReader:
 
     cdef int read_from(self, TransportLayer transport, ReadBuffer buffer, list frames) except? -1
     cdef bint is_amid_frame(self) noexcept nogil
+    cdef bint has_memory(self) noexcept
     cdef int parse(self, Chunk chunk, Py_ssize_t at, Py_ssize_t size, list frames) except -1
     cdef int begin(self) except -1
     cdef int open_frame(self) except -1

@@ -94,13 +94,16 @@ cdef class ReadBuffer:
     out.
     """
 
-    cdef Py_ssize_t room(self) except -1:
-        """Bytes that fit behind ``fill``."""
+    cdef Py_ssize_t room(self, MemoryPool pool) except -1:
+        """Bytes that fit behind ``fill``. New memory is counted in ``pool``, which has it."""
         if self.chunk is not None and self.chunk.exports == 0:
             self.fill = 0
         elif self.chunk is None or self.chunk.capacity - self.fill < MIN_READ:
             self.chunk = new_chunk(READ_BUFFER_SIZE)
             self.fill = 0
+            if pool is not None and pool.reserve(READ_BUFFER_SIZE):
+                self.chunk.charged = READ_BUFFER_SIZE
+                self.chunk.pool = pool
         return self.chunk.capacity - self.fill
 
 
@@ -156,6 +159,7 @@ cdef class FrameReader:
         """
         cdef Py_ssize_t share = READ_SHARE
         cdef Py_ssize_t asked, got
+        cdef bint is_exact = False
         cdef uint8_t *to
         if self.is_waiting_for_memory:
             if not self.open_frame():
@@ -168,11 +172,14 @@ cdef class FrameReader:
                     self.frame.resize(min(self.frame_size, 2 * self.frame.capacity))
                 asked = self.frame.capacity - self.frame_fill
                 to = self.frame.data + self.frame_fill
-            elif self.pool is not None or self.expects_large:
+            elif self.expects_large or not self.has_memory():
+                # The size alone: what follows may have to wait, or is worth memory of its own.
+                is_exact = True
                 asked = HEADER_SIZE - self.header_fill
                 to = self.header + self.header_fill
             else:
-                asked = buffer.room()
+                is_exact = False
+                asked = buffer.room(self.pool)
                 to = buffer.chunk.data + buffer.fill
             if asked <= READ_WITH_GIL:
                 got = transport.read(to, asked)
@@ -186,7 +193,7 @@ cdef class FrameReader:
                 self.frame_fill += got
                 if self.frame_fill == self.frame_size:
                     self.complete(frames)
-            elif self.pool is not None or self.expects_large:
+            elif is_exact:
                 self.header_fill += <int> got
                 if self.header_fill == HEADER_SIZE:
                     self.begin()
@@ -202,6 +209,12 @@ cdef class FrameReader:
             if got < asked and not transport.has_buffered():
                 return DRAINED
         return MORE
+
+    cdef bint has_memory(self) noexcept:
+        """Whether the pool has room for whatever may come with the next read, the largest frame included."""
+        return self.pool is None or (
+            self.max_size >= 0 and self.pool.limit - self.pool.used >= self.max_size + 2 * READ_BUFFER_SIZE
+        )
 
     cdef int parse(self, Chunk chunk, Py_ssize_t at, Py_ssize_t size, list frames) except -1:
         """Take ``size`` bytes of ``chunk`` in: whole frames as parts of it, the rest as a copy."""
@@ -226,6 +239,7 @@ cdef class FrameReader:
                 if self.header_fill < HEADER_SIZE:
                     return 0
                 self.begin()
+                assert self.frame is not None, "the pool had room for it"
                 if self.frame_size == 0:
                     self.complete(frames)
                     continue

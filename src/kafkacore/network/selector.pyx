@@ -213,6 +213,21 @@ cdef class Selector:
         channel.set_send(send)
         self.unwritten.append(channel)
 
+    def send_now(self, NetworkSend send):
+        """As :meth:`send`, but write at once: whether all of it is out, of which no poll tells then.
+
+        What is left, or went wrong, is the next poll's.
+        """
+        cdef KafkaChannel channel
+        self.send(send)
+        channel = self.channels.get(send.destination_id)
+        if channel is None or not channel.is_connected or channel.write() != 1:
+            return False
+        channel.pending_send = None
+        send.release()
+        self.unwritten.pop()
+        return True
+
     def poll(self, double timeout_ms, bint tell_sends=True):
         """Do all the I/O there is to do, and wait for some if there is none.
 

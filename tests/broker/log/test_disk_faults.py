@@ -36,7 +36,9 @@ def test_full_disk_at_any_write_leaves_no_half_batch_and_goes_on_later(after: in
     fail_once(disk, "pwritev", errno.ENOSPC, after)
     values: list[bytes] = []
     refused = 0
-    for index in range(20):
+    for index in range(60):
+        if refused and index >= 20:
+            break
         value = b"value %d" % index
         try:
             log.append(batch([value], NOW_MS + index, producer=(1, 0, len(values))), now_ms=NOW_MS)

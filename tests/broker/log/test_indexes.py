@@ -25,6 +25,7 @@ def test_offset_lookup_finds_the_last_entry_not_above(relatives: list[int], targ
     entries = [(BASE + relative, 10 * place) for place, relative in enumerate(relatives)]
     for entry in entries:
         index.append(*entry)
+    index.file.write()
     again = OffsetIndex(OpenFiles(disk), PATH, BASE, 1 << 20)
     for target in [BASE + target for target in targets] + [offset for offset, _ in entries]:
         expected = max((entry for entry in entries if entry[0] <= target), default=None)
@@ -71,6 +72,7 @@ def test_cut_index_forgets_and_goes_on() -> None:
     index.cut(2)
     assert index.last == (BASE + 1, 100)
     index.append(BASE + 7, 700)
+    index.file.write()
     assert OffsetIndex(OpenFiles(disk), PATH, BASE, 1 << 20).lookup(BASE + 9) == (BASE + 7, 700)
 
 

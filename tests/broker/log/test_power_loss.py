@@ -217,6 +217,31 @@ def test_what_a_start_has_shown_survives_a_loss_of_power() -> None:
         assert after.high_watermark == 20
 
 
+def test_tail_that_a_start_has_cut_at_the_recovery_point_does_not_come_back() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk, flush="os")
+    manager.create_topic("kept", 1, UUID(int=1), {})
+    log = manager.log(KEPT)
+    assert log is not None
+    log.append(batch([b"kept"]), now_ms=NOW_MS)
+    log.flush()
+    manager.checkpoint()
+    end = log.size_in_bytes
+    log.append(batch([b"cut"]), now_ms=NOW_MS)
+    fd = disk.open(Path("/data") / "kept-0" / "00000000000000000000.log")
+    disk.fdatasync(fd)
+    # Not synced: a loss of power may bring the sound byte back.
+    disk.pwritev(fd, [b"\xff"], end + 30)
+    found = disk.kill_process()
+    shown = open_manager(found, flush="os").log(KEPT)
+    assert shown is not None
+    assert shown.log_end_offset == 1
+    for seed in range(20):
+        after = open_manager(found.copy().lose_power(clock(seed)), flush="os").log(KEPT)
+        assert after is not None
+        assert [record.value for record in read_all(after)] == [b"kept"]
+
+
 def test_simulated_power_loss_takes_what_was_not_synced() -> None:
     """The tests above are worth nothing on a disk that keeps everything."""
     lost = 0

@@ -1,7 +1,7 @@
 """The two sparse indexes of a segment: offset → position, and timestamp → offset.
 
 Entries in, the nearest entry at or below a key out. Nothing is kept in memory but the number of entries
-and the last one: a search reads a dozen entries from the page cache. Does not know: batches, segments.
+and the last ones: a search reads a dozen entries from the page cache. Does not know: batches, segments.
 
 Source of the format: Kafka's ``OffsetIndex`` (int32 relative offset, int32 position) and ``TimeIndex`` (int64
 timestamp, int32 relative offset), big-endian. Files are written at their real size, never preallocated.
@@ -27,6 +27,8 @@ OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
 #: Entries that one read of the file brings: those of 2 MiB of batches or more.
 _WINDOW_ENTRIES = 512
+#: Entries that wait in memory: those of 1 MiB of batches of 16 KiB.
+_MOST_WAITING = 64
 
 
 class OffsetPosition(NamedTuple):
@@ -40,9 +42,14 @@ class TimestampOffset(NamedTuple):
 
 
 class _IndexFile:
-    """A file of entries of one size. It is made when it is first used."""
+    """A file of entries of one size. It is made when it is first used.
 
-    __slots__ = ("_entry", "_file", "count", "max_count")
+    The newest entries wait in memory until they are many, or the segment ends: to write one for each batch
+    would cost as much as writing the batch. A process that dies takes them with it, and the next start finds
+    its way from those before, or builds the index anew.
+    """
+
+    __slots__ = ("_entry", "_file", "_waiting", "count", "max_count")
 
     def __init__(self, files: OpenFiles, path: Path, entry: struct.Struct, max_size: int) -> None:
         self._file = files.file(path, creates=True)
@@ -50,6 +57,8 @@ class _IndexFile:
         size = files.size(path) or 0
         if size % entry.size:
             raise CorruptRecordError(f"{path.name}: {size} bytes are no whole number of entries")
+        self._waiting = bytearray()
+        #: Entries, those that wait included.
         self.count = size // entry.size
         self.max_count = max_size // entry.size
 
@@ -69,7 +78,7 @@ class _IndexFile:
 
     def get(self, index: int) -> tuple[int, int]:
         size = self._entry.size
-        data = self._file.pread(size, index * size)
+        data = self.entries(index, 1)
         if len(data) != size:
             raise CorruptRecordError(f"{self.path.name} ends before its entry {index}")
         first, second = self._entry.unpack(data)
@@ -78,8 +87,21 @@ class _IndexFile:
     def entries(self, index: int, count: int) -> bytes:
         """At most ``count`` entries from ``index`` on, as they lie in the file."""
         size = self._entry.size
-        data = self._file.pread(min(count, self.count - index) * size, index * size)
-        return data[: len(data) // size * size]
+        begin, end = index * size, min(index + count, self.count) * size
+        written = self._written_size
+        data = b""
+        if begin < written:
+            data = self._file.pread(min(end, written) - begin, begin)
+            if len(data) < min(end, written) - begin:
+                return data[: len(data) // size * size]
+        if end > written:
+            data += self._waiting[max(begin - written, 0) : end - written]
+        return data
+
+    @property
+    def _written_size(self) -> int:
+        """Bytes of the entries that are in the file."""
+        return self.count * self._entry.size - len(self._waiting)
 
     def rises(self, count: int) -> bool:
         """Whether both numbers of each of the first ``count`` entries are above those of the one before."""
@@ -88,14 +110,28 @@ class _IndexFile:
         return len(data) == count * self._entry.size and all(a < c and b < d for (a, b), (c, d) in pairs)
 
     def append(self, first: int, second: int) -> None:
-        data = self._entry.pack(first, second)
-        self._file.pwritev([data], self.count * self._entry.size)
+        self._waiting += self._entry.pack(first, second)
         self.count += 1
+        if len(self._waiting) >= _MOST_WAITING * self._entry.size:
+            self.write()
+
+    def write(self) -> None:
+        """Put into the file what waits; after a failure it still waits."""
+        if self._waiting:
+            self._file.pwritev([bytes(self._waiting)], self._written_size)
+            self._waiting.clear()
 
     def cut(self, count: int) -> None:
-        """Keep the first ``count`` entries, and nothing that a failed append has left behind them."""
+        """Keep the first ``count`` entries, and nothing that a failed write has left behind them."""
+        written = self._written_size
+        kept = count * self._entry.size
+        if kept >= written:
+            del self._waiting[kept - written :]
+        else:
+            self._waiting.clear()
+            written = kept
         if count or self._file.exists():
-            self._file.truncate(count * self._entry.size)
+            self._file.truncate(written)
         self.count = count
 
     def last_below(self, is_below: Callable[[tuple[int, int]], bool]) -> int:
@@ -110,6 +146,7 @@ class _IndexFile:
         return low
 
     def flush(self) -> None:
+        self.write()
         if self._file.is_unsynced:
             self._file.fdatasync()
 

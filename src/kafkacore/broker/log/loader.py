@@ -72,6 +72,8 @@ class _Loader:
         #: Of the first segment that recovery has looked into, and from which offset on.
         self.first_recovered = 0
         self.walked_from = 0
+        #: Whether something was taken away, which a loss of power brings back until it is synced.
+        self.has_cut = False
 
     def open_segments(self) -> None:
         """Remove leftovers and index files without a log, then open every segment in order."""
@@ -138,6 +140,7 @@ class _Loader:
             if index == first:
                 self.walked_from = walked_from
             if damage is not None:
+                self.has_cut = True
                 self.remove_from(index + 1, f"{damage}; cut {size - segment.size} bytes")
                 break
         if end < recovery_point:
@@ -147,6 +150,7 @@ class _Loader:
     def remove_from(self, index: int, why: str) -> None:
         later = self.segments[index:]
         logger.warning("%s: %s, and %d segments", self.name, why, len(later))
+        self.has_cut = True
         for segment in later:
             segment.remove()
         del self.segments[index:]
@@ -209,6 +213,7 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
             segment.remove()
         loader.segments.clear()
         loader.first_recovered = 0
+        loader.has_cut = True
     if not loader.segments:
         loader.segments.append(loader.open_segment(log_start_offset))
         log_end_offset = log_start_offset
@@ -222,8 +227,9 @@ def _load(loader: _Loader, recovery_point: int, log_start_offset: int, is_clean:
     for segment in loader.segments:
         segment.release_indexes()
     # What lies below the recovery point is on disk; recovery keeps nothing else if the log ends there. A log
-    # that has been emptied has nothing to sync but its names: without that, what was removed could come back.
-    is_safe = is_clean or log_end_offset in (0, recovery_point)
+    # that has been emptied has nothing to sync but its names: without that, what was removed could come back,
+    # and so could a tail that was cut.
+    is_safe = is_clean or (log_end_offset in (0, recovery_point) and not loader.has_cut)
     recovered = [] if is_safe else loader.segments[loader.first_recovered :]
     return LoadedLog(loader.segments, recovered, producers, epochs, start, log_end_offset, is_clean)
 

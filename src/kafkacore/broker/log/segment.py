@@ -506,6 +506,9 @@ class LogSegment:
         """Close the time index with the segment's largest timestamp, which age is counted from."""
         if self.max_timestamp.timestamp >= 0:
             self.time_index.maybe_append(*self.max_timestamp, closing=True)
+        # Here, where a full disk refuses an append, and not in a sync, where it would end the log.
+        self.offset_index.file.write()
+        self.time_index.file.write()
 
     def flush(self, *, indexes: bool) -> None:
         """Return when the batches are on disk. Indexes only need it once nobody will build them anew."""
