@@ -88,6 +88,7 @@ class ListenerSet:
         self._resting: dict[int, float] = {}
 
     def add(self, listener_id: str, sock: socket.socket) -> None:
+        sock.setblocking(False)
         self._poller.set(sock.fileno(), 0, READ)
         self._listeners[sock.fileno()] = (listener_id, sock)
 

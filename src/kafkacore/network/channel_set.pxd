@@ -5,6 +5,7 @@ from cpython.ref cimport PyObject
 from kafkacore.network.channel cimport KafkaChannel
 from kafkacore.network.heartbeat_line cimport HeartbeatLine
 from kafkacore.network.idle cimport IdleExpiry
+from kafkacore.network.memory cimport MemoryPool
 from kafkacore.network.poller cimport EventTaker, Poller
 
 cdef class ChannelSet(EventTaker):
@@ -16,6 +17,8 @@ cdef class ChannelSet(EventTaker):
     # fd -> KafkaChannel, borrowed from by_id, or NULL.
     cdef PyObject **borrowed
     cdef int borrowed_size
+    # Those that have begun a frame for which there is no memory yet.
+    cdef list starved
     # The process that made it, and its number in the line of forks.
     cdef int pid
     cdef int fork_generation
@@ -29,6 +32,8 @@ cdef class ChannelSet(EventTaker):
     cdef int add(self, KafkaChannel channel, double now_ms) except -1
     cdef int drop(self, KafkaChannel channel) except -1
     cdef int update_interest(self, KafkaChannel channel) except -1
+    cdef int wait_for_memory(self, KafkaChannel channel) except -1
+    cdef int resume_starved(self, MemoryPool pool) except -1
     cdef int touch(self, KafkaChannel channel, double now_ms) except -1
     cdef KafkaChannel next_expired(self, double now_ms)
     cdef int close_all(self) except -1

@@ -12,6 +12,7 @@ cimport kafkacore.network.poller as poller_functions
 from kafkacore.network.channel cimport KafkaChannel
 from kafkacore.network.heartbeat_line cimport HeartbeatLine
 from kafkacore.network.idle cimport IdleExpiry
+from kafkacore.network.memory cimport MemoryPool
 from kafkacore.network.poller cimport KC_WRITE, EventTaker, Poller
 
 from kafkacore.errors import IllegalStateError
@@ -33,6 +34,7 @@ cdef class ChannelSet(EventTaker):
         self.poller = poller
         self.idle = idle
         self.by_id = {}
+        self.starved = []
         self.pid = getpid()
         self.fork_generation = poller_functions.fork_generation()
 
@@ -110,9 +112,26 @@ cdef class ChannelSet(EventTaker):
         channel.interest = 0
         self.borrowed[channel.fd] = NULL
         del self.by_id[channel.id]
+        if channel in self.starved:
+            self.starved.remove(channel)
         if self.idle is not None:
             self.idle.forget(channel)
         return channel.close()
+
+    cdef int wait_for_memory(self, KafkaChannel channel) except -1:
+        """Read nothing of a channel until :meth:`resume_starved`."""
+        self.starved.append(channel)
+        return self.update_interest(channel)
+
+    cdef int resume_starved(self, MemoryPool pool) except -1:
+        """Let the channels that wait for memory try again, if any has come back."""
+        cdef KafkaChannel channel
+        if self.starved and pool.used < pool.limit:
+            starved, self.starved = self.starved, []
+            for channel in starved:
+                channel.is_starved = False
+                self.update_interest(channel)
+        return 0
 
     cdef int update_interest(self, KafkaChannel channel) except -1:
         cdef int wanted = channel.wanted_interest()
@@ -151,5 +170,6 @@ cdef class ChannelSet(EventTaker):
                 self.idle.forget(channel)
         self.borrowed_size = 0
         self.by_id.clear()
+        self.starved.clear()
         self.poller.close()
         return 0

@@ -69,7 +69,7 @@ cdef class Selector:
     cdef ChannelSet channels
     # Channels with a new frame, which the next poll tries to write before it waits.
     cdef list unwritten
-    cdef list immediately_connected, starved
+    cdef list immediately_connected
     cdef dict failed
     # A signal handler raised in the wait: what the poll had found out before is still to be reported.
     cdef bint is_interrupted
@@ -86,7 +86,7 @@ cdef class Selector:
             memory_pool.on_release = self.poller.wakeup
         self.read_buffer = ReadBuffer()
         self.socket_options = socket_options
-        self.unwritten, self.immediately_connected, self.starved = [], [], []
+        self.unwritten, self.immediately_connected = [], []
         self.failed = {}
         self.listeners = ListenerSet(clock, self.poller)
         self.clear()
@@ -137,7 +137,6 @@ cdef class Selector:
     def register_listener(self, str listener_id, sock):
         """Watch a listening socket, which stays the caller's; see ``accepted``."""
         self.channels.check_usable()
-        sock.setblocking(False)
         self.listeners.add(listener_id, sock)
 
     def unregister_listener(self, str listener_id):
@@ -181,12 +180,11 @@ cdef class Selector:
         self.channels.check_usable()
         self.failed.pop(connection_id, None)
         if channel is not None:
-            self.drop(channel)
+            self.channels.drop(channel)
 
     def close_all(self):
         """Close every connection and the Selector, once; a forked child leaves the parent's alone."""
         self.unwritten.clear()
-        self.starved.clear()
         self.channels.close_all()
 
     def wakeup(self):
@@ -214,10 +212,7 @@ cdef class Selector:
         self.unwritten.append(channel)
 
     def send_now(self, NetworkSend send):
-        """As :meth:`send`, but write at once: whether all of it is out, of which no poll tells then.
-
-        What is left, or went wrong, is the next poll's.
-        """
+        """As :meth:`send`, but write at once: whether all is out, of which no poll tells; else polls go on."""
         cdef KafkaChannel channel
         self.send(send)
         channel = self.channels.get(send.destination_id)
@@ -249,7 +244,7 @@ cdef class Selector:
         if not self.is_interrupted:
             self.clear()
         self.is_interrupted = True
-        self.resume_starved()
+        self.channels.resume_starved(self.memory_pool)
         self.write_unwritten()
         if self.failed or self.immediately_connected:
             timeout_ms = 0
@@ -278,15 +273,6 @@ cdef class Selector:
         # New lists, not emptied ones: the caller may still hold the last poll's.
         self.connected, self.completed_sends, self.completed_receives, self.accepted = [], [], [], []
         self.disconnected = {}
-        return 0
-
-    cdef int resume_starved(self) except -1:
-        cdef KafkaChannel channel
-        if self.starved and self.memory_pool.used < self.memory_pool.limit:
-            starved, self.starved = self.starved, []
-            for channel in starved:
-                channel.is_starved = False
-                self.channels.update_interest(channel)
         return 0
 
     cdef int write_unwritten(self) except -1:
@@ -344,8 +330,7 @@ cdef class Selector:
         elif result < 0:
             self.fail(channel, -result)
         elif channel.is_starved:
-            self.starved.append(channel)
-            self.channels.update_interest(channel)
+            self.channels.wait_for_memory(channel)
         return 0
 
     cdef int write(self, KafkaChannel channel) except -1:
@@ -408,12 +393,7 @@ cdef class Selector:
 
     cdef int end(self, KafkaChannel channel, phase, str reason, error) except -1:
         """Close a channel and report it, in this poll if one runs, else in the next."""
-        self.drop(channel)
+        self.channels.drop(channel)
         self.failed[channel.id] = ChannelState(phase, reason, error)
         logger.debug("connection %s ended (%s): %s", channel.id, phase.value, reason)
         return 0
-
-    cdef int drop(self, KafkaChannel channel) except -1:
-        if channel in self.starved:
-            self.starved.remove(channel)
-        return self.channels.drop(channel)
