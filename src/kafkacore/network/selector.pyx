@@ -212,7 +212,7 @@ cdef class Selector:
         self.unwritten.append(channel)
 
     def send_now(self, NetworkSend send):
-        """As :meth:`send`, but write at once: whether all is out, of which no poll tells; else polls go on."""
+        """As :meth:`send`, but write at once: whether all is out, of which no poll tells; else polls do."""
         cdef KafkaChannel channel
         self.send(send)
         channel = self.channels.get(send.destination_id)
