@@ -13,6 +13,7 @@ from kafkacore.errors import (
     BROKER_ERRORS,
     BrokerResponseError,
     CorruptRecordError,
+    DecompressedTooLargeError,
     KafkaError,
     MessageSizeTooLargeError,
     NotLeaderForPartitionError,
@@ -93,3 +94,8 @@ def test_corrupt_record_says_where_and_survives_pickling_and_copying(
             place.get("offset"),
         )
         assert str(again) == str(error)
+
+
+def test_kind_of_an_error_that_has_no_code_of_its_own_does_not_take_its_place() -> None:
+    assert issubclass(DecompressedTooLargeError, CorruptRecordError)
+    assert for_code(DecompressedTooLargeError.errno) is CorruptRecordError

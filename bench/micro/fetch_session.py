@@ -66,5 +66,6 @@ def test_idle_fetch(benchmark: Any, tmp_path: Path, record_count: int, partition
         ask: Callable[[], int] = getattr(fetched, kind)
         assert ask() == (0 if kind == "incremental" else len(fetched.wanted))
         benchmark(ask)
+        benchmark.extra_info["fetches/s"] = round(1 / benchmark.stats.stats.min)
     finally:
         fetched.logs.close()

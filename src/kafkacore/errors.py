@@ -351,7 +351,8 @@ IncompatibleBrokerVersion = UnsupportedVersionError
 def _broker_errors(root: type[BrokerResponseError]) -> dict[int, type[BrokerResponseError]]:
     found: dict[int, type[BrokerResponseError]] = {}
     for error in root.__subclasses__():
-        if error.message:
+        # One without a code of its own is a kind of the error whose code it has.
+        if error.message and "errno" in vars(error):
             found[error.errno] = error
         found |= _broker_errors(error)
     return found

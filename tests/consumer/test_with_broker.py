@@ -12,8 +12,15 @@ import pyarrow as pa
 import pytest
 
 from kafkacore import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.broker import kafka_apis
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.server import KafkaBroker
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError, UnsupportedVersionError, WakeupError
+from kafkacore.protocol.generated.join_group import JoinGroupRequest
+from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
+from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 COUNT = 5000
@@ -218,8 +225,22 @@ def test_interrupt_in_a_poll_leaves_it_usable(our_broker, filled):
         assert read(consumer, 10) == [b"v%d" % number for number in range(COUNT, COUNT + 10)]
 
 
-def test_a_broker_without_groups_is_said_to_be_one_at_once(our_broker, topic):
-    with KafkaConsumer(topic, bootstrap_servers=our_broker.bootstrap_servers, group_id="g") as consumer:
+@pytest.fixture
+def broker_without_groups(tmp_path, monkeypatch):
+    """One that finds a coordinator, which then knows nothing of joining and of offsets."""
+    of_groups = {JoinGroupRequest, OffsetCommitRequest, OffsetFetchRequest}
+    kept = tuple(handler for handler in kafka_apis.HANDLERS if handler.request_class not in of_groups)
+    monkeypatch.setattr(kafka_apis, "HANDLERS", kept)
+    with KafkaBroker(BrokerConfig(data_dir=tmp_path / "kafka", port=0, flush="os")) as broker:
+        with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("t", 1)])
+        yield broker
+
+
+def test_a_broker_without_groups_is_said_to_be_one_at_once(broker_without_groups):
+    with KafkaConsumer(
+        "t", bootstrap_servers=broker_without_groups.bootstrap_servers, group_id="g"
+    ) as consumer:
         started = SYSTEM_CLOCK.monotonic_ms()
         with pytest.raises(UnsupportedVersionError, match=r"no consumer groups.*use assign\(\)"):
             consumer.poll(30_000)
@@ -241,8 +262,9 @@ def test_forked_child_cannot_use_it_and_does_no_harm(our_broker, filled):
         assert read(consumer, COUNT - 10)[-1] == b"v%d" % (COUNT - 1)
 
 
-def test_broker_without_offsets_of_groups_says_so_in_a_sentence(our_broker, filled):
-    with consumer_of(our_broker, group_id="readers") as consumer:
+def test_broker_without_offsets_of_groups_says_so_in_a_sentence(broker_without_groups):
+    filled = TopicPartition("t", 0)
+    with consumer_of(broker_without_groups, group_id="readers") as consumer:
         consumer.assign([filled])
         for call in (
             lambda: consumer.poll(1000),
