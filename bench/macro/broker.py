@@ -32,6 +32,7 @@ from setting import PROJECT
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.bench.machine import describe_machine
+from kafkacore.bench.meter import process_cpu_seconds
 from kafkacore.protocol import encode_request
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
 from kafkacore.testing import EmbeddedBroker
@@ -65,8 +66,9 @@ class Side:
 
     def cpu_s(self) -> float:
         """Of the broker's process, all its threads."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / 100.0
+        used = process_cpu_seconds(self.pid)
+        assert used is not None, "its process cannot be looked at"
+        return used
 
     def resident_mib(self) -> float:
         return resident_mib(self.pid)

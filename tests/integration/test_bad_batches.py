@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 import struct
 from typing import Any
 
 import pytest
 from integration.apache_kafka import ApacheKafka
+from integration.asked import Asked
 
 from kafkacore.clock import SYSTEM_CLOCK
-from kafkacore.protocol import decode_response, encode_request
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.fetch import FetchRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
@@ -96,8 +95,7 @@ class RawBroker:
     """A broker asked by messages, one connection each."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        host, _, port = bootstrap_servers.partition(":")
-        self._address = (host, int(port))
+        self._servers = bootstrap_servers
         make = CreateTopicsRequest
         topics = [
             make.CreatableTopic(
@@ -112,11 +110,8 @@ class RawBroker:
         assert {topic.error_code for topic in made.topics} <= {0, 36}
 
     def ask(self, message: Any, version: int) -> Any:
-        payload = b"".join(bytes(piece) for piece in encode_request(message, version, 1, "raw"))
-        with socket.create_connection(self._address) as connection, connection.makefile("rb") as stream:
-            connection.sendall(struct.pack(">i", len(payload)) + payload)
-            (size,) = struct.unpack(">i", stream.read(4))
-            return decode_response(stream.read(size), type(message), version)[1]
+        with Asked(self._servers, "raw") as connection:
+            return connection.ask(message, version)
 
     def produce(self, topic: str, batch: bytes) -> Any:
         make = ProduceRequest

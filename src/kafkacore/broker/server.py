@@ -105,7 +105,6 @@ class KafkaBroker:
         self._status: StatusServer | None = None
         self.cluster_id = ""
         self.port = config.port
-        self.cluster: ClusterState | None = None
         self.services: BrokerServices | None = None
         #: What ended the network thread, if it was not :meth:`stop`.
         self.failure: Exception | None = None
@@ -180,7 +179,7 @@ class KafkaBroker:
         topics = TopicCatalog(log_manager, config, clock)
         # Nothing that can fail comes after the selector, which only the server closes.
         selector = _selector(config, clock)
-        cluster = self.cluster = ClusterState(topics, self._nodes(listeners))
+        cluster = ClusterState(topics, self._nodes(listeners))
         timer = Timer(clock.monotonic_ms())
         replica_manager = ReplicaManager(cluster, clock, timer, selector.wakeup)
         group_services = GroupServices(config, clock, timer, topics, cluster, replica_manager)
@@ -321,16 +320,16 @@ class KafkaBroker:
     def stop_node(self, node_id: int) -> None:
         """Let a virtual node go: its listener, its connections, and what it leads. Network thread."""
         assert self._server is not None, "not started"
-        assert self.cluster is not None, "not started"
-        self.cluster.stop_node(node_id)
+        assert self.services is not None, "not started"
+        self.services.cluster.stop_node(node_id)
         self._server.close_node(node_id)
 
     def start_node(self, node_id: int, port: int) -> None:
         """Bring a virtual node back to its port. Network thread."""
         assert self._server is not None, "not started"
-        assert self.cluster is not None, "not started"
+        assert self.services is not None, "not started"
         self._server.open_node(node_id, listen(self.config.host, port))
-        self.cluster.start_node(node_id)
+        self.services.cluster.start_node(node_id)
 
     def request_stop(self) -> None:
         """Ask the broker to stop and return at once; for signal handlers."""

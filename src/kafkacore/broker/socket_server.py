@@ -143,8 +143,6 @@ class SocketServer:
         self.refused_count = 0
         self.throttled_count = 0
         self.throttled_ms = 0.0
-        #: Functions of other threads that this one is to run.
-        self._calls: deque[_Call] = deque()
         self._is_stopping = False
         for listener_id, (_, listener) in self._listeners.items():
             selector.register_listener(listener_id, listener)
@@ -164,8 +162,7 @@ class SocketServer:
         ``None`` if the thread has ended, or has not come to it in time. To be quick, since all clients wait.
         """
         call = _Call(function)
-        self._calls.append(call)
-        self._selector.wakeup()
+        self._replica_manager.call_soon(call.run)
         return call.result if call.is_done.wait(timeout_s) else None
 
     def contexts(self) -> list[RequestContext]:
@@ -181,13 +178,8 @@ class SocketServer:
         """One turn: wait for sockets at most ``timeout_ms``, then do all there is to do."""
         self._selector.poll(self._wait_ms(timeout_ms))
         self._apis.metrics.turn_began_ms = self._clock.monotonic_ms()
-        while self._calls:
-            self._calls.popleft().run()
         for listener_id, accepted, address in self._selector.accepted:
-            if listener_id in self._listeners:
-                self._on_accepted(self._listeners[listener_id][0], accepted, address)
-            else:
-                accepted.close()  # Its node has been closed in this turn.
+            self._on_accepted(self._listeners[listener_id][0], accepted, address)
         disconnected = self._selector.disconnected
         for connection_id in disconnected:
             if connection_id in self._connections:

@@ -6,12 +6,12 @@ Does not know: what the broker does; it is ``kafkacore.broker.process.BrokerProc
 from __future__ import annotations
 
 import os
-import tempfile
 from types import TracebackType
 from typing import Any
 
 from kafkacore.broker.process import BrokerProcess
 from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.testing.scratch_folder import ScratchFolder
 
 
 class EmbeddedBroker(BrokerProcess):
@@ -31,26 +31,19 @@ class EmbeddedBroker(BrokerProcess):
     def __init__(
         self, data_dir: str | os.PathLike[str] | None = None, *, clock: Clock = SYSTEM_CLOCK, **config: Any
     ) -> None:
-        self._temporary = (
-            tempfile.TemporaryDirectory(prefix="kafkacore-broker-") if data_dir is None else None
-        )
-        folder = data_dir if data_dir is not None else self._temporary.name if self._temporary else ""
+        self._folder = ScratchFolder(data_dir, "kafkacore-broker-")
         try:
-            super().__init__(folder, clock=clock, **config)
+            super().__init__(self._folder.path, clock=clock, **config)
         except BaseException:
-            self._remove_folder()
+            self._folder.remove()
             raise
-
-    def _remove_folder(self) -> None:
-        if self._temporary is not None:
-            self._temporary.cleanup()
 
     def close(self) -> None:
         """Stop, if it runs, and remove the folder if it was ours to make. May be called again."""
         try:
             self.stop()
         finally:
-            self._remove_folder()
+            self._folder.remove()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None

@@ -8,19 +8,20 @@ with it, and nothing here replicates. Does not know: which clients there are.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from kafkacore.broker.cluster_state import NO_LEADER, ClusterState
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.internal_topics import OFFSETS_TOPIC
+from kafkacore.broker.request import BrokerServices
 from kafkacore.broker.server import KafkaBroker
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalArgumentError, IllegalStateError
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.broker_faults import BrokerFaults
+from kafkacore.testing.scratch_folder import ScratchFolder
 from kafkacore.testing.switched_disk import SwitchedDisk
 
 T = TypeVar("T")
@@ -66,15 +67,12 @@ class EmbeddedCluster:
         self.disk = SwitchedDisk()
         self._node_count = nodes
         self._clock = clock
-        self._temporary = (
-            tempfile.TemporaryDirectory(prefix="kafkacore-cluster-") if data_dir is None else None
-        )
-        folder = data_dir if data_dir is not None else self._temporary.name if self._temporary else ""
-        settings = {**FOR_TESTS, "port": 0, **config, "data_dir": Path(folder) / "data"}
+        self._folder = ScratchFolder(data_dir, "kafkacore-cluster-")
+        settings = {**FOR_TESTS, "port": 0, **config, "data_dir": self._folder.path / "data"}
         try:
             self._config = BrokerConfig.from_properties(settings)
         except BaseException:
-            self._remove_folder()
+            self._folder.remove()
             raise
         self._broker: KafkaBroker | None = None
         self._ports: dict[int, int] = {}
@@ -94,12 +92,11 @@ class EmbeddedCluster:
         try:
             broker.start()
         except BaseException:
-            self._remove_folder()
+            self._folder.remove()
             raise
         assert broker.services is not None, "started"
-        assert broker.cluster is not None, "started"
         self.faults.attach(broker.services)
-        self._ports = {node.node_id: node.port for node in broker.cluster.nodes()}
+        self._ports = {node.node_id: node.port for node in broker.services.cluster.nodes()}
         self._broker = broker
         return self
 
@@ -111,11 +108,7 @@ class EmbeddedCluster:
                 self.disk.free()
                 broker.stop()
         finally:
-            self._remove_folder()
-
-    def _remove_folder(self) -> None:
-        if self._temporary is not None:
-            self._temporary.cleanup()
+            self._folder.remove()
 
     def __enter__(self) -> Self:
         return self if self._broker is not None else self.start()
@@ -147,8 +140,7 @@ class EmbeddedCluster:
         return node
 
     def is_up(self, node: int) -> bool:
-        cluster = self._running().cluster
-        return self._call(lambda: cluster is not None and cluster.node(self._known(node)) is not None)
+        return self._call(lambda: self._cluster().node(self._known(node)) is not None)
 
     def stop_node(self, node: int) -> None:
         """The node is gone: its connections break, and other replicas lead what it led; a partition whose
@@ -175,13 +167,17 @@ class EmbeddedCluster:
             There is no such partition.
         """
         where = TopicPartition(topic, partition)
-        leader = self._call(lambda: (self._services().topics.log(where), self._cluster().leader(where))[1])
-        return leader if leader >= 0 else None
+
+        def find() -> int:
+            self._services().topics.log(where)
+            return self._cluster().leader(where)
+
+        leader = self._call(find)
+        return None if leader == NO_LEADER else leader
 
     def leader_epoch(self, topic: str, partition: int = 0) -> int:
         """How often the leader has changed."""
-        epoch: int = self._call(lambda: self._cluster().leader_epoch(TopicPartition(topic, partition)))
-        return epoch
+        return self._call(lambda: self._cluster().leader_epoch(TopicPartition(topic, partition)))
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int | None = None) -> int:
         """Let another node lead a partition: ``to``, else the next that is up. The new leader."""
@@ -211,7 +207,7 @@ class EmbeddedCluster:
 
         def find() -> int:
             log.ensure_topic()
-            return int(log.partition_for(group_id))
+            return log.partition_for(group_id)
 
         return self._call(find)
 
@@ -222,11 +218,13 @@ class EmbeddedCluster:
             raise IllegalStateError("the cluster is not running; use it in a with block, or call start()")
         return self._broker
 
-    def _services(self) -> Any:
-        return self._running().services
+    def _services(self) -> BrokerServices:
+        services = self._running().services
+        assert services is not None, "a running broker has them"
+        return services
 
-    def _cluster(self) -> Any:
-        return self._running().cluster
+    def _cluster(self) -> ClusterState:
+        return self._services().cluster
 
     def _call(self, function: Callable[[], T]) -> T:
         return self._running().call(function)

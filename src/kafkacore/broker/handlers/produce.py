@@ -124,9 +124,9 @@ class _Produce:
         if is_internal(name) and request.client_id != ADMIN_CLIENT_ID:
             raise InvalidTopicError(f"Cannot append to internal topic {name}")
         check_records(partition.records, request.version)
-        if acks == ACKS_ALL:
-            self._check_replicas(TopicPartition(name, partition.index))
         topic_partition = TopicPartition(name, partition.index)
+        if acks == ACKS_ALL:
+            self._check_replicas(topic_partition)
         assert partition.records is not None, "checked"
         log, info = services.replica_manager.append(topic_partition, partition.records, request.node_id)
         # They are in the log: their memory need not wait for the disk.
