@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from model.raw_line import Line
 
 from kafkacore.broker.process import BrokerProcess, BrokerProcessError
 from kafkacore.clock import SYSTEM_CLOCK
@@ -23,14 +24,11 @@ LIMIT_SECONDS = 30
 
 def api_versions_error(port: int, version: int) -> int:
     """Ask the broker what it speaks, byte by byte; the error code of its answer."""
-    with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) as client:
-        request = struct.pack(">hhih", 18, version, 7, -1)
-        client.sendall(struct.pack(">i", len(request)) + request)
-        with client.makefile("rb") as stream:
-            (size,) = struct.unpack(">i", stream.read(4))
-            correlation_id, error = struct.unpack_from(">ih", stream.read(size))
-            assert correlation_id == 7
-            return int(error)
+    with Line(f"127.0.0.1:{port}") as line:
+        line.say_bytes(struct.pack(">hhih", 18, version, 7, -1))
+        correlation_id, error = struct.unpack_from(">ih", line.hear_bytes())
+        assert correlation_id == 7
+        return int(error)
 
 
 def is_alive(pid: int) -> bool:

@@ -10,9 +10,9 @@ import random
 from pathlib import Path
 
 import pytest
-from integration.asked import Asked
 from model.dose import dose, new_seed, note
 from model.offset_committer import OffsetCommitter, rest
+from model.raw_line import Line
 
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.testing import EmbeddedBroker
@@ -27,7 +27,7 @@ def test_acknowledged_commit_is_there_after_every_kill(tmp_path: Path) -> None:
     kills = dose(12, 200)
     # Small segments, so that the topic rolls under the kills.
     with EmbeddedBroker(tmp_path, offsets_topic_segment_bytes=100_000) as broker:
-        with Asked(broker.bootstrap_servers) as asked:
+        with Line(broker.bootstrap_servers) as asked:
             topic = CreateTopicsRequest.CreatableTopic(
                 name="t", num_partitions=PARTITIONS, replication_factor=1
             )
@@ -48,7 +48,7 @@ def test_acknowledged_commit_is_there_after_every_kill(tmp_path: Path) -> None:
             for committer in committers:
                 committer.stop()
         broker.restart()
-        with Asked(broker.bootstrap_servers) as asked:
+        with Line(broker.bootstrap_servers) as asked:
             for committer in committers:
                 committer.check(asked)
     findings = [finding for committer in committers for finding in committer.findings]

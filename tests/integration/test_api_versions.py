@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 import struct
 
 from integration.apache_kafka import ApacheKafka
+from model.raw_line import Line
 
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -14,13 +14,10 @@ UNSUPPORTED_VERSION = 35
 
 
 def exchange(servers: str, request: bytes) -> bytes:
-    """One framed request to the broker, one framed answer back."""
-    host, port = servers.split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(struct.pack(">i", len(request)) + request)
-        with connection.makefile("rb") as stream:
-            (size,) = struct.unpack(">i", stream.read(4))
-            return stream.read(size)
+    """One request to the broker, one answer back, on a connection of their own."""
+    with Line(servers) as line:
+        line.say_bytes(request)
+        return line.hear_bytes()
 
 
 def request_of_unknown_version() -> bytes:
@@ -56,11 +53,9 @@ def test_answer_to_an_unknown_version_has_apache_kafkas_bytes(
 
 
 def test_connection_is_usable_after_an_unknown_version(our_broker: EmbeddedBroker) -> None:
-    host, port = our_broker.bootstrap_servers.split(":")
     again = struct.pack(">hhih", API_VERSIONS, 0, 4712, -1)
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with Line(our_broker.bootstrap_servers) as line:
         for request in (request_of_unknown_version(), again):
-            connection.sendall(struct.pack(">i", len(request)) + request)
-        with connection.makefile("rb") as stream:
-            answers = [v0_answer(stream.read(struct.unpack(">i", stream.read(4))[0])) for _ in range(2)]
+            line.say_bytes(request)
+        answers = [v0_answer(line.hear_bytes()) for _ in range(2)]
     assert [(correlation_id, error) for correlation_id, error, _ in answers] == [(4711, 35), (4712, 0)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from integration.apache_kafka import ApacheKafka
-from integration.asked import Asked
+from model.raw_line import Line
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
@@ -110,7 +110,7 @@ class RawBroker:
         assert {topic.error_code for topic in made.topics} <= {0, 36}
 
     def ask(self, message: Any, version: int) -> Any:
-        with Asked(self._servers, "raw") as connection:
+        with Line(self._servers) as connection:
             return connection.ask(message, version)
 
     def produce(self, topic: str, batch: bytes) -> Any:

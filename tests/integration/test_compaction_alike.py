@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from integration.apache_kafka import ApacheKafka
-from integration.asked import Asked
 from integration.jars import run_java
+from model.raw_line import Line
 
 from kafkacore import KafkaProducer
 from kafkacore.broker.log import LogManager
@@ -104,7 +104,7 @@ class Judge:
         make = CreateTopicsRequest
         configs = [make.CreatableTopicConfig(name=name, value=value) for name, value in CONFIG.items()]
         topic = make.CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1, configs=configs)
-        with Asked(kafka.bootstrap_servers) as asked:
+        with Line(kafka.bootstrap_servers) as asked:
             made = asked.ask(make(topics=[topic], timeout_ms=30_000), CREATE_VERSION)
         assert made.topics[0].error_code == 0
 
@@ -114,7 +114,7 @@ class Judge:
         resource = make.AlterConfigsResource(
             resource_type=TOPIC_RESOURCE, resource_name=TOPIC, configs=[config]
         )
-        with Asked(self.kafka.bootstrap_servers) as asked:
+        with Line(self.kafka.bootstrap_servers) as asked:
             answer = asked.ask(make(resources=[resource]), ALTER_VERSION)
         assert answer.responses[0].error_code == 0
 
@@ -131,7 +131,7 @@ class Judge:
     def fill(self, records: int) -> None:
         """Write ``records`` of no producer in particular, with transactions in between."""
         make = ProduceRequest
-        with Asked(self.kafka.bootstrap_servers) as asked:
+        with Line(self.kafka.bootstrap_servers) as asked:
             for number in range(records // BATCH):
                 partition = make.PartitionProduceData(index=0, records=self._batch(BATCH))
                 data = make.TopicProduceData(name=TOPIC, partition_data=[partition])

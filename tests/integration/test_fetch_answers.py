@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 from integration.apache_kafka import ApacheKafka
-from integration.asked import Asked
+from model.raw_line import Line
 
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -28,7 +28,7 @@ VERSIONS = [4, 7, 9, 11, 12, 13, 16, 18]
 class Reader:
     """One topic of three partitions on one broker, and Fetch requests of one version about it."""
 
-    def __init__(self, servers: str, version: int, asked: Asked) -> None:
+    def __init__(self, servers: str, version: int, asked: Line) -> None:
         self.servers, self.version, self._asked = servers, version, asked
         self.topic = f"answers-{uuid.uuid4().hex[:8]}"
         with KafkaAdminClient(bootstrap_servers=servers) as admin:
@@ -166,7 +166,7 @@ def test_answers_are_those_of_apache_kafka(
 ) -> None:
     answers = []
     for servers in (apache_kafka.bootstrap_servers, our_broker.bootstrap_servers):
-        with Asked(servers) as asked:
+        with Line(servers) as asked:
             reader = Reader(servers, version, asked)
             answers.append(one_by_one(reader) + (sessions(reader) if version >= 7 else []))
     theirs, ours = answers

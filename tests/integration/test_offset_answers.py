@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 from integration.apache_kafka import ApacheKafka
-from integration.asked import Asked
 from integration.java_peer import JavaPeer
 from model.broker_harness import batch
+from model.raw_line import Line
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol import ZERO_UUID
@@ -33,17 +33,17 @@ NOBODY = UUID(int=77)
 class Both:
     """One connection to each broker, and the id of :data:`TOPIC` there."""
 
-    def __init__(self, theirs: Asked, ours: Asked) -> None:
+    def __init__(self, theirs: Line, ours: Line) -> None:
         self._brokers = [(theirs, topic_id(theirs)), (ours, topic_id(ours))]
 
-    def answers(self, question: Callable[[Asked, UUID], Any]) -> Any:
+    def answers(self, question: Callable[[Line, UUID], Any]) -> Any:
         """What both say to ``question``, having failed the test if they differ."""
         theirs, ours = (question(*broker) for broker in self._brokers)
         assert ours == theirs
         return theirs
 
 
-def topic_id(broker: Asked) -> UUID:
+def topic_id(broker: Line) -> UUID:
     request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=TOPIC)])
     (topic,) = broker.ask(request, 12).topics
     assert isinstance(topic.topic_id, UUID)
@@ -54,13 +54,13 @@ def topic_id(broker: Asked) -> UUID:
 def both(apache_kafka: ApacheKafka, our_broker: EmbeddedBroker, java_peer: JavaPeer) -> Iterator[Both]:
     for broker in (apache_kafka, our_broker):
         java_peer.create_topic(broker.bootstrap_servers, TOPIC, 2)
-    with Asked(apache_kafka.bootstrap_servers) as theirs, Asked(our_broker.bootstrap_servers) as ours:
+    with Line(apache_kafka.bootstrap_servers) as theirs, Line(our_broker.bootstrap_servers) as ours:
         for broker in (theirs, ours):
             wait_for_coordinator(broker)
         yield Both(theirs, ours)
 
 
-def wait_for_coordinator(broker: Asked) -> None:
+def wait_for_coordinator(broker: Line) -> None:
     """Apache Kafka makes the topic a while after it was first asked for a coordinator, then loads it."""
     deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
     while committed(broker, UUID(int=0), 9, {0: 0}, group="another")[0]:
@@ -70,7 +70,7 @@ def wait_for_coordinator(broker: Asked) -> None:
 
 
 def committed(
-    broker: Asked,
+    broker: Line,
     uuid: UUID,
     version: int,
     offsets: dict[int, int],
@@ -99,7 +99,7 @@ def committed(
     }
 
 
-def fetched(broker: Asked, uuid: UUID, version: int, partitions: list[int] | None, group: str = GROUP) -> Any:
+def fetched(broker: Line, uuid: UUID, version: int, partitions: list[int] | None, group: str = GROUP) -> Any:
     """(partition, offset, epoch, note, code) in order, and the group's code."""
     if version < 8:
         old = [OffsetFetchRequest.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=partitions or [])]
@@ -167,7 +167,7 @@ def test_static_member_that_nobody_knows(both: Both, version: int) -> None:
 
 @pytest.mark.parametrize("version", range(2, 11))
 def test_topic_that_is_not_there(both: Both, version: int) -> None:
-    def commit(broker: Asked, _: UUID) -> Any:
+    def commit(broker: Line, _: UUID) -> Any:
         return committed(broker, NOBODY, version, {0: 1}, topic="not-there")
 
     assert both.answers(commit) == {0: 100 if version >= 10 else 3}
@@ -187,7 +187,7 @@ def test_fetch_by_ids_that_nobody_has(both: Both) -> None:
         both.answers(lambda broker, _, unknown=unknown: fetched(broker, unknown, 10, [0]))
 
 
-def deleted(broker: Asked, group: str, topic: str, partitions: list[int]) -> Any:
+def deleted(broker: Line, group: str, topic: str, partitions: list[int]) -> Any:
     wanted = OffsetDeleteRequest.OffsetDeleteRequestTopic(
         name=topic,
         partitions=[
@@ -218,7 +218,7 @@ def test_deletion_of_offsets(both: Both, group: str, topic: str, partitions: lis
 
 @pytest.mark.parametrize("version", range(7))
 def test_coordinator_of_a_group_is_found(both: Both, version: int) -> None:
-    def find(broker: Asked, _: UUID) -> Any:
+    def find(broker: Line, _: UUID) -> Any:
         if version < 4:
             answer = broker.ask(FindCoordinatorRequest(key=GROUP), version)
             return [(answer.error_code, answer.node_id >= 0)]
@@ -230,17 +230,17 @@ def test_coordinator_of_a_group_is_found(both: Both, version: int) -> None:
 
 
 def test_offsets_topic_is_internal_and_nobody_produces_to_it(both: Both) -> None:
-    def describe(broker: Asked, _: UUID) -> Any:
+    def describe(broker: Line, _: UUID) -> Any:
         topics = broker.ask(MetadataRequest(topics=None), 9).topics
         return [(one.name, one.is_internal) for one in topics if one.name in (OFFSETS_TOPIC, TOPIC)]
 
-    def produce(broker: Asked, _: UUID) -> Any:
+    def produce(broker: Line, _: UUID) -> Any:
         data = ProduceRequest.PartitionProduceData(index=0, records=batch(b"x"))
         topic = ProduceRequest.TopicProduceData(name=OFFSETS_TOPIC, partition_data=[data])
         request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic])
         return broker.ask(request, 9).responses[0].partition_responses[0].error_code
 
-    def create(broker: Asked, _: UUID) -> Any:
+    def create(broker: Line, _: UUID) -> Any:
         topic = CreateTopicsRequest.CreatableTopic(name=OFFSETS_TOPIC, num_partitions=1, replication_factor=1)
         request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
         return broker.ask(request, 7).topics[0].error_code
@@ -256,7 +256,7 @@ def test_offsets_topic_is_internal_and_nobody_produces_to_it(both: Both) -> None
 def test_configs_of_the_offsets_topic(both: Both, java_peer: JavaPeer) -> None:
     from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest
 
-    def configs(broker: Asked, _: UUID) -> Any:
+    def configs(broker: Line, _: UUID) -> Any:
         resource = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=2,
             resource_name=OFFSETS_TOPIC,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 
-from integration.asked import Asked
+from model.raw_line import Line
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
@@ -44,13 +44,13 @@ class OffsetCommitter(threading.Thread):
     def run(self) -> None:
         while not self._stopping.is_set():
             try:
-                with Asked(self._servers) as broker:
+                with Line(self._servers) as broker:
                     self._commit_on(broker)
             except (OSError, AssertionError):
                 # It has been killed; the next connection may find it again.
                 SYSTEM_CLOCK.sleep_ms(5)
 
-    def _commit_on(self, broker: Asked) -> None:
+    def _commit_on(self, broker: Line) -> None:
         self.check(broker)
         while not self._stopping.is_set():
             self.sent += 1
@@ -70,7 +70,7 @@ class OffsetCommitter(threading.Thread):
             elif not codes <= set(COMES_BACK):
                 self.findings.append(f"{self.group}: commit {self.sent} was answered {codes}")
 
-    def check(self, broker: Asked) -> None:
+    def check(self, broker: Line) -> None:
         """What is committed is what was acknowledged, or was sent after it; the same for all partitions."""
         found = self.fetched(broker)
         if len(set(found)) != 1:
@@ -80,7 +80,7 @@ class OffsetCommitter(threading.Thread):
                 f"{self.group}: {found[0]} is committed, {self.acknowledged} acknowledged, {self.sent} sent"
             )
 
-    def fetched(self, broker: Asked) -> list[int]:
+    def fetched(self, broker: Line) -> list[int]:
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
         wanted = OffsetFetchRequest.OffsetFetchRequestTopics(
             name=self._topic, partition_indexes=list(range(self._partitions))

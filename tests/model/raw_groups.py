@@ -6,11 +6,10 @@ A broker's address in; a transcript out. Does not know: what is right.
 from __future__ import annotations
 
 import re
-import socket
-import struct
 from typing import Any
 
-from kafkacore.protocol import decode_response, encode_request
+from model.raw_line import Line
+
 from kafkacore.protocol.generated.delete_groups import DeleteGroupsRequest
 from kafkacore.protocol.generated.describe_groups import DescribeGroupsRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
@@ -20,36 +19,7 @@ from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest
 
-LIMIT_S = 20
 UUID_AT_END = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-CLIENT_ID = "raw"
-
-
-class Line:
-    """One connection: one request at a time, whose answer may be read later."""
-
-    def __init__(self, servers: str) -> None:
-        host, port = servers.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=LIMIT_S)
-        self._stream = self._socket.makefile("rb")
-        self._asked: tuple[Any, int] | None = None
-
-    def ask(self, message: Any, version: int) -> Line:
-        payload = b"".join(bytes(piece) for piece in encode_request(message, version, 7, CLIENT_ID))
-        self._socket.sendall(struct.pack(">i", len(payload)) + payload)
-        self._asked = (type(message), version)
-        return self
-
-    def hear(self) -> Any:
-        """The answer's message."""
-        assert self._asked is not None, "nothing was asked"
-        (kind, version), self._asked = self._asked, None
-        (size,) = struct.unpack(">i", self._stream.read(4))
-        return decode_response(self._stream.read(size), kind, version)[1]
-
-    def close(self) -> None:
-        self._stream.close()
-        self._socket.close()
 
 
 class RawGroup:
@@ -72,10 +42,10 @@ class RawGroup:
     def _find(self) -> None:
         """Until the broker coordinates the group: its topic is made when somebody first asks."""
         while True:
-            found = self.line("admin").ask(FindCoordinatorRequest(coordinator_keys=[self.group_id]), 4).hear()
+            found = self.line("admin").ask(FindCoordinatorRequest(coordinator_keys=[self.group_id]), 4)
             if found.coordinators[0].error_code == 0:
                 probe = HeartbeatRequest(group_id=self.group_id, generation_id=1, member_id="nobody")
-                if self.line("admin").ask(probe, 4).hear().error_code == 25:
+                if self.line("admin").ask(probe, 4).error_code == 25:
                     return
 
     def line(self, name: str) -> Line:
@@ -117,7 +87,7 @@ class RawGroup:
             protocol_type=kind,
             protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=n, metadata=m) for n, m in protocols],
         )
-        self.line(name).ask(message, version)
+        self.line(name).say(message, version)
 
     def hear_join(self, name: str) -> int:
         got = self.line(name).hear()
@@ -158,7 +128,7 @@ class RawGroup:
             SyncGroupRequest.SyncGroupRequestAssignment(member_id=self.ids[who], assignment=what)
             for who, what in (given or {}).items()
         ]
-        self.line(name).ask(SyncGroupRequest(assignments=assignments, **fields), version)
+        self.line(name).say(SyncGroupRequest(assignments=assignments, **fields), version)
 
     def hear_sync(self, name: str) -> None:
         got = self.line(name).hear()
@@ -175,7 +145,7 @@ class RawGroup:
             "member_id": self.ids.get(name, name),
             **changed,
         }
-        got = self.line(f"{name} beats").ask(HeartbeatRequest(**fields), version).hear()
+        got = self.line(f"{name} beats").ask(HeartbeatRequest(**fields), version)
         self.note("heartbeat", name, got.error_code)
 
     def leave(self, *members: tuple[str, str | None], version: int = 5, group_id: str | None = None) -> None:
@@ -188,7 +158,7 @@ class RawGroup:
             message = LeaveGroupRequest(
                 group_id=self.group_id if group_id is None else group_id, members=identities
             )
-        got = self.line("admin").ask(message, version).hear()
+        got = self.line("admin").ask(message, version)
         said = [(self.known(one.member_id), one.group_instance_id, one.error_code) for one in got.members]
         self.note("leave", got.error_code, said)
 
@@ -198,7 +168,7 @@ class RawGroup:
         message = DescribeGroupsRequest(
             groups=list(group_ids or (self.group_id,)), include_authorized_operations=version >= 3
         )
-        got = self.line("admin").ask(message, version).hear()
+        got = self.line("admin").ask(message, version)
         for one in got.groups:
             members = sorted(
                 (
@@ -220,7 +190,7 @@ class RawGroup:
         """Until the group waits for its members: a request that is to come after this must find it so."""
         message = DescribeGroupsRequest(groups=[self.group_id])
         for _ in range(1000):
-            got = self.line("admin").ask(message, 6).hear()
+            got = self.line("admin").ask(message, 6)
             if got.groups[0].group_state == "PreparingRebalance":
                 return
         raise AssertionError(f"{self.group_id} does not rebalance: {got}")
@@ -230,7 +200,7 @@ class RawGroup:
     ) -> None:
         """The group alone, of those that are listed."""
         message = ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
-        got = self.line("admin").ask(message, version).hear()
+        got = self.line("admin").ask(message, version)
         mine = [
             (one.protocol_type, one.group_state, one.group_type)
             for one in got.groups
@@ -240,7 +210,7 @@ class RawGroup:
 
     def delete(self, *group_ids: str, version: int = 2) -> None:
         message = DeleteGroupsRequest(groups_names=list(group_ids or (self.group_id,)))
-        got = self.line("admin").ask(message, version).hear()
+        got = self.line("admin").ask(message, version)
         self.note("delete", sorted((one.group_id, one.error_code) for one in got.results))
 
     def hang_up(self, name: str) -> None:

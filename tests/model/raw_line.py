@@ -1,0 +1,76 @@
+"""A connection to a broker, with no client behind it: messages of any version, or bytes, there and back.
+
+Does not know: which broker answers, metadata, retries.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import deque
+from types import TracebackType
+from typing import Any
+
+from kafkacore.protocol import decode_response, encode_request
+
+LIMIT_S = 30.0
+
+
+class Line:
+    """One connection; a ``with`` block closes it. What was said is answered in its order."""
+
+    def __init__(self, servers: str, client_id: str = "raw") -> None:
+        host, _, port = servers.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), LIMIT_S)
+        self._client_id = client_id
+        self._correlation_id = 0
+        #: Correlation id, kind and version of each request that was said and whose answer was not heard.
+        self._said: deque[tuple[int, type[Any], int]] = deque()
+
+    def say(self, message: Any, version: int) -> None:
+        """Send a request; its answer may be heard later."""
+        self._correlation_id += 1
+        pieces = encode_request(message, version, self._correlation_id, self._client_id)
+        self.say_bytes(b"".join(bytes(piece) for piece in pieces))
+        self._said.append((self._correlation_id, type(message), version))
+
+    def hear(self) -> Any:
+        """The answer's message to the earliest request that has none."""
+        expected, kind, version = self._said.popleft()
+        correlation_id, answer = decode_response(self.hear_bytes(), kind, version)
+        assert correlation_id == expected
+        return answer
+
+    def ask(self, message: Any, version: int) -> Any:
+        """Send a request and wait for its answer."""
+        assert not self._said, "the answer to an earlier request would be taken for this one's"
+        self.say(message, version)
+        return self.hear()
+
+    def say_bytes(self, payload: bytes) -> None:
+        """Send a request as it is, behind its size."""
+        self._socket.sendall(struct.pack(">i", len(payload)) + payload)
+
+    def hear_bytes(self) -> bytes:
+        """The next answer as it is, without its size."""
+        (size,) = struct.unpack(">i", self._read(4))
+        return self._read(size)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _read(self, size: int) -> bytes:
+        taken = bytearray()
+        while len(taken) < size:
+            piece = self._socket.recv(size - len(taken))
+            assert piece, "the broker has hung up"
+            taken += piece
+        return bytes(taken)
+
+    def __enter__(self) -> Line:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
