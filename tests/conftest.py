@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 from integration.apache_kafka import ApacheKafka, started_in_scratch_folder
 from integration.java_peer import JavaPeer, started_java_peer
+from model import stuck_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,8 +74,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # What Spark writes down of its queries: no secret may be in it (spark/test_secrets.py).
     configs = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}/events"}
     configs["spark.eventLog.compress"] = "false"
+    configs |= stuck_spark.TRACES
     with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
         yield session
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test whose time is up says what Spark and Apache Kafka did, and leaves the next ones a session."""
+    report = yield
+    gateway = stuck_spark.running_gateway()
+    if gateway is not None and call.excinfo is not None and str(call.excinfo.value).startswith("Timeout (>"):
+        report.sections.append(("Spark", stuck_spark.describe(gateway, getattr(item, "funcargs", {}))))
+        stuck_spark.go_on(gateway)
+    return report
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from integration.jars import spark_kafka_jars
 from integration.streams import Streams, Topic
+from model import stuck_spark
 
 from kafkacore.spark.session import spark_session
 
@@ -23,7 +24,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Knows ``format("kafka")`` and ``format("kafkacore")``."""
     folder = tmp_path_factory.mktemp("spark")
     jars = ",".join(str(jar) for jar in sorted(spark_kafka_jars().glob("*.jar")))
-    configs = {"spark.jars": jars}
+    configs = {"spark.jars": jars, **stuck_spark.TRACES}
     with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
         yield session
 
