@@ -33,7 +33,7 @@ SESSION_TIMEOUT_MS = 3_000
 CLIENTS = {
     "range": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
     "roundrobin": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
-    "sticky": ("kafkacore", "java", "kafka-python"),
+    "sticky": ("kafkacore", "java", "kafka-python", "aiokafka"),
     "cooperative-sticky": ("kafkacore", "java", "confluent", "kafka-python"),
     # The others do not take two assignors of different kinds.
     "eager to cooperative": ("kafkacore", "java"),

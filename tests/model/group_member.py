@@ -313,9 +313,11 @@ class AioMember(Member):
         import aiokafka
         from aiokafka.coordinator.assignors.range import RangePartitionAssignor
         from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+        from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
         member, options = self, self._options
-        assignors = {one.name: one for one in (RangePartitionAssignor, RoundRobinPartitionAssignor)}
+        known = (RangePartitionAssignor, RoundRobinPartitionAssignor, StickyPartitionAssignor)
+        assignors = {one.name: one for one in known}
 
         class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
             def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
