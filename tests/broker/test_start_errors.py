@@ -60,7 +60,8 @@ def test_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
         (errno.ENOSPC, "the disk is full; make room on it and start again"),
         (errno.EDQUOT, "the disk is full"),
         (errno.EACCES, "let the broker's user write there"),
-        (errno.EROFS, "Read-only file system: let the broker's user write there"),
+        (errno.EROFS, "Read-only file system: name another folder (--data-dir)"),
+        (errno.ENOENT, "No such file or directory: name another folder (--data-dir)"),
         (errno.EMFILE, "ulimit -n"),
         (errno.EIO, "Input/output error"),
     ],
@@ -69,3 +70,9 @@ def test_folder_that_refuses_is_named_with_the_reason(tmp_path: Path, number: in
     said = sentence(tmp_path, disk=RefusingDisk(number))
     assert words in said
     assert str(tmp_path) in said
+
+
+def test_folder_is_named_once_if_it_is_the_folder_itself(tmp_path: Path) -> None:
+    (tmp_path / "kafka").write_text("")
+    assert sentence(tmp_path / "kafka").count(str(tmp_path)) == 1
+    assert "topics.json: Permission denied" in sentence(tmp_path / "data", disk=RefusingDisk(errno.EACCES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -124,6 +125,22 @@ def test_metadata_says_storage_error_when_the_topic_cannot_be_made(broker: Broke
     broker.log_manager.failure = OSError("no space left on device")
     (topic,) = broker.ask(metadata("t")).topics
     assert topic.error_code == KafkaStorageError.errno
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (errno.ENOSPC, "The broker's disk is full; make room on it and try again."),
+        (errno.EIO, "The broker's disk refuses; its log says why."),
+    ],
+)
+def test_create_topics_says_what_is_wrong_with_the_disk(
+    broker: BrokerHarness, caplog: pytest.LogCaptureFixture, code: int, sentence: str
+) -> None:
+    broker.log_manager.failure = OSError(code, "planted", "/data/t-0")
+    (topic,) = broker.ask(create("t")).topics
+    assert (topic.error_code, topic.error_message) == (KafkaStorageError.errno, sentence)
+    assert "/data/t-0" in caplog.text
 
 
 # ---- CreateTopics --------------------------------------------------------------------------------------

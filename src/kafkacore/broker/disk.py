@@ -16,6 +16,9 @@ from typing import NamedTuple
 
 Buffer = bytes | bytearray | memoryview
 
+#: What an ``OSError`` says when there is no room, on the volume or for the user.
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 #: Nobody but the broker's own user reads the records of its clients.
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 
+from kafkacore.broker.disk import DISK_FULL
 from kafkacore.errors import BrokerResponseError, KafkaStorageError, UnknownError
 
 logger = logging.getLogger(__name__)
@@ -27,4 +28,8 @@ def error_message(error: Exception) -> str:
     """The sentence for the client: the error's own, else the name of its code. Nothing of our inside."""
     if isinstance(error, BrokerResponseError):
         return str(error.args[0]) if error.args and error.args[0] else error.message
-    return KafkaStorageError.message if isinstance(error, OSError) else UnknownError.message
+    if isinstance(error, OSError):
+        if error.errno in DISK_FULL:
+            return "The broker's disk is full; make room on it and try again."
+        return "The broker's disk refuses; its log says why."
+    return UnknownError.message

@@ -6,10 +6,11 @@ import errno
 import os
 
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.disk import DISK_FULL
 from kafkacore.errors import KafkaError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_FORBIDDEN = (errno.EACCES, errno.EPERM)
+_NO_PLACE = (errno.EROFS, errno.ENOENT)
 #: Below this, a port is the system's.
 _FIRST_FREE_PORT = 1024
 
@@ -40,16 +41,18 @@ def cannot_listen(what: str, host: str, port: int, flag: str, error: OSError) ->
 
 def cannot_use_folder(config: BrokerConfig, error: OSError) -> BrokerStartError:
     """The data folder, or a file in it, refuses."""
-    place = error.filename or config.data_dir
+    at = "" if error.filename in (None, str(config.data_dir)) else f"{error.filename}: "
     what = error.strerror or str(error)
-    if error.errno in _FULL:
+    if error.errno in DISK_FULL:
         why = f"{what}: the disk is full; make room on it and start again, nothing has been lost"
     elif error.errno in _FORBIDDEN:
         why = f"{what}: let the broker's user write there (chown, chmod), or name another folder (--data-dir)"
+    elif error.errno in _NO_PLACE:
+        why = f"{what}: name another folder (--data-dir)"
     elif error.errno in (errno.ENOTDIR, errno.EEXIST):
         why = "it is a file, and a folder is needed; name another one (--data-dir)"
     elif error.errno in (errno.EMFILE, errno.ENFILE):
         why = f"{what}: more files than a process may have open; raise the limit (ulimit -n) and start again"
     else:
         why = what
-    return BrokerStartError(f"the folder {config.data_dir} cannot be used: {place}: {why}")
+    return BrokerStartError(f"the folder {config.data_dir} cannot be used: {at}{why}")

@@ -260,7 +260,7 @@ def test_log_tells_a_groups_life_in_a_line_each(
     harness.pass_ms(SESSION_MS)
     lines = [record.getMessage().replace(member, "M") for record in caplog.records]
     assert lines == [
-        "group flights: member M joins from /127.0.0.1 (client client, static id None; reason: not provided)",
+        "group flights: member M joins from /127.0.0.1 (client client, no static id; reason: not provided)",
         "group flights: rebalance, generation 0 ends (member M is new)",
         "group flights: generation 1 has 1 members, waiting for the assignment of leader M",
         "group flights: stable in generation 1, 1 members of which 0 static",

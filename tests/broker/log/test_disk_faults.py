@@ -64,6 +64,56 @@ def test_disk_without_space_refuses_until_there_is_some() -> None:
     assert [record.value for record in read_all(log)] == [b"first", b"second"]
 
 
+def test_full_disk_is_said_once_in_the_log_until_something_fits_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = SimulatedDisk()
+    log = make_log(open_manager(disk, flush="os"))
+    for _ in range(2):
+        disk.capacity = disk.used_bytes() + 30
+        for _ in range(3):
+            with pytest.raises(KafkaStorageError, match="flights-0 takes nothing, since the disk is full"):
+                log.append(batch([b"too much"]), now_ms=NOW_MS)
+        disk.capacity = None
+        log.append(batch([b"fits"]), now_ms=NOW_MS)
+    assert caplog.messages == ["flights-0 takes nothing, since the disk is full; make room on it"] * 2
+
+
+def test_full_disk_at_the_end_is_a_line_of_the_log_and_no_clean_marker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    make_log(manager).append(batch([b"a"]), now_ms=NOW_MS)
+    manager.flush_dirty()
+    disk.fault = lambda call, verb, path: OSError(errno.ENOSPC, "full") if verb == "pwritev" else None
+    manager.close()
+    assert disk.open_count == 0
+    assert [line for line in caplog.messages if "not closed cleanly" in line] == [
+        "not closed cleanly, so that the next start looks for the ends of the logs: [Errno 28] full"
+    ]
+    disk.fault = lambda call, verb, path: None
+    assert not disk.exists(Path("/data/.kafka_cleanshutdown"))
+    assert the_log(open_manager(disk)).log_end_offset == 1
+
+
+def test_checkpoint_that_the_disk_refuses_is_one_sentence_and_comes_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    log = make_log(manager)
+    log.append(batch([b"a"]), now_ms=NOW_MS)
+    fail_once(disk, "pwritev", errno.ENOSPC, suffix="checkpoint.tmp")
+    flusher = manager._flusher
+    flusher.schedule(manager.checkpoint)
+    flusher.run_once()
+    assert [(record.message, record.exc_info) for record in caplog.records] == [
+        ("the disk refuses what is to be done beside the requests: [Errno 28] planted", None)
+    ]
+    assert log.high_watermark == 1
+
+
 def test_failed_sync_acknowledges_nothing_ever() -> None:
     disk = SimulatedDisk()
     manager = open_manager(disk)

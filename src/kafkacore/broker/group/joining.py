@@ -148,12 +148,12 @@ class Admission:
             group.new_member_added = True
         group.add(member, joining.on_joined)
         logger.info(
-            "group %s: member %s joins from %s (client %s, static id %s; reason: %s)",
+            "group %s: member %s joins from %s (client %s, %s; reason: %s)",
             group.group_id,
             member_id,
             joining.client_host,
             joining.client_id,
-            joining.group_instance_id,
+            "no static id" if joining.group_instance_id is None else f"static id {joining.group_instance_id}",
             joining.reason,
         )
         # It sends no heartbeats before it is answered: should it be gone, it must not be waited for forever.

@@ -28,6 +28,8 @@ class FailingLog:
         #: Why every call is refused, once the disk has failed.
         self.failure: str | None = None
         self._is_closed = False
+        #: Where the log ended when it last said that the disk is full.
+        self._full_at = -1
 
     @property
     def name(self) -> str:
@@ -48,6 +50,14 @@ class FailingLog:
         self.failure = f"{self.name} is offline: {what} failed: {error}"
         logger.error("%s", self.failure)
         return KafkaStorageError(self.failure)
+
+    def _full(self, log_end_offset: int) -> KafkaStorageError:
+        """Nothing fits: said in the broker's log once, and again when something has fitted since."""
+        sentence = f"{self.name} takes nothing, since the disk is full; make room on it"
+        if self._full_at != log_end_offset:
+            self._full_at = log_end_offset
+            logger.error("%s", sentence)
+        return KafkaStorageError(sentence)
 
     @contextmanager
     def _reading(self, offset: int | None = None) -> Iterator[None]:

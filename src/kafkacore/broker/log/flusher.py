@@ -109,6 +109,8 @@ class LogFlusher:
     def _guarded(self, task: Callable[[], None]) -> None:
         try:
             task()
+        except OSError as error:
+            logger.error("the disk refuses what is to be done beside the requests: %s", error)
         except Exception:
             # Every acknowledgement waits for this thread: one bad task must not end it.
             logger.exception("a task of the flusher failed")

@@ -6,13 +6,13 @@ Source of the behaviour: Kafka's ``LogCleaner`` and ``LogCleanerManager``.
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Condition, Thread
 from typing import NamedTuple
 
+from kafkacore.broker.disk import DISK_FULL
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.cleaner import Cleaner, CleanerConfig, CleaningAbortedError, CleaningResult
 from kafkacore.broker.log.open_files import OpenFiles
@@ -25,7 +25,6 @@ from kafkacore.structs import TopicPartition
 logger = logging.getLogger(__name__)
 
 CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class LogToClean(NamedTuple):
@@ -219,7 +218,7 @@ class LogCleaner:
             self._set_aside(topic_partition, log, f"{error.reason}{place}")
             return None
         except (OSError, KafkaStorageError) as error:
-            if isinstance(error, OSError) and error.errno in _DISK_FULL:
+            if isinstance(error, OSError) and error.errno in DISK_FULL:
                 if not self._has_full_disk:
                     logger.warning("%s is not compacted as long as the disk is full", log.name)
                 self._has_full_disk = True

@@ -504,18 +504,26 @@ class LogManager:
         self._cleaner.stop()
         self._flusher.stop()
         try:
-            is_clean = not self._offline
-            for log in self._logs.values():
-                try:
-                    log.prepare_close()
-                except KafkaStorageError as error:
-                    logger.error("not closed cleanly: %s", error)
-                    is_clean = False
-            self.checkpoint()
-            if is_clean:
-                checkpoints.write_clean_shutdown(self._disk, self.data_dir)
+            self._write_all()
+        except (OSError, KafkaStorageError) as error:
+            why = error.args[0] if isinstance(error, KafkaStorageError) else error
+            logger.error("not closed cleanly, so that the next start looks for the ends of the logs: %s", why)
         finally:
             self._close_files()
+
+    def _write_all(self) -> None:
+        """All of it to disk, and the clean marker if that went well; else an error that says why not."""
+        failure = None
+        for log in self._logs.values():
+            try:
+                log.prepare_close()
+            except KafkaStorageError as error:
+                failure = failure or error
+        self.checkpoint()
+        if failure is not None:
+            raise failure
+        if not self._offline:
+            checkpoints.write_clean_shutdown(self._disk, self.data_dir)
 
     def __enter__(self) -> Self:
         return self

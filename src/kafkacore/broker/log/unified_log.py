@@ -6,7 +6,6 @@ partitions. Source of the behaviour: Kafka's ``UnifiedLog`` and ``LocalLog``, fo
 
 from __future__ import annotations
 
-import errno
 import logging
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 from uuid import UUID
 
+from kafkacore.broker.disk import DISK_FULL
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, placed_header
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.indexes import TimestampOffset
@@ -28,7 +28,7 @@ from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment
 from kafkacore.broker.log.validation import validate_append
 from kafkacore.clock import Clock
-from kafkacore.errors import KafkaStorageError, OffsetOutOfRangeError
+from kafkacore.errors import OffsetOutOfRangeError
 from kafkacore.record import BatchHeader
 from kafkacore.structs import TimestampType, TopicPartition
 
@@ -36,7 +36,6 @@ logger = logging.getLogger(__name__)
 
 NO_TIMESTAMP = -1
 #: These pass: the log goes on when there is room again.
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class UnifiedLog(LogOfEpochs):
@@ -208,8 +207,8 @@ class UnifiedLog(LogOfEpochs):
                 self._maybe_roll(header.size_in_bytes, max_timestamp, last_offset, now_ms)
                 self._write(records, header, first_offset, is_append_time, max_timestamp)
             except OSError as error:
-                if error.errno in _DISK_FULL and not isinstance(error, AppendNotUndoneError):
-                    raise KafkaStorageError(f"{self.name}: {error.strerror}") from error
+                if error.errno in DISK_FULL and not isinstance(error, AppendNotUndoneError):
+                    raise self._full(first_offset) from error
                 raise self._fail("append", error) from error
             self._producers.update(header, first_offset, max_timestamp)
             self.log_end_offset = last_offset + 1
