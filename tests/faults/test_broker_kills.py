@@ -11,7 +11,7 @@ import random
 from pathlib import Path
 
 import pytest
-from model.dose import dose, new_seed, note
+from model.dose import dose, new_seed, note, note_findings
 from model.kill_run import MEMBERS, PARTITIONS, KillRun
 
 from kafkacore.testing import EmbeddedBroker
@@ -23,6 +23,7 @@ OFFSETS_SEGMENT_BYTES = 100_000
 
 def run_and_check(folder: Path, kills: int, *, idempotent: bool) -> KillRun:
     seed = new_seed()
+    what = f"embedded broker killed under three producers{'' if idempotent else ', not idempotent'}"
     config = {
         "num_partitions": PARTITIONS,
         "log_segment_bytes": SEGMENT_BYTES,
@@ -30,35 +31,31 @@ def run_and_check(folder: Path, kills: int, *, idempotent: bool) -> KillRun:
         "offsets_topic_segment_bytes": OFFSETS_SEGMENT_BYTES,
         "group_initial_rebalance_delay_ms": 0,
     }
-    with EmbeddedBroker(folder, **config) as broker:
+    with EmbeddedBroker(folder / "data", **config) as broker:
         run = KillRun(broker, idempotent, rest_s=dose(0.01, 0.02))
         run.run(random.Random(seed), kills)
         ends, log = run.log()
         findings = run.ledger.check(log, ends, idempotent=idempotent)
         findings += run.group.judge(ends)
-    group = run.group
     ready = sorted(run.ready_ms)
     note(
-        f"embedded broker killed under three producers{'' if idempotent else ', not idempotent'}",
+        what,
         seed,
         kills=run.kills,
         acknowledged=run.ledger.acknowledged,
         in_the_log=sum(ends.values()),
-        processed_by_the_group=group.processed,
-        repeated=group.repeated,
-        commits=group.commits,
-        commits_without_success=group.refused_commits,
-        stays_of_members=group.stays,
-        checks_of_commits=group.checks,
+        given_up_by_librdkafka=run.ledger.given_up,
+        **run.group.figures(),
         findings=len(findings),
         ready=f"{ready[len(ready) // 2]:.0f} ms median, {ready[-1]:.0f} at most",
+        longest_wait=run.longest_waits(),
     )
-    assert "\n".join(findings) == ""
-    assert group.processed - group.repeated == sum(ends.values())
+    assert note_findings(what, seed, findings, folder) == ""
+    assert run.group.processed - run.group.repeated == sum(ends.values())
     # A second kill may come before the answer to the question that the first has raised.
-    assert group.checks >= kills / 3
-    assert group.commits >= kills
-    assert group.stays > MEMBERS
+    assert run.group.checks >= kills / 3
+    assert run.group.commits >= kills
+    assert run.group.stays > MEMBERS
     assert run.ledger.acknowledged >= 100 * kills
     return run
 

@@ -113,16 +113,23 @@ class JavaPeer:
         count: int | None,
         config: Mapping[str, str] | None = None,
         timeout_ms: int = 30_000,
+        at_least: Mapping[int, int] | None = None,
     ) -> list[Received]:
         """Read all partitions from the start until ``count`` records or the time limit; no consumer group.
 
         ``None`` reads to where they end at the call; with ``isolation.level`` read_committed that is before
-        the first transaction that has not ended.
+        the first transaction that has not ended. Fails if it is not there at the time limit: what comes after
+        would be taken for lost. ``at_least``: partition → an end that is known. A broker that has been
+        replaced as leader and does not know it yet tells an end of its own, which is too low.
         """
         config = {"enable.auto.commit": "false", "allow.auto.create.topics": "false", **(config or {})}
         answer = self._ask(
-            "consume", servers, topic=topic, count=count, client_config=config, timeout_ms=timeout_ms
-        )
+            "consume", servers, topic=topic, count=count, client_config=config, timeout_ms=timeout_ms,
+            at_least={str(partition): end for partition, end in (at_least or {}).items()},
+        )  # fmt: skip
+        if answer["behind"]:
+            places = [f"{number} to {at} of {end}" for number, (at, end) in answer["behind"].items()]
+            raise JavaToolError(f"{topic} was read in {timeout_ms} ms in partition " + ", ".join(places))
         return [
             Received(
                 one["partition"],

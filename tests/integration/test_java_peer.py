@@ -33,3 +33,14 @@ def test_failed_command_says_why_and_the_next_one_works(
         java_peer.create_topic(apache_kafka.bootstrap_servers, "no/such/name")
     # Kafka's own test of the hash has it: UtilsTest.testMurmur2, "21" hashes to -973932308.
     assert java_peer.partitions_for_keys([b"21"], 1000) == [(-973932308 & 0x7FFFFFFF) % 1000]
+
+
+def test_log_that_is_shorter_than_is_known_is_not_taken_for_read(
+    apache_kafka: ApacheKafka, java_peer: JavaPeer
+) -> None:
+    servers, topic = apache_kafka.bootstrap_servers, "peer-knows-an-end"
+    java_peer.create_topic(servers, topic, partitions=2)
+    java_peer.produce(servers, topic, [Sample(b"v", partition=0), Sample(b"w", partition=1)])
+    assert len(java_peer.consume(servers, topic, None, at_least={0: 1})) == 2
+    with pytest.raises(JavaToolError, match="was read in 500 ms in partition 1 to 1 of 2"):
+        java_peer.consume(servers, topic, None, timeout_ms=500, at_least={0: 1, 1: 2})

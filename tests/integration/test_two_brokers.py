@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
+from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.testing import Ending, FaultProxy
 
 TIMEOUT_MS = 1_500
@@ -147,7 +149,8 @@ def test_leaders_that_move_lose_double_and_reorder_nothing(cluster: Cluster, jav
     leader = FailingLeader(cluster, chance)
     run = KilledProducer(leader, "moved", {"request_timeout_ms": 2_000})
     run.run(chance, dose(8, 60), dose(15.0, 900.0))
-    received = java_peer.consume(cluster.nodes[0].bootstrap_servers, "moved", None)
+    ends = run.history.ends()
+    received = java_peer.consume(cluster.nodes[0].bootstrap_servers, "moved", None, at_least=ends)
     log = [LogRecord(each.partition, each.offset, each.value or b"") for each in received]
     note(
         "leader killed, paused or both, of two brokers",
@@ -170,28 +173,59 @@ class Transactions:
 
     producer: KafkaProducer
     chance: random.Random
-    committed: list[bytes] = field(default_factory=list)
-    aborted: list[bytes] = field(default_factory=list)
+    #: Each one's end and its sends: value, and what the user was given for it.
+    ended: list[tuple[str, dict[bytes, FutureRecordMetadata]]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     _number: int = 0
 
     def make(self, topic: str) -> None:
         """One, ended as drawn; one that cannot be committed is aborted."""
-        values: list[bytes] = []
+        sends: dict[bytes, FutureRecordMetadata] = {}
         self.producer.begin_transaction()
         try:
             for _ in range(self.chance.choice([1, 5, 40])):
                 self._number += 1
-                values.append(b"%d" % self._number)
-                self.producer.send(topic, values[-1], partition=self.chance.randrange(PARTITIONS))
+                value = b"%d" % self._number
+                partition = self.chance.randrange(PARTITIONS)
+                sends[value] = self.producer.send(topic, value, partition=partition)
             if self.chance.random() < 0.7:
                 self.producer.commit_transaction()
-                self.committed += values
+                self.ended.append(("committed", sends))
                 return
         except KafkaError as error:
             self.failures.append(repr(error))
         self.producer.abort_transaction()
-        self.aborted += values
+        self.ended.append(("aborted", sends))
+
+    def values(self, end: str) -> list[bytes]:
+        """Of all transactions that ended so."""
+        return [value for how, sends in self.ended if how == end for value in sends]
+
+    def ends(self) -> dict[int, int]:
+        """Where each partition ends at least: behind what was told of the sends."""
+        ends: dict[int, int] = {}
+        for _, sends in self.ended:
+            for told in (future.value for future in sends.values()):
+                if told is not None:
+                    ends[told.partition] = max(ends.get(told.partition, 0), told.offset + 1)
+        return ends
+
+    def findings(self, received: list[bytes]) -> list[str]:
+        """What is not as the user was told: by transaction, with the places that the sends were told."""
+        count = Counter(received)
+        said = []
+        for at, (end, sends) in enumerate(self.ended):
+            wrong = {value: count[value] for value in sends if count[value] != (end == "committed")}
+            if wrong:
+                places = [f"{v.decode()} at {_place(sends[v])} {n} times" for v, n in wrong.items()]
+                said.append(f"{end} transaction {at} of {len(sends)} records: " + ", ".join(places))
+        foreign = set(received).difference(*(sends for _, sends in self.ended))
+        return said + [f"nobody sent {value!r}" for value in foreign]
+
+
+def _place(future: FutureRecordMetadata) -> str:
+    told = future.value
+    return f"{future.topic_partition.partition}:{told.offset}" if told else repr(future.exception)
 
 
 @pytest.mark.timeout(dose(150, 1_200))
@@ -238,18 +272,19 @@ def test_transactions_are_whole_while_leaders_and_coordinators_move(
         run.make("whole")
     servers = cluster.nodes[0].bootstrap_servers
     await_markers(servers, "whole", PARTITIONS, 3 * LIMIT_S)
-    received = java_peer.consume(servers, "whole", None, {"isolation.level": "read_committed"})
+    committed = {"isolation.level": "read_committed"}
+    received = java_peer.consume(servers, "whole", None, committed, at_least=run.ends())
     note(
         "transactions while a leader of two brokers was killed, paused or both",
         seed,
         faults=len(leader.done),
-        committed=len(run.committed),
-        aborted=len(run.aborted),
+        committed=len(run.values("committed")),
+        aborted=len(run.values("aborted")),
         seen=len(received),
         failures=len(run.failures),
     )
     assert crashes == []
-    assert sorted(each.value or b"" for each in received) == sorted(run.committed), run.failures
-    assert run.committed
-    assert run.aborted
+    assert "\n".join(run.findings([each.value or b"" for each in received])) == "", run.failures
+    assert run.values("committed")
+    assert run.values("aborted")
     assert len(leader.done) >= 2

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
+
+from model.findings import Finding, keep, summary
 
 T = TypeVar("T")
 
@@ -39,3 +42,19 @@ def note(what: str, seed: int | None = None, **figures: object) -> None:
     if RESULTS:
         with Path(RESULTS).open("a", encoding="utf-8") as results:
             results.write(line + "\n")
+
+
+def note_findings(what: str, seed: int, findings: Sequence[Finding], folder: Path) -> str:
+    """All of them kept, beside what ``make reliability`` collects or else in ``folder``; what they are and
+    where they are, in few lines.
+    """
+    if not findings:
+        return ""
+    path = Path(RESULTS).with_suffix(".findings.txt") if RESULTS else folder / "findings.txt"
+    keep(findings, what, seed, path)
+    said = "\n".join([f"{len(findings)} findings, all of them in {path}:", *summary(findings)])
+    print(said)  # noqa: T201 - shown when the test fails
+    if RESULTS:
+        with Path(RESULTS).open("a", encoding="utf-8") as results:
+            results.write(said + "\n")
+    return said

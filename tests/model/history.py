@@ -106,6 +106,16 @@ class History:
         """The producer was told that it failed, and whether it may be in the log all the same."""
         self._outcomes[send].failures.append(possibly_persisted)
 
+    def ends(self) -> dict[int, int]:
+        """Where each partition ends at least: behind what was told of its sends."""
+        ends: dict[int, int] = {}
+        for send, outcomes in self._outcomes.items():
+            for offset in outcomes.offsets:
+                if offset is not None:
+                    partition = self._partition[send]
+                    ends[partition] = max(ends.get(partition, 0), offset + 1)
+        return ends
+
     # ---- Judgement -----------------------------------------------------------------------------------------
 
     def check(

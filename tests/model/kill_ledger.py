@@ -1,6 +1,6 @@
 """What producers were told, by the million, against the log: the judge of long runs under kills.
 
-Sends, outcomes and what consumers saw in; sentences about broken promises out. A record is known by its
+Sends, outcomes and what consumers saw in; :class:`~model.findings.Finding` out. A record is known by its
 producer, its partition and its number there, which rises by one with each send: so a number for each is all
 that is kept (``model.history`` keeps all of it, and says more). Does not know: clients, brokers.
 """
@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import zlib
 from array import array
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from model.findings import Finding, runs
+
 #: A line is a producer and a partition.
 Line = tuple[int, int]
-NONE = -1
-MOST_FINDINGS = 20
+#: What is told of a send instead of an offset: nothing yet; that its producer's own time for it was over, so
+#: that it may be in the log or not; that it failed, which is a finding.
+NONE, GIVEN_UP, FAILED = -1, -2, -3
+#: Whom a finding about the log, or what was read of it, concerns.
+LOG = "log"
 
 
 def value_of(producer: int, partition: int, number: int) -> bytes:
@@ -41,18 +47,28 @@ def fingerprint(value: bytes) -> int:
 class KillLedger:
     """Each method is called under a lock of the caller's, or by one thread."""
 
-    #: Offset that each send of a line was told, by number.
+    #: What findings call each producer.
+    names: dict[int, str] = field(default_factory=dict)
+    #: Offset that each send of a line was told, by number, or one of the above.
     told: dict[Line, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
     #: Fingerprint of the value that a consumer saw at each offset, by partition; 0 where none has.
     seen: dict[int, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("L")))
     acknowledged: int = 0
-    findings: list[str] = field(default_factory=list)
-    #: At each kill: numbers in flight, by line, as (first not acknowledged, first not sent).
+    given_up: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    #: At each kill: numbers in flight, by line, as (first without an outcome, first not sent).
     in_flight: list[dict[Line, tuple[int, int]]] = field(default_factory=list)
 
-    def find(self, sentence: str) -> None:
-        if len(self.findings) < MOST_FINDINGS:
-            self.findings.append(sentence)
+    def find(self, sentence: str, client: str = LOG) -> None:
+        self.findings.append(Finding(sentence, client, len(self.in_flight)))
+
+    def _find_of(self, line: Line, number: int, sentence: str) -> None:
+        """Of a send; the kill is the last one before it."""
+        sent = [kill.get(line, (0, 0))[1] for kill in self.in_flight]
+        self.findings.append(Finding(sentence, self._name(line), bisect_right(sent, number)))
+
+    def _name(self, line: Line) -> str:
+        return self.names.get(line[0], f"producer {line[0]}")
 
     # ---- Events -------------------------------------------------------------------------------------------
 
@@ -63,14 +79,24 @@ class KillLedger:
         return len(line) - 1
 
     def acknowledge(self, producer: int, partition: int, number: int, offset: int) -> None:
-        line = self.told[producer, partition]
-        if line[number] != NONE:
-            self.find(f"{producer}/{partition}#{number} was acknowledged at {line[number]} and at {offset}")
-        line[number] = offset
+        self._tell(producer, partition, number, offset)
         self.acknowledged += 1
 
+    def give_up(self, producer: int, partition: int, number: int) -> None:
+        """The producer said that its time for this send is over, and so it was."""
+        self._tell(producer, partition, number, GIVEN_UP)
+        self.given_up += 1
+
     def fail(self, producer: int, partition: int, number: int, error: object) -> None:
-        self.find(f"{producer}/{partition}#{number} failed: {error}")
+        self._tell(producer, partition, number, FAILED)
+        self.find(f"{partition}#{number} failed: {error}", self._name((producer, partition)))
+
+    def _tell(self, producer: int, partition: int, number: int, outcome: int) -> None:
+        line = self.told[producer, partition]
+        if line[number] != NONE:
+            said = f"{partition}#{number} was told {line[number]} and {outcome}"
+            self.find(said, self._name((producer, partition)))
+        line[number] = outcome
 
     def killed(self) -> None:
         """The broker is killed now: what is in flight may be doubled by who is not idempotent."""
@@ -92,10 +118,11 @@ class KillLedger:
 
     def check(
         self, log: Iterable[tuple[int, int, bytes]], ends: dict[int, int], *, idempotent: bool = True
-    ) -> list[str]:
-        """All findings, or the first of very many. ``log``: (partition, offset, value), each partition in
-        order, from its first record to its last one.
+    ) -> list[Finding]:
+        """All findings. ``log``: (partition, offset, value), each partition in order, from its first record
+        to its last one.
         """
+        found = {line: bytearray(len(offsets)) for line, offsets in self.told.items()}
         expected: dict[Line, int] = defaultdict(int)
         next_offset: dict[int, int] = defaultdict(int)
         for partition, offset, value in log:
@@ -103,13 +130,12 @@ class KillLedger:
                 self.find(f"partition {partition}: {offset} comes after {next_offset[partition] - 1}")
             next_offset[partition] = offset + 1
             self._check_seen(partition, offset, value)
-            self._check_record(partition, offset, value, expected, idempotent)
+            self._check_record(partition, offset, value, expected, found, idempotent)
         for partition, end in ends.items():
             if next_offset[partition] != end:
                 self.find(f"partition {partition} was read up to {next_offset[partition]} of {end}")
-        for line, offsets in self.told.items():
-            for number in range(expected[line], len(offsets)):
-                self.find(f"{_name(line, number)} is lost; told offset {offsets[number]}")
+        for line, is_there in found.items():
+            self._check_line(line, is_there)
         return self.findings
 
     def _check_seen(self, partition: int, offset: int, value: bytes) -> None:
@@ -118,27 +144,46 @@ class KillLedger:
             self.find(f"partition {partition}: offset {offset} had another value for a consumer")
 
     def _check_record(
-        self, partition: int, offset: int, value: bytes, expected: dict[Line, int], idempotent: bool
+        self,
+        partition: int,
+        offset: int,
+        value: bytes,
+        expected: dict[Line, int],
+        found: dict[Line, bytearray],
+        idempotent: bool,
     ) -> None:
-        found = parsed(value)
-        if found is None or found[1] != partition:
+        read = parsed(value)
+        if read is None or read[1] != partition:
             self.find(f"partition {partition}: offset {offset} has {value[:30]!r}, which nobody sent there")
             return
-        line, number = (found[0], partition), found[2]
-        if number < expected[line]:
-            if idempotent or not self._may_be_doubled(line, number):
-                self.find(f"{_name(line, number)} is there again at {offset}")
+        line, number = (read[0], partition), read[2]
+        is_there = found.get(line, b"")
+        if number >= len(is_there):
+            self.find(f"{partition}#{number} at {offset} was never sent", self._name(line))
             return
-        if number > expected[line]:
-            self.find(f"{_name(line, number)} at {offset} comes before #{expected[line]}")
-        expected[line] = number + 1
+        may_be_doubled = not idempotent and self._may_be_doubled(line, number)
+        if is_there[number]:
+            if not may_be_doubled:
+                self._find_of(line, number, f"{partition}#{number} is there again at {offset}")
+            return
+        is_there[number] = True
+        if number < expected[line]:
+            self._find_of(line, number, f"{partition}#{number} at {offset} comes after #{expected[line] - 1}")
+        expected[line] = max(expected[line], number + 1)
+        told = self.told[line][number]
+        if told >= 0 and told != offset and not may_be_doubled:
+            self._find_of(line, number, f"{partition}#{number} was told offset {told} and is at {offset}")
+
+    def _check_line(self, line: Line, is_there: bytearray) -> None:
+        """What is not in the log, and what nobody was told of."""
         told = self.told[line]
-        if number >= len(told):
-            self.find(f"{_name(line, number)} at {offset} was never sent")
-        elif told[number] == NONE:
-            self.find(f"{_name(line, number)} has no outcome")
-        elif told[number] != offset and (idempotent or not self._may_be_doubled(line, number)):
-            self.find(f"{_name(line, number)} was told offset {told[number]} and is at {offset}")
+        for first, last in runs(n for n, found in enumerate(is_there) if not found and told[n] >= 0):
+            offsets = f"acknowledged at {told[first]} to {told[last]}"
+            self._find_of(line, first, f"{line[1]}#{first} to #{last} are lost, {offsets}")
+        for first, last in runs(n for n, outcome in enumerate(told) if outcome == NONE):
+            there = sum(is_there[first : last + 1])
+            said = f"{line[1]}#{first} to #{last} have no outcome; {there} of them are in the log"
+            self._find_of(line, first, said)
 
     def _may_be_doubled(self, line: Line, number: int) -> bool:
         at_kills = (kill.get(line, (0, 0)) for kill in self.in_flight)
@@ -152,7 +197,3 @@ def _first_open(offsets: array[int]) -> int:
         at -= 1
     # Outcomes come in order but for those in flight, which are few.
     return next((number for number in range(max(at - 20_000, 0), at) if offsets[number] == NONE), at)
-
-
-def _name(line: Line, number: int) -> str:
-    return f"{line[0]}/{line[1]}#{number}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,9 +25,11 @@ from kafkacore.testing import EmbeddedBroker
 
 TOPIC = "killed"
 PARTITIONS = 4
-PRODUCERS = 3
+PRODUCERS = {0: "kafkacore 0", 1: "kafkacore 1", 2: "librdkafka 2"}
 MEMBERS = 2
 LIMIT_S = 60.0
+#: What librdkafka's delivery report says of a send whose message.timeout.ms is over.
+TIMED_OUT = confluent_kafka.KafkaError._MSG_TIMED_OUT
 #: A kill comes so long after a start, the shorter the likelier.
 SHORTEST_LIFE_S, LONGEST_LIFE_S = 0.05, 2.0
 #: Records that a producer sends between two rests.
@@ -40,9 +43,12 @@ class KillRun:
     broker: EmbeddedBroker
     idempotent: bool = True
     rest_s: float = 0.01
-    ledger: KillLedger = field(default_factory=KillLedger)
+    ledger: KillLedger = field(default_factory=lambda: KillLedger(PRODUCERS))
     kills: int = 0
     ready_ms: list[float] = field(default_factory=list)
+    #: The longest that each producer had sends under way and none acknowledged, and after how many kills.
+    longest_wait: dict[int, tuple[float, int]] = field(default_factory=dict)
+    _heard_ms: dict[int, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _producers_done: threading.Event = field(default_factory=threading.Event)
@@ -83,6 +89,7 @@ class KillRun:
     def _kill_and_start(self) -> None:
         with self._lock:
             self.ledger.killed()
+            self.group.kills_ns.append(time.monotonic_ns())
             self.broker.kill()
         begun_ms = SYSTEM_CLOCK.monotonic_ms()
         self.broker.start()
@@ -101,6 +108,14 @@ class KillRun:
         thread.start()
         return thread
 
+    def longest_waits(self) -> str:
+        """In words: how long each producer waited for an acknowledgement at most, and when that ended."""
+        waits = sorted(self.longest_wait.items())
+        return "; ".join(
+            f"{PRODUCERS[producer]} {wait_ms / 1000:.1f} s up to kill {kill}"
+            for producer, (wait_ms, kill) in waits
+        )
+
     # ---- Producers ----------------------------------------------------------------------------------------
 
     def _sends(self, producer: int) -> Iterator[tuple[int, int, bytes]]:
@@ -112,11 +127,16 @@ class KillRun:
                 partition = turn % PARTITIONS
                 with self._lock:
                     number = self.ledger.sent(producer, partition)
+                    self._heard_ms.setdefault(producer, SYSTEM_CLOCK.monotonic_ms())
                 yield partition, number, value_of(producer, partition, number)
 
     def _acknowledged(self, producer: int, partition: int, number: int, offset: int) -> None:
+        now_ms = SYSTEM_CLOCK.monotonic_ms()
         with self._lock:
             self.ledger.acknowledge(producer, partition, number, offset)
+            waited = now_ms - self._heard_ms.get(producer, now_ms), self.kills
+            self.longest_wait[producer] = max(waited, self.longest_wait.get(producer, waited))
+            self._heard_ms[producer] = now_ms
 
     def _failed(self, producer: int, partition: int, number: int, error: object) -> None:
         with self._lock:
@@ -157,6 +177,9 @@ class KillRun:
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 100,
                 "retry.backoff.ms": 20,
+                # After each failure to connect it would forget the broker that it knows, and ask who leads
+                # when its timer of one second comes round: most lives of the broker here are over by then.
+                "metadata.recovery.strategy": "none",
                 "message.timeout.ms": int(LIMIT_S * 1000),
                 "log_level": 0,
             }
@@ -166,8 +189,12 @@ class KillRun:
             def report(error: Any, message: Any) -> None:
                 if error is None:
                     self._acknowledged(producer, partition, number, message.offset())
+                elif error.code() == TIMED_OUT and message.latency() >= LIMIT_S:
+                    with self._lock:
+                        self.ledger.give_up(producer, partition, number)
                 else:
-                    self._failed(producer, partition, number, error)
+                    what = f"{error.name()} {error.str()} after {message.latency():.3f} s"
+                    self._failed(producer, partition, number, what)
 
             return report
 

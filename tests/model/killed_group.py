@@ -10,9 +10,11 @@ import itertools
 import random
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Collection
 from typing import Any
 
+from model.findings import Finding
 from model.group_history import Event, GroupHistory
 
 import kafkacore
@@ -51,7 +53,9 @@ class KilledGroup:
         self._found = [0] * partitions
         self._is_at_end = threading.Event()
         self.started = threading.Event()
-        self.findings: list[str] = []
+        self.findings: list[Finding] = []
+        #: When the broker was killed.
+        self.kills_ns: list[int] = []
         self.processed = 0
         self.repeated = 0
         self.commits = 0
@@ -99,7 +103,7 @@ class KilledGroup:
             first, last = records[0].offset, records[-1].offset
             self.report(member, "records", partition=tp.partition, first=first, last=last)
             if [record.offset for record in records] != list(range(first, last + 1)):
-                self.findings.append(f"{tp}: {member} was given {first} to {last} with gaps")
+                self._find(f"{tp}: {member} was given {first} to {last} with gaps")
             self.processed += len(records)
             for record in records:
                 self._saw(tp.partition, record.offset, record.value)
@@ -155,21 +159,40 @@ class KilledGroup:
         for tp in self.partitions:
             found, number = committed[tp], tp.partition
             if found is None or not least[number] <= found <= most[number]:
-                self.findings.append(
-                    f"{tp}: {found} is committed; {least[number]} was before, {most[number]} was sent"
-                )
+                self._find(f"{tp}: {found} is committed; {least[number]} was before, {most[number]} was sent")
             elif found > ends[tp]:
-                self.findings.append(f"{tp}: {found} is committed, and the log ends at {ends[tp]}")
+                self._find(f"{tp}: {found} is committed, and the log ends at {ends[tp]}")
             else:
                 self._found[number] = found
         self.checks += 1
 
-    def judge(self, ends: dict[int, int]) -> list[str]:
+    def judge(self, ends: dict[int, int]) -> list[Finding]:
         """All findings: those of the checks, and what the members' reports say of skips and repeats."""
         history = GroupHistory()
-        wrong = history.check(self._events, ends)
+        for sentence in history.check(self._events, ends):
+            # What it says of an event begins with its time in seconds.
+            time_s, _, what = sentence.partition(" ")
+            if time_s.replace(".", "").isdigit():
+                self._find(what, int(float(time_s) * 1e9))
+            else:
+                self._find(sentence)
         self.repeated = history.repeated
-        return [*self.findings, *wrong]
+        return self.findings
+
+    def _find(self, sentence: str, time_ns: int | None = None) -> None:
+        kills = len(self.kills_ns) if time_ns is None else bisect_right(self.kills_ns, time_ns)
+        self.findings.append(Finding(sentence, GROUP, kills))
+
+    def figures(self) -> dict[str, int]:
+        """What the group did, in words and numbers."""
+        return {
+            "processed by the group": self.processed,
+            "repeated": self.repeated,
+            "commits": self.commits,
+            "commits without success": self.refused_commits,
+            "stays of members": self.stays,
+            "checks of commits": self.checks,
+        }
 
 
 class _Member(ConsumerRebalanceListener):

@@ -219,3 +219,11 @@ def test_value_that_is_sent_twice_is_refused() -> None:
         history.sent("p", 0, 1, b"v")
     with pytest.raises(AssertionError, match="twice"):
         history.sent("p", 0, 0, b"w")
+
+
+def test_partition_ends_behind_the_last_offset_that_was_told() -> None:
+    history = History()
+    for number, told in enumerate((7, 9, 8, None)):
+        history.acknowledged(history.sent("p", 3, number, b"%d" % number), told)
+    history.failed(history.sent("p", 4, 4, b"failed"), possibly_persisted=True)
+    assert history.ends() == {3: 10}

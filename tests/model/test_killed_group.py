@@ -61,7 +61,7 @@ def test_broken_commit_is_found(committed: int | None, end: int, said: str) -> N
     group = group_that_committed(5, 10)
     group.check(consumer(committed, end))
     assert len(group.findings) == 1
-    assert said in group.findings[0]
+    assert said in group.findings[0].text
 
 
 def test_commit_without_an_answer_that_was_seen_is_not_taken_back() -> None:
@@ -77,4 +77,4 @@ def test_skipped_records_are_found() -> None:
     with group.lock:
         group.report("member", "assigned", partitions=[0])
         group.report("member", "records", partition=0, first=1, last=9)
-    assert any("skipped" in finding for finding in group.judge({0: 10}))
+    assert any("skipped" in finding.text for finding in group.judge({0: 10}))

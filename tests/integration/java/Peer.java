@@ -173,14 +173,33 @@ public final class Peer {
             List<TopicPartition> partitions = partitions(consumer, command);
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
-            Map<TopicPartition, Long> ends = command.hasNonNull("count") ? null : consumer.endOffsets(partitions);
+            Map<TopicPartition, Long> ends = command.hasNonNull("count") ? null : ends(consumer, partitions, command);
             long deadline = System.nanoTime() + limit(command) * 1_000_000;
             while (records.size() < wanted && !reached(consumer, ends) && System.nanoTime() < deadline) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
                     describe(record, records.addObject());
                 }
             }
+            ObjectNode behind = answer.putObject("behind");
+            if (ends != null) {
+                ends.forEach((tp, end) -> {
+                    long position = consumer.position(tp);
+                    if (position < end) {
+                        behind.putArray("" + tp.partition()).add(position).add(end);
+                    }
+                });
+            }
         }
+    }
+
+    /** Where the partitions end; no less than what the command knows of it. */
+    private static Map<TopicPartition, Long> ends(
+        KafkaConsumer<byte[], byte[]> consumer, List<TopicPartition> partitions, JsonNode command) {
+        Map<TopicPartition, Long> ends = new HashMap<>(consumer.endOffsets(partitions));
+        command.path("at_least").fields().forEachRemaining(known -> ends.merge(
+            new TopicPartition(command.get("topic").asText(), Integer.parseInt(known.getKey())),
+            known.getValue().asLong(), Math::max));
+        return ends;
     }
 
     private static boolean reached(KafkaConsumer<byte[], byte[]> consumer, Map<TopicPartition, Long> ends) {
