@@ -35,6 +35,25 @@ def test_light_commands_load_neither_spark_nor_arrow():
     assert shown.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ("broker --dat-dir x", "broker: error: there is no option --dat-dir; did you mean --data-dir"),
+        ("broker --qqq=1", "kafkacore broker: error: there is no option --qqq; see kafkacore broker --help"),
+        ("topics create t --partition 3", "there is no option --partition; did you mean --partitions?"),
+        ("broker stray", "broker: error: there is nothing for 'stray' to be; see kafkacore broker --help"),
+        ("--jsn topics list", "kafkacore: error: there is no option --jsn; see kafkacore --help"),
+    ],
+)  # fmt: skip
+def test_option_that_there_is_not_is_named_by_its_command_with_the_one_that_was_meant(
+    capsys, wrong, sentence
+):
+    with pytest.raises(SystemExit) as ended:
+        main(wrong.split())
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_offset_without_partition_is_refused(capsys):
     assert main(["consume", "t", "--offset", "3"]) == 2
     assert "add --partition" in capsys.readouterr().err

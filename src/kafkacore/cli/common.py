@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import base64
+import difflib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError, KafkaError
@@ -23,6 +24,30 @@ class CommandError(KafkaError):
     """What a command met, such as a line of its input, cannot be used. Wrong arguments are
     :class:`KafkaConfigurationError`.
     """
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Refuses what it does not know in its own name, with what was probably meant.
+
+    argparse hands a command's unknown arguments up, and the whole command line refuses them: without the
+    options that there are.
+    """
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(self._refusal(unknown[0].partition("=")[0]))
+        return parsed, unknown
+
+    def _refusal(self, unknown: str) -> str:
+        if not unknown.startswith("-"):
+            return f"there is nothing for {unknown!r} to be; see {self.prog} --help"
+        near = difflib.get_close_matches(unknown, self._option_string_actions, 1)
+        return f"there is no option {unknown}; " + (
+            f"did you mean {near[0]}?" if near else f"see {self.prog} --help"
+        )
 
 
 def add_command(

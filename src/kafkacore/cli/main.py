@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import NoReturn
 
+from kafkacore.cli.common import CommandParser
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 
 COMMANDS = ("demo", "broker", "topics", "produce", "consume", "pipeline", "dump_log", "bench")
@@ -52,7 +53,7 @@ class _Version(argparse.Action):
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="kafkacore",
         description="Apache Kafka from the command line: broker, producer, consumer, and Spark pipelines.",
         epilog=EPILOG,
