@@ -110,6 +110,27 @@ def test_script_of_its_own_runs(script):
     assert run(str(BENCH / "macro" / name), "--embedded", "--small", *arguments)
 
 
+def test_broker_is_measured_beside_apache_kafka_in_every_row(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text((BENCH / "README.md").read_text())
+    shown = run(str(BENCH / "macro" / "broker.py"), "--small", f"--results={tmp_path}", f"--readme={readme}")
+    (written,) = tmp_path.glob("*-broker.json")
+    result = json.loads(written.read_text())["broker"]
+    assert [row["what"] for row in result["rows"]] == ["produce", "consume", "latency"]
+    for row in result["rows"]:
+        assert set(row["runs"]) == set(row["median"]) == {"embedded broker", "Apache Kafka 4.3.1"}
+        assert all(one["records_per_s"] > 0 for many in row["runs"].values() for one in many)
+    of_both = ("ready_s", "resident_mib after a million records")
+    assert {f"{what}, {side}" for what in of_both for side in result["sides"]} < set(result["resources"])
+    assert "idle connections" in " ".join(result["resources"])
+    assert "SIGKILL" in " ".join(result["resources"])
+    for line in ("| produce | 100 B, 16 KiB, 1 partition |", "| consume | 100 B", "| 100 B, 1 partition | "):
+        assert line in shown
+    text = readme.read_text()
+    assert text.partition("<!-- broker: begin -->")[2].strip().startswith(shown.strip())
+    assert text.count("<!-- broker: end -->") == 1
+
+
 def test_no_script_is_left_out():
     known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py"}
     assert {path.name for path in (BENCH / "macro").glob("*.py")} == known

@@ -17,12 +17,10 @@ import json
 import re
 import resource
 import shlex
-import socket
-import struct
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -33,7 +31,6 @@ from setting import PROJECT
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.bench.machine import describe_machine
 from kafkacore.bench.meter import process_cpu_seconds
-from kafkacore.protocol import encode_request
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
 from kafkacore.testing import EmbeddedBroker
 
@@ -42,18 +39,36 @@ sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests")]
 import report  # noqa: E402 - beside the folder of this script
 import run  # noqa: E402
 from integration.apache_kafka import started_in_scratch_folder  # noqa: E402
-from integration.jars import java_command  # noqa: E402
+from integration.jars import SHORT_LIVED, java_command  # noqa: E402
 from integration.jars import run as run_program  # noqa: E402
+from model.raw_line import Line  # noqa: E402
 
 OURS, THEIRS = "embedded broker", "Apache Kafka 4.3.1"
 ROWS = ("rate", "latency", "resources")
-#: Bytes of a record → records of a run.
-RECORDS = {100: 3_000_000, 1024: 600_000}
-BATCHES = (16 * 1024, 256 * 1024)
-PARTITIONS = (1, 12)
-#: A client that is to be fast for a minute, not soon started.
-JVM = ("-Xms512m", "-Xmx512m", "-XX:+UseParallelGC")
-MIB = 1 << 20
+SMALLEST_BATCH = 16 * 1024
+
+
+@dataclass(frozen=True)
+class Dose:
+    """How much of everything."""
+
+    #: Bytes of a record → records of a run.
+    records: dict[int, int] = field(default_factory=lambda: {100: 3_000_000, 1024: 600_000})
+    batches: tuple[int, ...] = (SMALLEST_BATCH, 256 * 1024)
+    partitions: tuple[int, ...] = (1, 12)
+    #: Before anything counts, and to see what stays in memory.
+    million: int = 1_000_000
+    latency_s: float = 8.0
+    idle_connections: int = 2_000
+    most_partitions: int = 10_000
+    kills: int = 3
+    #: Of 1 KiB: 60 MiB past the recovery point.
+    records_before_a_kill: int = 60 * 1024
+    #: A client that is to be fast for a minute, not soon started.
+    jvm: tuple[str, ...] = ("-Xms512m", "-Xmx512m", "-XX:+UseParallelGC")
+
+
+SMALL = Dose({100: 2_000}, (SMALLEST_BATCH,), (1,), 2_000, 0.1, 200, 100, 1, 200, SHORT_LIVED)
 
 
 @dataclass(frozen=True)
@@ -63,6 +78,7 @@ class Side:
     pid: int
     #: Until clients could connect.
     ready_s: float
+    dose: Dose
 
     def cpu_s(self) -> float:
         """Of the broker's process, all its threads."""
@@ -80,7 +96,7 @@ def resident_mib(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def both() -> Iterator[list[Side]]:
+def both(dose: Dose) -> Iterator[list[Side]]:
     with contextlib.ExitStack() as stack:
         began = time.perf_counter()
         ours = stack.enter_context(EmbeddedBroker(flush="os", group_initial_rebalance_delay_ms=0))
@@ -89,8 +105,8 @@ def both() -> Iterator[list[Side]]:
         theirs = stack.enter_context(started_in_scratch_folder(to_measure=True))
         theirs_s = time.perf_counter() - began
         yield [
-            Side(OURS, ours.bootstrap_servers, ours.pid, ours_s),
-            Side(THEIRS, theirs.bootstrap_servers, theirs.pid, theirs_s),
+            Side(OURS, ours.bootstrap_servers, ours.pid, ours_s, dose),
+            Side(THEIRS, theirs.bootstrap_servers, theirs.pid, theirs_s, dose),
         ]
 
 
@@ -117,7 +133,7 @@ def produce(
             *("--topic", topic, "--num-records", str(records), "--record-size", str(size)),
             *("--throughput", str(int(rate)), "--command-property", f"bootstrap.servers={side.servers}"),
             *(f"batch.size={batch}", f"linger.ms={0 if rate > 0 else 5}", "acks=all"),
-            jvm=JVM,
+            jvm=side.dose.jvm,
         ),
         timeout_s=600,
     ).decode()
@@ -142,7 +158,7 @@ def consume(side: Side, topic: str, records: int) -> dict[str, float]:
             "org.apache.kafka.tools.ConsumerPerformance",
             *("--bootstrap-server", side.servers, "--topic", topic, "--num-records", str(records)),
             *("--timeout", "60000", "--hide-header"),
-            jvm=JVM,
+            jvm=side.dose.jvm,
         ),
         timeout_s=600,
     ).decode()
@@ -173,15 +189,14 @@ def entry(what: str, size: int, batch: int, partitions: int, runs: dict[str, lis
     }
 
 
-def rates(sides: list[Side], arguments: argparse.Namespace) -> Iterator[Any]:
+def rates(sides: list[Side], dose: Dose, rounds: int) -> Iterator[Any]:
     """Produce, then consume what was produced, as fast as the client can."""
-    for size, count in RECORDS.items():
-        records = 2_000 if arguments.small else count
-        for batch in BATCHES:
-            for partitions in PARTITIONS:
+    for size, records in dose.records.items():
+        for batch in dose.batches:
+            for partitions in dose.partitions:
                 produced: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
                 consumed: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
-                for number in range(arguments.rounds):
+                for number in range(rounds):
                     topic = f"rate-{size}-{batch}-{partitions}-{number}"
                     # Who goes first changes, so that neither always finds a busier disk.
                     for side in sides if number % 2 == 0 else sides[::-1]:
@@ -193,35 +208,36 @@ def rates(sides: list[Side], arguments: argparse.Namespace) -> Iterator[Any]:
                 yield entry("consume", size, batch, partitions, consumed)
 
 
-def latencies(sides: list[Side], arguments: argparse.Namespace, done: list[Any]) -> Iterator[Any]:
+def latencies(sides: list[Side], dose: Dose, rounds: int, done: list[Any]) -> Iterator[Any]:
     """At half of what Apache Kafka took when the client was as fast as it can."""
-    for row in [row for row in done if row["what"] == "produce" and row["batch"] == BATCHES[0]]:
+    for row in [row for row in done if row["what"] == "produce" and row["batch"] == SMALLEST_BATCH]:
         size, partitions = row["size"], row["partitions"]
         rate = row["median"][THEIRS]["records_per_s"] / 2
-        records = 2_000 if arguments.small else int(rate * 8)
+        records = int(rate * dose.latency_s)
         runs: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
-        for number in range(arguments.rounds):
+        for number in range(rounds):
             topic = f"latency-{size}-{partitions}-{number}"
             for side in sides if number % 2 == 0 else sides[::-1]:
                 make_topic(side, topic, partitions)
-                runs[side.name].append(produce(side, topic, size, BATCHES[0], records, rate))
+                runs[side.name].append(produce(side, topic, size, SMALLEST_BATCH, records, rate))
                 remove_topic(side, topic)
-        yield entry("latency", size, BATCHES[0], partitions, runs) | {"rate": rate}
+        yield entry("latency", size, SMALLEST_BATCH, partitions, runs) | {"rate": rate}
 
 
-def resources(sides: list[Side], arguments: argparse.Namespace) -> dict[str, float]:
+def resources(sides: list[Side], dose: Dose) -> dict[str, float]:
     """What the embedded broker needs, and what Apache Kafka needs where it was measured here too."""
     found = {f"ready_s, {side.name}": side.ready_s for side in sides}
-    partitions = 100 if arguments.small else 10_000
+    partitions = dose.most_partitions
     for side in sides:
         make_topic(side, "million", 1)
-        produce(side, "million", 100, BATCHES[0], 2_000 if arguments.small else 1_000_000)
+        produce(side, "million", 100, SMALLEST_BATCH, dose.million)
         found[f"resident_mib after a million records, {side.name}"] = side.resident_mib()
     with EmbeddedBroker(flush="os") as broker:
-        side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0)
-        produce(side, "million", 100, BATCHES[0], 2_000 if arguments.small else 1_000_000)
+        side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0, dose)
+        produce(side, "million", 100, SMALLEST_BATCH, dose.million)
         found["resident_mib of a new one after a million records"] = side.resident_mib()
-        found["resident_mib more with 2,000 idle connections"] = idle_connections(side)
+        idle = dose.idle_connections
+        found[f"resident_mib more with {idle:,} idle connections"] = idle_connections(side, idle)
         with KafkaAdminClient(bootstrap_servers=side.servers, request_timeout_ms=300_000) as admin:
             began = time.perf_counter()
             admin.create_topics([NewTopic("many", partitions, 1)], timeout_ms=300_000)
@@ -232,7 +248,7 @@ def resources(sides: list[Side], arguments: argparse.Namespace) -> dict[str, flo
         broker.kill()
         found[f"s to start with {partitions:,} partitions, killed"] = started_s(broker)
         broker.stop(120)
-    found["s to start after SIGKILL, 60 MiB past the recovery point"] = after_a_kill(arguments)
+    found["s to start after SIGKILL, 60 MiB past the recovery point"] = after_a_kill(dose)
     return found
 
 
@@ -242,37 +258,29 @@ def started_s(broker: EmbeddedBroker) -> float:
     return time.perf_counter() - began
 
 
-def after_a_kill(arguments: argparse.Namespace) -> float:
+def after_a_kill(dose: Dose) -> float:
     took = []
     with EmbeddedBroker(flush="os") as broker:
-        for number in range(1 if arguments.small else 3):
-            side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0)
-            produce(side, f"t{number}", 1024, BATCHES[0], 200 if arguments.small else 60 * 1024)
+        for number in range(dose.kills):
+            side = Side(OURS, broker.bootstrap_servers, broker.pid, 0.0, dose)
+            produce(side, f"t{number}", 1024, SMALLEST_BATCH, dose.records_before_a_kill)
             broker.kill()
             took.append(started_s(broker))
     return median(took)
 
 
-def idle_connections(side: Side, count: int = 2_000) -> float:
+def idle_connections(side: Side, count: int) -> float:
     """How much more is resident when so many clients have said hello and no more."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    hello = b"".join(
-        bytes(piece)
-        for piece in encode_request(
-            ApiVersionsRequest(client_software_name="bench", client_software_version="1"), 4, 1, "bench"
-        )
-    )
+    hello = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
     before = side.resident_mib()
-    host, port = side.servers.rsplit(":", 1)
     with contextlib.ExitStack() as stack:
-        clients = [
-            stack.enter_context(socket.create_connection((host, int(port)), timeout=30)) for _ in range(count)
-        ]
+        clients = [stack.enter_context(Line(side.servers, "bench")) for _ in range(count)]
         for client in clients:
-            client.sendall(struct.pack(">i", len(hello)) + hello)
+            client.say(hello, 4)
         for client in clients:
-            assert client.recv(4), "hung up"
+            client.hear()
         return side.resident_mib() - before
 
 
@@ -289,6 +297,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     arguments.rounds = 1 if arguments.small else arguments.rounds
+    dose = SMALL if arguments.small else Dose()
     rows = arguments.rows.split(",")
     if strange := [row for row in rows if row not in ROWS]:
         parser.error(f"there is no row {strange[0]}; there are {', '.join(ROWS)}")
@@ -311,20 +320,20 @@ def main() -> int:
         print(report.broker_row(row), file=sys.stderr, flush=True)
         target.write_text(json.dumps(result) + "\n")
 
-    with both() as sides:
+    with both(dose) as sides:
         for side in sides:
             # Java's compiler has seen the broker's and the client's loops before any of it counts.
             make_topic(side, "warm-up", 1)
-            produce(side, "warm-up", 100, BATCHES[0], 2_000 if arguments.small else 1_000_000)
-            consume(side, "warm-up", 2_000 if arguments.small else 1_000_000)
+            produce(side, "warm-up", 100, SMALLEST_BATCH, dose.million)
+            consume(side, "warm-up", dose.million)
         if "rate" in rows:
-            for row in rates(sides, arguments):
+            for row in rates(sides, dose, arguments.rounds):
                 keep(row)
         if "latency" in rows:
-            for row in latencies(sides, arguments, list(measured)):
+            for row in latencies(sides, dose, arguments.rounds, list(measured)):
                 keep(row)
         if "resources" in rows:
-            result["broker"]["resources"] = resources(sides, arguments)
+            result["broker"]["resources"] = resources(sides, dose)
     target.write_text(json.dumps(result) + "\n")
     if arguments.readme:
         report.write_broker(Path(arguments.readme), result)
