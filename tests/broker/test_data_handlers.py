@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from model.broker_harness import BrokerHarness, batch
+from model.topic_changes import delete_topic
 
 from kafkacore.broker.request import CloseConnectionError
 from kafkacore.errors import (
@@ -188,7 +189,7 @@ def test_produce_is_answered_with_the_error_when_the_disk_fails_while_it_waits(b
 def test_produce_is_answered_when_its_topic_is_deleted_while_it_waits(broker: BrokerHarness) -> None:
     broker.log("t").sync_at_once = False
     answer = produce(broker, batch(b"a"))
-    broker.topics.delete("t")
+    delete_topic(broker.topics, "t")
     broker.topics.create("t", 2, {})
     broker.settle()
     assert produced(answer).error_code == UnknownTopicOrPartitionError.errno
@@ -385,7 +386,7 @@ def test_fetch_that_wants_more_than_it_may_have_is_answered_when_it_is_full(brok
 
 def test_waiting_fetch_is_answered_when_its_topic_is_deleted(broker: BrokerHarness) -> None:
     answer = fetch(broker, (0, 0), max_wait_ms=60_000)
-    broker.topics.delete("t")
+    delete_topic(broker.topics, "t")
     broker.settle()
     assert fetched(answer)[0].error_code == UnknownTopicOrPartitionError.errno
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.broker_harness import BrokerHarness, batch
 from model.fetch_client import FINAL, FetchClient
+from model.topic_changes import delete_topic
 
 from kafkacore.broker import fetch_session
 from kafkacore.broker.fetch_partition import ZERO_ID, FetchPartition, FetchPartitionResult
@@ -235,7 +236,7 @@ def test_deleted_topic_is_told_and_what_is_made_anew_under_its_name(
     client = a_client(broker, 0, by_id=by_id)
     client.fetch()
     key = client.key("t", 0)
-    broker.topics.delete("t")
+    delete_topic(broker.topics, "t")
     client.fetch()
     assert client.view[key].error == UnknownTopicOrPartitionError.errno
     broker.topics.create("t", 1, {})
@@ -501,7 +502,7 @@ class Life:
         self.broker.replica_manager.partition_changed(TopicPartition("t", partition))
 
     def new_topic(self, _: int, __: int) -> None:
-        self.broker.topics.delete("t")
+        delete_topic(self.broker.topics, "t")
         self.broker.topics.create("t", 3, {})
 
     def lose_session(self, _: int, __: int) -> None:

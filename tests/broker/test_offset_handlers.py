@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 from model.broker_harness import BrokerHarness, batch
+from model.topic_changes import delete_topic
 
 from kafkacore.broker.internal_topics import OFFSETS_TOPIC
 from kafkacore.broker.kafka_apis import HANDLERS
@@ -204,7 +205,7 @@ def test_topic_id_that_nobody_has_is_refused_and_another_topics_offset_not_shown
         UnknownTopicIdError.errno,
         -1,
     )
-    served.topics.delete("t")
+    delete_topic(served.topics, "t")
     served.topics.create("t", 3, {})
     # The offsets of the old topic are removed a little later.
     assert fetched(served, 10, [0]) == {0: (-1, -1, "", 0)}

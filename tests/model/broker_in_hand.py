@@ -20,6 +20,7 @@ from kafkacore.broker.kafka_apis import HANDLERS
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.request import CloseConnectionError, Request, RequestContext
 from kafkacore.broker.server import KafkaBroker
+from kafkacore.broker.topic_changes import TopicChanges
 from kafkacore.errors import KafkaProtocolError
 from kafkacore.protocol import decode_response, encode_request
 
@@ -57,6 +58,8 @@ class BrokerInHand(KafkaBroker):
         log_manager = partial(LogManager, background=self._background)
         with patch("kafkacore.broker.server.LogManager", log_manager):
             super().start()
+        # What another thread would do is done by the one that asks for it.
+        self.services.topics.changes = TopicChanges()
 
     def abandon(self) -> None:
         """Leave everything as it is, but give sockets back: the process is dead."""

@@ -93,6 +93,14 @@ class ClusterState:
         for partition, nodes in enumerate(replicas, first_partition):
             self._replicas[TopicPartition(topic, partition)] = list(nodes)
 
+    def place_new(
+        self, topic: str, partitions: range, replication_factor: int, assigned: Sequence[Sequence[int]]
+    ) -> None:
+        """Say which nodes are to have new partitions: as ``assigned``, evenly if nothing is."""
+        if self._only is None:
+            replicas = assigned or self.spread(topic, partitions, replication_factor)
+            self.place(topic, replicas, partitions.start)
+
     def spread(self, topic: str, partitions: Iterable[int], replication_factor: int) -> list[list[int]]:
         """Replicas for partitions, ``replication_factor`` for each, so that every node leads as many."""
         nodes = self.node_ids()

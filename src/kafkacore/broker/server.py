@@ -44,6 +44,7 @@ from kafkacore.broker.status.http_status import listen as listen_for_status
 from kafkacore.broker.status.owned import owned_by_thread
 from kafkacore.broker.timer import Timer
 from kafkacore.broker.topic_catalog import TopicCatalog
+from kafkacore.broker.topic_changes import TopicChanges
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaError
 from kafkacore.network import MemoryPool, Selector
@@ -100,6 +101,7 @@ class KafkaBroker:
         self._interceptor = interceptor
         self._log_manager: LogManager | None = None
         self._group_services: GroupServices | None = None
+        self._topic_changes: TopicChanges | None = None
         self._server: SocketServer | None = None
         self._thread: threading.Thread | None = None
         self._status: StatusServer | None = None
@@ -185,6 +187,7 @@ class KafkaBroker:
         group_services = GroupServices(config, clock, timer, topics, cluster, replica_manager)
         cluster.on_moved += [replica_manager.partition_changed, group_services.log.leader_changed]
         topics.on_removed += [cluster.forget, group_services.partition_removed]
+        topics.changes = self._topic_changes = TopicChanges(replica_manager.call_soon)
         log_manager.on_high_watermark = replica_manager.on_high_watermark
         services = self.services = BrokerServices(
             dynamic_configs=dynamic_configs,
@@ -348,6 +351,9 @@ class KafkaBroker:
         self._close_log()
 
     def _close_log(self) -> None:
+        topic_changes, self._topic_changes = self._topic_changes, None
+        if topic_changes is not None:
+            topic_changes.close()
         group_services, self._group_services = self._group_services, None
         if group_services is not None:
             group_services.close()

@@ -7,7 +7,8 @@ Source of the rules: Kafka's ``ReplicationControlManager`` (create, delete) and 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from kafkacore.broker.internal_topics import (
     offsets_topic_settings,
 )
 from kafkacore.broker.log_lines import event
+from kafkacore.broker.topic_changes import Change, TopicChanges, run_here
 from kafkacore.broker.topic_config import checked_topic_configs
 from kafkacore.clock import Clock
 from kafkacore.errors import (
@@ -40,6 +42,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ZERO_ID = UUID(int=0)
+#: Partitions that a topic may have to be made at once, where somebody waits for it: a few milliseconds.
+MOST_MADE_AT_ONCE = 50
+#: Partitions of which others are told in one turn of the network thread that they are gone.
+FORGOTTEN_PER_TURN = 200
+
+
+def _nothing(*_: object) -> None:
+    """Nobody wants to know."""
 
 
 class TopicCatalog:
@@ -66,16 +76,25 @@ class TopicCatalog:
         self._clock = clock
         #: Called with each partition of a deleted topic, so that whoever waits on it is answered.
         self.on_removed: list[Callable[[TopicPartition], None]] = []
-        self._names_by_id = {topic.topic_id.bytes: name for name, topic in log_manager.topics().items()}
-        self._partition_count = sum(topic.partition_count for topic in log_manager.topics().values())
+        #: Who does what takes long; here and now if nobody says otherwise.
+        self.changes = TopicChanges()
+        # As they were after the last change: another thread may be in the midst of the next.
+        self._topics = log_manager.topics()
+        self._names_by_id = {topic.topic_id.bytes: name for name, topic in self._topics.items()}
+        self._partition_count = sum(topic.partition_count for topic in self._topics.values())
+        # Names of topics that are to be made, of those whose partitions are being made or removed, and only
+        # of the latter.
+        self._to_be_made: set[str] = set()
+        self._changing: set[str] = set()
+        self._going: set[str] = set()
 
     def names(self) -> list[str]:
         """Every topic's name, in alphabetical order."""
-        return sorted(self._log_manager.topics())
+        return sorted(self._topics)
 
     def get(self, name: str) -> TopicState | None:
         """The topic of that name, or ``None``."""
-        return self._log_manager.topics().get(name)
+        return self._topics.get(name)
 
     def name_of(self, topic_id: UUID) -> str | None:
         """The name of the topic with that id, or ``None``."""
@@ -111,9 +130,9 @@ class TopicCatalog:
     def check_new(self, name: str, partition_count: int, configs: Mapping[str, str | None]) -> dict[str, str]:
         """Raise what speaks against making this topic; its checked configs if nothing does."""
         topic_names.validate(name)
-        if self.get(name) is not None:
+        if name in self._topics or name in self._changing:
             raise TopicAlreadyExistsError(f"Topic '{name}' already exists.")
-        other = topic_names.colliding(name, self._log_manager.topics())
+        other = topic_names.colliding(name, [*self._topics, *self._changing])
         if other is not None:
             raise InvalidTopicError(f"Topic '{name}' collides with existing topic: {other}")
         self._check_partition_count(partition_count, partition_count)
@@ -129,25 +148,96 @@ class TopicCatalog:
             )
 
     def create(self, name: str, partition_count: int, configs: Mapping[str, str | None]) -> TopicState:
-        """Make a topic, durable when this returns.
+        """Make a topic here and now, durable when this returns; for few partitions.
 
         Raises
         ------
         InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError
             As Kafka's controller refuses it.
         """
+        return run_here(self._creating(name, partition_count, configs, _nothing))
+
+    def create_soon(
+        self,
+        name: str,
+        partition_count: int,
+        configs: Mapping[str, str | None],
+        on_done: Callable[[TopicState | Exception], None],
+        on_checked: Callable[[], None] = _nothing,
+    ) -> None:
+        """Make a topic while others are served. Until all of it is made, nobody knows it.
+
+        Parameters
+        ----------
+        on_done:
+            Called with the topic, durable then, or with what :meth:`create` raises.
+        on_checked:
+            Called when nothing speaks against it any more, before it is made.
+        """
+        if name in self._to_be_made:
+            on_done(TopicAlreadyExistsError(f"Topic '{name}' already exists."))
+            return
+        self._to_be_made.add(name)
+
+        def done(outcome: TopicState | Exception) -> None:
+            self._to_be_made.discard(name)
+            on_done(outcome)
+
+        self.changes.submit(self._creating(name, partition_count, configs, on_checked), done)
+
+    def _creating(
+        self,
+        name: str,
+        partition_count: int,
+        configs: Mapping[str, str | None],
+        on_checked: Callable[[], None],
+    ) -> Change[TopicState]:
         checked = self.check_new(name, partition_count, configs)
         topic_id = self._new_id()
-        self._log_manager.create_topic(name, partition_count, topic_id, checked)
-        self._names_by_id[topic_id.bytes] = name
+        on_checked()
+        # At once, so that a second one may not take the same room.
         self._partition_count += partition_count
+        self._names_by_id[topic_id.bytes] = name
+        try:
+            with self._change_of(name):
+                yield lambda: self._log_manager.create_topic(name, partition_count, topic_id, checked)
+        except Exception:
+            self._partition_count -= partition_count
+            del self._names_by_id[topic_id.bytes]
+            yield from self._forget(name, range(partition_count))
+            raise
         logger.info(
             "created topic %s with %d partitions",
             name,
             partition_count,
             extra=event("topic_created", topic=name, partitions=partition_count),
         )
-        return self._log_manager.topics()[name]
+        return self._topics[name]
+
+    @contextmanager
+    def _change_of(self, name: str) -> Iterator[None]:
+        """While a topic's partitions are made or removed, perhaps by another thread."""
+        self._changing.add(name)
+        try:
+            yield
+        finally:
+            self._changing.discard(name)
+            self._look()
+
+    def _look(self) -> None:
+        """Take over what there is, but for a topic that is being removed: its logs may be gone."""
+        topics = self._log_manager.topics()
+        if self._going & topics.keys():
+            topics = {name: topic for name, topic in topics.items() if name not in self._going}
+        self._topics = topics
+
+    def _forget(self, name: str, partitions: range) -> Change[None]:
+        """Partitions are no more, or have not come to be: tell those who know of them, some at a time."""
+        for count, partition in enumerate(partitions):
+            for removed in self.on_removed:
+                removed(TopicPartition(name, partition))
+            if count % FORGOTTEN_PER_TURN == FORGOTTEN_PER_TURN - 1:
+                yield None
 
     def _new_id(self) -> UUID:
         while True:
@@ -155,43 +245,91 @@ class TopicCatalog:
             if topic_id.bytes not in self._names_by_id:
                 return topic_id
 
-    def grow(self, name: str, partition_count: int, *, validate_only: bool = False) -> None:
-        """Give an existing topic ``partition_count`` partitions, more than it has.
+    def check_growth(self, name: str, partition_count: int) -> range:
+        """The partitions that a topic lacks to have ``partition_count``.
 
         Raises
         ------
+        UnknownTopicOrPartitionError
+            There is no such topic.
         InvalidPartitionsError
-            More than this broker may have.
+            Not more than it has, or more than this broker may have.
         """
-        topic = self._log_manager.topics()[name]
+        topic = self.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")
         added = partition_count - topic.partition_count
-        self._check_partition_count(partition_count, added)
-        if not validate_only:
-            self._log_manager.create_partitions(name, partition_count)
-            self._partition_count += added
-            logger.info(
-                "topic %s has %d partitions now",
-                name,
-                partition_count,
-                extra=event("topic_grown", topic=name, partitions=partition_count),
+        if added <= 0:
+            raise InvalidPartitionsError(
+                f"The topic {name} currently has {topic.partition_count} partition(s); "
+                f"{partition_count} would not be an increase."
             )
+        self._check_partition_count(partition_count, added)
+        return range(topic.partition_count, partition_count)
+
+    def grow_soon(
+        self,
+        name: str,
+        partition_count: int,
+        on_done: Callable[[Exception | None], None],
+        on_checked: Callable[[range], None] = _nothing,
+    ) -> None:
+        """Give a topic ``partition_count`` partitions while others are served; the new come all at once.
+
+        Parameters
+        ----------
+        on_done:
+            Called when they are durable, or with what :meth:`check_growth` raises or the disk says.
+        on_checked:
+            Called with the new partitions when nothing speaks against them any more; may raise what does.
+        """
+        self.changes.submit(self._growing(name, partition_count, on_checked), on_done)
+
+    def _growing(self, name: str, partition_count: int, on_checked: Callable[[range], None]) -> Change[None]:
+        added = self.check_growth(name, partition_count)
+        on_checked(added)
+        self._partition_count += len(added)
+        try:
+            with self._change_of(name):
+                yield lambda: self._log_manager.create_partitions(name, partition_count)
+        except Exception:
+            self._partition_count -= len(added)
+            yield from self._forget(name, added)
+            raise
+        logger.info(
+            "topic %s has %d partitions now",
+            name,
+            partition_count,
+            extra=event("topic_grown", topic=name, partitions=partition_count),
+        )
 
     def replace_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Let ``configs``, checked, be all that is set for a topic that there is; durable on return."""
         self._log_manager.update_topic_configs(name, configs)
+        self._look()
 
-    def delete(self, name: str) -> None:
-        """Remove a topic and its records; :class:`UnknownTopicOrPartitionError` if there is none."""
+    def delete_soon(self, name: str, on_done: Callable[[Exception | None], None]) -> None:
+        """Remove a topic and its records while others are served.
+
+        ``on_done`` is called when it is gone for good and everybody knows, or with what speaks against it.
+        """
+        self.changes.submit(self._deleting(name), on_done)
+
+    def _deleting(self, name: str) -> Change[None]:
         topic = self.get(name)
         if topic is None:
             raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")
-        self._log_manager.delete_topic(name)
+        with self._change_of(name):
+            self._going.add(name)
+            self._look()
+            try:
+                yield lambda: self._log_manager.delete_topic(name)
+            finally:
+                self._going.discard(name)
         del self._names_by_id[topic.topic_id.bytes]
         self._partition_count -= topic.partition_count
         logger.info("deleted topic %s", name, extra=event("topic_deleted", topic=name))
-        for partition in range(topic.partition_count):
-            for removed in self.on_removed:
-                removed(TopicPartition(name, partition))
+        yield from self._forget(name, range(topic.partition_count))
 
     def delete_records(self, topic_partition: TopicPartition, before_offset: int) -> int:
         """Let a partition begin at ``before_offset``, durable on return; where it begins now.
@@ -220,6 +358,7 @@ class TopicCatalog:
         """Make those of ``names`` that are missing, with ``num.partitions``; name → code of a refusal.
 
         The topic of groups' offsets is made as its owner wants it; others that are brokers' own, not at all.
+        Topics of many partitions are made meanwhile: who asks again finds them.
         """
         refused: dict[str, int] = {}
         for name in names:
@@ -229,7 +368,36 @@ class TopicCatalog:
                 if name == OFFSETS_TOPIC:
                     settings = offsets_topic_settings(self.config)
                 try:
-                    self.create(name, *settings)
-                except (InvalidTopicError, InvalidPartitionsError, OSError) as error:
+                    self.create_unless_slow(name, *settings)
+                except (
+                    InvalidTopicError,
+                    InvalidPartitionsError,
+                    UnknownTopicOrPartitionError,
+                    OSError,
+                ) as error:
                     refused[name] = error_code(error)
         return refused
+
+    def create_unless_slow(self, name: str, partition_count: int, configs: Mapping[str, str]) -> None:
+        """Make a topic that is not there, now if it is small, else soon.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            It is not yet there.
+        InvalidTopicError, InvalidPartitionsError, OSError
+            As :meth:`create`.
+        """
+        if name not in self._changing and partition_count <= MOST_MADE_AT_ONCE:
+            self.create(name, partition_count, configs)
+            return
+        if name not in self._to_be_made and name not in self._changing:
+            self.check_new(name, partition_count, configs)
+            self.create_soon(name, partition_count, configs, _say_refused)
+        if self.get(name) is None:
+            raise UnknownTopicOrPartitionError(f"Topic '{name}' is being made.")
+
+
+def _say_refused(outcome: TopicState | Exception) -> None:
+    if isinstance(outcome, Exception):
+        logger.error("a topic that was asked for could not be made: %s", outcome)

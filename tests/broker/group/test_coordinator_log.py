@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from model.offsets_harness import NODE, OffsetsHarness, noted
+from model.topic_changes import delete_topic
 
 from kafkacore.broker.group import records
 from kafkacore.broker.internal_topics import OFFSETS_TOPIC
@@ -203,7 +204,7 @@ def test_topic_made_by_somebody_else_is_noticed(tmp_path: Path) -> None:
 
 def test_groups_go_with_the_topic_and_those_who_wait_are_sent_away(harness: OffsetsHarness) -> None:
     codes = harness.commit(("t", 0, 1))
-    harness.topics.delete(OFFSETS_TOPIC)
+    delete_topic(harness.topics, OFFSETS_TOPIC)
     harness.turns()
     assert codes == [[NotCoordinatorError.errno]]
     assert len(harness.groups.unloaded) == 50

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from model.offsets_harness import NODE, OffsetsHarness, noted
+from model.topic_changes import delete_topic, grow_topic
 
 from kafkacore.broker.group import records
 from kafkacore.broker.group.interfaces import OffsetExpiry
@@ -189,7 +190,7 @@ def test_groups_are_looked_at_from_time_to_time(tmp_path: Path) -> None:
 
 def test_many_groups_are_removed_over_many_turns_in_batches_of_bounded_size(tmp_path: Path) -> None:
     harness = OffsetsHarness(tmp_path, offsets_topic_num_partitions=1)
-    harness.topics.grow("t", 1200)
+    grow_topic(harness.topics, "t", 1200)
     for number in range(120):
         harness.commit(*[("t", partition, 1) for partition in range(25)], group_id=f"g{number}")
     harness.clock.advance(RETENTION_MS)
@@ -210,7 +211,7 @@ def test_offsets_go_with_their_topic(harness: OffsetsHarness) -> None:
     harness.topics.create("u", 2, {})
     harness.commit(("t", 0, 5), ("u", 0, 6), ("u", 1, 7))
     harness.commit(("u", 0, 6), group_id="other")
-    harness.topics.delete("u")
+    delete_topic(harness.topics, "u")
     harness.turns()
     assert harness.committed() == {("t", 0): 5}
     assert harness.committed("other") == {}
@@ -220,7 +221,7 @@ def test_offsets_go_with_their_topic(harness: OffsetsHarness) -> None:
 def test_what_is_committed_to_a_new_topic_of_the_name_stays(harness: OffsetsHarness) -> None:
     harness.topics.create("u", 2, {})
     harness.commit(("u", 0, 6), ("u", 1, 7))
-    harness.topics.delete("u")
+    delete_topic(harness.topics, "u")
     harness.topics.create("u", 2, {})
     harness.commit(("u", 0, 1))
     harness.turns()
@@ -232,8 +233,8 @@ def test_crash_between_a_topics_end_and_its_offsets_is_made_up_for(harness: Offs
     harness.topics.create("v", 1, {})
     harness.commit(("t", 0, 5), ("u", 0, 6), ("v", 0, 7))
     harness.topics.on_removed.clear()
-    harness.topics.delete("u")
-    harness.topics.delete("v")
+    delete_topic(harness.topics, "u")
+    delete_topic(harness.topics, "v")
     harness.topics.create("v", 1, {})
     other = harness.restarted()
     assert other.committed() == {("t", 0): 5}
@@ -247,6 +248,6 @@ def test_old_record_that_does_not_say_its_topics_id_stays_with_a_topic_of_the_na
     value = OffsetCommitValue(offset=5, commit_timestamp=harness.clock.wall_ms())
     harness.log.append("g", [records.offset_commit("g", "t", 0, value)], noted()[1])
     assert harness.restarted().committed() == {("t", 0): 5}
-    harness.topics.delete("t")
+    delete_topic(harness.topics, "t")
     harness.turns()
     assert harness.committed() == {}

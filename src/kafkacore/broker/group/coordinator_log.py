@@ -141,11 +141,16 @@ class CoordinatorLog:
 
         Raises
         ------
+        CoordinatorNotAvailableError
+            It is being made.
         InvalidPartitionsError, OSError
             As :meth:`TopicCatalog.create`.
         """
         if self._topics.get(OFFSETS_TOPIC) is None:
-            self._topics.create(OFFSETS_TOPIC, *offsets_topic_settings(self._config))
+            try:
+                self._topics.create_unless_slow(OFFSETS_TOPIC, *offsets_topic_settings(self._config))
+            except UnknownTopicOrPartitionError as error:
+                raise CoordinatorNotAvailableError(f"{OFFSETS_TOPIC} is being made") from error
         self._look_at_topic()
 
     def _look_at_topic(self) -> None:

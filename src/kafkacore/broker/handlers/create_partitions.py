@@ -6,16 +6,14 @@ Versions 0 to 3.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
-from kafkacore.errors import (
-    InvalidPartitionsError,
-    InvalidReplicationAssignmentError,
-    InvalidRequestError,
-    UnknownTopicOrPartitionError,
-)
+from kafkacore.broker.gathered import Gathered
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.errors import InvalidReplicationAssignmentError, InvalidRequestError
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from kafkacore.structs import TopicPartition
 
@@ -25,45 +23,54 @@ _Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
     asked = Counter(topic.name for topic in message.topics)
-    results = []
-    for topic in {topic.name: topic for topic in message.topics}.values():
-        try:
-            if asked[topic.name] > 1:
-                raise InvalidRequestError("Duplicate topic in request.")
-            _grow(topic, message.validate_only, services)
-            results.append(_Result(name=topic.name))
-        except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
-            results.append(
-                _Result(name=topic.name, error_code=error_code(error), error_message=error_message(error))
-            )
-    return CreatePartitionsResponse(results=results)
-
-
-def _grow(topic: Any, validate_only: bool, services: BrokerServices) -> None:
-    found = services.topics.get(topic.name)
-    if found is None:
-        raise UnknownTopicOrPartitionError(f"Topic '{topic.name}' does not exist.")
-    added = topic.count - found.partition_count
-    if added <= 0:
-        raise InvalidPartitionsError(
-            f"The topic {topic.name} currently has {found.partition_count} partition(s); "
-            f"{topic.count} would not be an increase."
-        )
-    if topic.assignments is not None:
-        if len(topic.assignments) != added:
-            raise InvalidReplicationAssignmentError(
-                f"{added} new partition(s) are to be assigned, not {len(topic.assignments)}."
-            )
-        services.cluster.check_replicas([list(assignment.broker_ids) for assignment in topic.assignments])
-    services.topics.grow(topic.name, topic.count, validate_only=validate_only)
-    if not validate_only:
-        first = found.partition_count
-        if topic.assignments is not None:
-            replicas = [list(assignment.broker_ids) for assignment in topic.assignments]
+    topics = {topic.name: topic for topic in message.topics}.values()
+    gathered = Gathered[Any](
+        len(topics), lambda results: request.respond(CreatePartitionsResponse(results=results))
+    )
+    for index, topic in enumerate(topics):
+        answer = partial(_answer, topic.name, gathered.place(index))
+        if asked[topic.name] > 1:
+            answer(InvalidRequestError("Duplicate topic in request."))
         else:
-            factor = len(services.cluster.replicas(TopicPartition(topic.name, 0)))
-            replicas = services.cluster.spread(topic.name, range(first, topic.count), factor)
-        services.cluster.place(topic.name, replicas, first)
+            _grow(topic, message.validate_only, services, answer)
+    return ANSWERED_LATER
+
+
+def _answer(name: str, answer: Callable[[Any], None], error: Exception | None) -> None:
+    if error is None:
+        answer(_Result(name=name))
+    else:
+        answer(_Result(name=name, error_code=error_code(error), error_message=error_message(error)))
+
+
+def _grow(
+    topic: Any, validate_only: bool, services: BrokerServices, answer: Callable[[Exception | None], None]
+) -> None:
+    def place(added: range) -> None:
+        _check_assignments(topic, added, services)
+        factor = len(services.cluster.replicas(TopicPartition(topic.name, 0)))
+        assigned = [list(one.broker_ids) for one in topic.assignments or ()]
+        services.cluster.place_new(topic.name, added, factor, assigned)
+
+    if not validate_only:
+        services.topics.grow_soon(topic.name, topic.count, answer, place)
+        return
+    try:
+        _check_assignments(topic, services.topics.check_growth(topic.name, topic.count), services)
+    except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
+        answer(error)
+    else:
+        answer(None)
+
+
+def _check_assignments(topic: Any, added: range, services: BrokerServices) -> None:
+    if topic.assignments is None:
+        return
+    if len(topic.assignments) != len(added):
+        raise InvalidReplicationAssignmentError(
+            f"{len(added)} new partition(s) are to be assigned, not {len(topic.assignments)}."
+        )
+    services.cluster.check_replicas([list(assignment.broker_ids) for assignment in topic.assignments])
 
 
 HANDLER = ApiHandler(CreatePartitionsRequest, 0, 3, handle)

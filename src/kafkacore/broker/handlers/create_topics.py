@@ -7,12 +7,16 @@ replication factor costs nothing and secures nothing. The default (-1) is every 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 from kafkacore.broker.config_entries import topic_entries
 from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.gathered import Gathered
 from kafkacore.broker.internal_topics import CLUSTER_METADATA
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.log import TopicState
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.broker.topic_catalog import ZERO_ID
 from kafkacore.errors import (
     InvalidReplicationAssignmentError,
@@ -30,51 +34,69 @@ _Config = CreateTopicsResponse.CreatableTopicConfigs
 def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
     asked = Counter(topic.name for topic in message.topics)
-    results = []
-    for topic in {topic.name: topic for topic in message.topics}.values():
+    topics = {topic.name: topic for topic in message.topics}.values()
+    gathered = Gathered[Any](
+        len(topics), lambda results: request.respond(CreateTopicsResponse(topics=results))
+    )
+    for index, topic in enumerate(topics):
+        answer = gathered.place(index)
         try:
             if asked[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
             if topic.name == CLUSTER_METADATA:
                 raise InvalidRequestError(f"Creation of internal topic {topic.name} is prohibited.")
-            results.append(_create(topic, message.validate_only, request.node_id, services))
+            _create(topic, message.validate_only, request.node_id, services, answer)
         except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
-            code, text = error_code(error), error_message(error)
-            results.append(
-                _Result(name=topic.name, topic_id=ZERO_ID, error_code=code, error_message=text, configs=None)
-            )
-    return CreateTopicsResponse(topics=results)
+            answer(_refused(topic.name, error))
+    return ANSWERED_LATER
 
 
-def _create(topic: Any, validate_only: bool, node_id: int, services: BrokerServices) -> Any:
+def _refused(name: str, error: Exception) -> Any:
+    code, text = error_code(error), error_message(error)
+    return _Result(name=name, topic_id=ZERO_ID, error_code=code, error_message=text, configs=None)
+
+
+def _create(
+    topic: Any, validate_only: bool, node_id: int, services: BrokerServices, answer: Callable[[Any], None]
+) -> None:
     partition_count, replication_factor, assigned = wanted_replicas(topic, services)
     configs = {config.name: config.value for config in topic.configs}
-    topic_id = ZERO_ID
-    if validate_only:
-        checked = services.topics.check_new(topic.name, partition_count, configs)
-    else:
-        created = services.topics.create(topic.name, partition_count, configs)
-        services.cluster.place(
-            topic.name,
-            assigned or services.cluster.spread(topic.name, range(partition_count), replication_factor),
+
+    def told(topic_id: UUID, checked: Mapping[str, str]) -> Any:
+        return _Result(
+            name=topic.name,
+            topic_id=topic_id,
+            error_message=None,
+            num_partitions=partition_count,
+            replication_factor=replication_factor,
+            configs=[
+                _Config(
+                    name=entry.name,
+                    value=entry.value,
+                    read_only=False,
+                    config_source=int(entry.source),
+                    is_sensitive=False,
+                )
+                for entry in topic_entries(dict(checked), services, node_id)
+            ],
         )
-        topic_id, checked = created.topic_id, dict(created.configs)
-    return _Result(
-        name=topic.name,
-        topic_id=topic_id,
-        error_message=None,
-        num_partitions=partition_count,
-        replication_factor=replication_factor,
-        configs=[
-            _Config(
-                name=entry.name,
-                value=entry.value,
-                read_only=False,
-                config_source=int(entry.source),
-                is_sensitive=False,
-            )
-            for entry in topic_entries(checked, services, node_id)
-        ],
+
+    def done(outcome: TopicState | Exception) -> None:
+        if isinstance(outcome, Exception):
+            answer(_refused(topic.name, outcome))
+        else:
+            answer(told(outcome.topic_id, outcome.configs))
+
+    if validate_only:
+        answer(told(ZERO_ID, services.topics.check_new(topic.name, partition_count, configs)))
+        return
+    partitions = range(partition_count)
+    services.topics.create_soon(
+        topic.name,
+        partition_count,
+        configs,
+        done,
+        lambda: services.cluster.place_new(topic.name, partitions, replication_factor, assigned),
     )
 
 

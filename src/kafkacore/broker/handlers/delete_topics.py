@@ -5,10 +5,13 @@ Versions 1 to 6. Gaps: none known.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.gathered import Gathered
+from kafkacore.broker.log import TopicState
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.broker.topic_catalog import ZERO_ID
 from kafkacore.errors import (
     InvalidRequestError,
@@ -28,10 +31,25 @@ def handle(request: Request, services: BrokerServices) -> Any:
         wanted = [(topic.name, topic.topic_id) for topic in request.message.topics]
     else:
         wanted = [(name, ZERO_ID) for name in request.message.topic_names]
-    return DeleteTopicsResponse(responses=[_delete(name, topic_id, services) for name, topic_id in wanted])
+    gathered = Gathered[Any](
+        len(wanted), lambda results: request.respond(DeleteTopicsResponse(responses=results))
+    )
+    for index, (name, topic_id) in enumerate(wanted):
+        _delete(name, topic_id, services, gathered.place(index))
+    return ANSWERED_LATER
 
 
-def _delete(name: str | None, topic_id: Any, services: BrokerServices) -> Any:
+def _delete(name: str | None, topic_id: Any, services: BrokerServices, answer: Callable[[Any], None]) -> None:
+    topic: TopicState | None = None
+
+    def done(error: Exception | None) -> None:
+        if error is None:
+            assert topic is not None
+            answer(_Result(name=topic.name, topic_id=topic.topic_id))
+        else:
+            code, text = error_code(error), error_message(error)
+            answer(_Result(name=name, topic_id=topic_id, error_code=code, error_message=text))
+
     try:
         if not services.config.delete_topic_enable:
             raise TopicDeletionDisabledError("delete.topic.enable is false")
@@ -44,12 +62,10 @@ def _delete(name: str | None, topic_id: Any, services: BrokerServices) -> Any:
         topic = services.topics.get(name)
         if topic is None:
             raise UnknownTopicOrPartitionError("This server does not host this topic-partition.")
-        services.topics.delete(name)
     except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
-        return _Result(
-            name=name, topic_id=topic_id, error_code=error_code(error), error_message=error_message(error)
-        )
-    return _Result(name=name, topic_id=topic.topic_id)
+        done(error)
+        return
+    services.topics.delete_soon(topic.name, done)
 
 
 HANDLER = ApiHandler(DeleteTopicsRequest, 1, 6, handle)

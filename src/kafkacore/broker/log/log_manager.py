@@ -7,8 +7,9 @@ Source of the behaviour: Kafka's ``LogManager``, with one log directory.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
@@ -26,7 +27,13 @@ from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.topics_file import TopicState, is_legal_name, read_topics, write_topics
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.clock import Clock
-from kafkacore.errors import CorruptRecordError, InvalidTopicError, KafkaConfigurationError, KafkaStorageError
+from kafkacore.errors import (
+    CorruptRecordError,
+    InvalidTopicError,
+    KafkaConfigurationError,
+    KafkaStorageError,
+    UnknownTopicOrPartitionError,
+)
 from kafkacore.metrics import Sensor
 from kafkacore.structs import TopicPartition, partition_name
 
@@ -37,6 +44,8 @@ RETENTION_INTERVAL_MS = 300_000.0
 CHECKPOINT_INTERVAL_MS = 60_000.0
 #: Sooner if this much has been synced, because a start after a crash reads what lies past the checkpoint.
 CHECKPOINT_BYTES = 64 * 2**20
+#: Of deleted partitions, between two rounds of the flusher.
+FOLDERS_PER_ROUND = 50
 #: They wait for the disk, not for each other.
 SYNC_THREADS = 16
 
@@ -103,6 +112,8 @@ class LogManager:
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._offline: dict[TopicPartition, str] = {}
         self._deleting: set[UUID] = set()
+        # Of topics whose partitions some thread is making or removing.
+        self._names_changing: set[str] = set()
         # Names of deleted topics of which the checkpoints still say where their logs begin and are safe.
         self._names_in_checkpoints: set[str] = set()
         self._flusher = LogFlusher(clock, self._on_flushed, self._on_idle, CHECKPOINT_INTERVAL_MS)
@@ -196,7 +207,9 @@ class LogManager:
         is_clean: bool,
     ) -> None:
         try:
-            self._open_log(topic, topic_partition, recovery_point, log_start_offset, is_clean)
+            self._logs[topic_partition] = self._open_log(
+                topic, self._config(topic), topic_partition, recovery_point, log_start_offset, is_clean
+            )
         except (OSError, CorruptRecordError) as error:
             self._set_offline(topic_partition, error)
 
@@ -209,6 +222,7 @@ class LogManager:
     def _open_log(
         self,
         topic: TopicState,
+        config: LogConfig,
         topic_partition: TopicPartition,
         recovery_point: int = 0,
         log_start_offset: int = 0,
@@ -217,10 +231,10 @@ class LogManager:
         folder = self._folder.of_partition(topic_partition)
         if not self._disk.exists(folder):
             self._disk.mkdir(folder)
-        log = self._logs[topic_partition] = UnifiedLog(
+        return UnifiedLog(
             topic_partition,
             folder,
-            self._config(topic),
+            config,
             topic_id=topic.topic_id,
             files=self._files,
             clock=self._clock,
@@ -231,7 +245,6 @@ class LogManager:
             is_clean=is_clean,
             has_kept_power=self._has_kept_power,
         )
-        return log
 
     def _config(self, topic: TopicState) -> LogConfig:
         if isinstance(self._default_config, LogConfig):
@@ -293,39 +306,57 @@ class LogManager:
         """
         if not is_legal_name(name):
             raise InvalidTopicError(f"Topic name {name!r} is illegal")
-        with self._lock:
-            assert not self._is_closed, "closed"
+        with self._changing(name):
             assert name not in self._topics, f"{name} exists"
-            topic = TopicState(name, topic_id, partition_count, dict(configs))
-            self._add_partitions(topic, range(partition_count))
-            return topic
+            self._add_partitions(TopicState(name, topic_id, partition_count, dict(configs)), 0)
+        return self._topics[name]
 
     def create_partitions(self, name: str, partition_count: int) -> None:
         """Let a topic have ``partition_count`` partitions, more than it has; as :meth:`create_topic`."""
-        with self._lock:
+        with self._changing(name):
             topic = self._topics[name]
             assert partition_count > topic.partition_count, "partitions can only be added"
-            added = range(topic.partition_count, partition_count)
-            self._add_partitions(topic._replace(partition_count=partition_count), added)
+            self._add_partitions(topic._replace(partition_count=partition_count), topic.partition_count)
 
-    def _add_partitions(self, topic: TopicState, partitions: Iterable[int]) -> None:
-        self._config(topic)
-        made: list[TopicPartition] = []
-        if topic.name in self._names_in_checkpoints:
-            # Else a crash would take its logs for those of the topic that had the name before.
-            self.checkpoint()
+    @contextmanager
+    def _changing(self, name: str) -> Iterator[None]:
+        """A topic's partitions are made or removed by one thread at a time, others' by others."""
+        with self._lock:
+            assert not self._is_closed, "closed"
+            assert name not in self._names_changing, f"{name} is being changed"
+            self._names_changing.add(name)
         try:
-            for partition in partitions:
-                topic_partition = TopicPartition(topic.name, partition)
+            yield
+        finally:
+            with self._lock:
+                self._names_changing.discard(name)
+
+    def _add_partitions(self, topic: TopicState, first: int) -> None:
+        """Make what is missing without the lock, because it may take seconds; all of it is there at once."""
+        config = self._config(topic)
+        with self._lock:
+            if topic.name in self._names_in_checkpoints:
+                # Else a crash would take its logs for those of the topic that had the name before.
+                self.checkpoint()
+        made: dict[TopicPartition, UnifiedLog | None] = {}
+        try:
+            for topic_partition in _partitions(topic)[first:]:
                 self._folder.put_aside(topic_partition)
-                made.append(topic_partition)
-                self._open_log(topic, topic_partition)
+                made[topic_partition] = None
+                made[topic_partition] = self._open_log(topic, config, topic_partition)
             # The folders' names first: from the moment that the topic is listed they must be there.
             self._disk.fsync_dir(self.data_dir)
-            self._replace_topics({**self._topics, topic.name: topic})
+            with self._lock:
+                # Meanwhile it may have been given other configs.
+                topic = self._topics.get(topic.name, topic)._replace(partition_count=topic.partition_count)
+                self._replace_topics({**self._topics, topic.name: topic})
+                self._logs.update((place, log) for place, log in made.items() if log is not None)
+                if self._config(topic) != config:
+                    self._update_logs(topic, self._config(topic))
         except BaseException:
-            for topic_partition in made:
-                self._drop_log(topic_partition)
+            for topic_partition, log in made.items():
+                if log is not None:
+                    log.close()
                 self._folder.remove_partition(topic_partition)
             raise
 
@@ -340,6 +371,8 @@ class LogManager:
             The disk refuses; nothing has changed.
         """
         with self._lock:
+            if name not in self._topics:
+                raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")
             topic = self._topics[name]._replace(configs=dict(configs))
             config = self._config(topic)
             self._replace_topics({**self._topics, name: topic})
@@ -363,12 +396,6 @@ class LogManager:
         write_topics(self._disk, self.data_dir, topics.values(), self._deleting)
         self._topics = MappingProxyType(dict(topics))
 
-    def _drop_log(self, topic_partition: TopicPartition) -> None:
-        log = self._logs.pop(topic_partition, None)
-        self._cleaner.forget(topic_partition)
-        if log is not None:
-            log.close()
-
     def delete_topic(self, name: str) -> None:
         """Remove a topic, for good on return; its files go later, on the flusher's thread.
 
@@ -377,18 +404,23 @@ class LogManager:
         OSError
             The disk refuses; the topic is still there.
         """
-        with self._lock:
-            topic = self._topics[name]
-            self._deleting.add(topic.topic_id)
-            try:
-                self._replace_topics({key: value for key, value in self._topics.items() if key != name})
-            except OSError:
-                self._deleting.discard(topic.topic_id)
-                raise
-            for topic_partition in _partitions(topic):
-                self._drop_log(topic_partition)
-                self._offline.pop(topic_partition, None)
-            self._names_in_checkpoints.add(name)
+        with self._changing(name):
+            with self._lock:
+                topic = self._topics[name]
+                self._deleting.add(topic.topic_id)
+                try:
+                    self._replace_topics({key: value for key, value in self._topics.items() if key != name})
+                except OSError:
+                    self._deleting.discard(topic.topic_id)
+                    raise
+                logs = {place: self._logs.pop(place, None) for place in _partitions(topic)}
+                for topic_partition in logs:
+                    self._offline.pop(topic_partition, None)
+                self._names_in_checkpoints.add(name)
+            for topic_partition, log in logs.items():
+                self._cleaner.forget(topic_partition)
+                if log is not None:
+                    log.close()
             try:
                 folders = self._rename_deleted(topic)
             except OSError as error:
@@ -401,9 +433,14 @@ class LogManager:
         moved = (self._folder.rename_deleted(tp, topic.topic_id) for tp in _partitions(topic))
         return [folder for folder in moved if folder is not None]
 
-    def _remove_folders(self, topic_id: UUID, folders: Iterable[Path]) -> None:
-        for folder in folders:
+    def _remove_folders(self, topic_id: UUID, folders: list[Path]) -> None:
+        """Some of them; the others after the flusher's next round, which acknowledgements wait for."""
+        for folder in folders[-FOLDERS_PER_ROUND:]:
             self._disk.remove_tree(folder)
+        del folders[-FOLDERS_PER_ROUND:]
+        if folders:
+            self._flusher.schedule(lambda: self._remove_folders(topic_id, folders))
+            return
         self._disk.fsync_dir(self.data_dir)
         with self._lock:
             self._deleting.discard(topic_id)
@@ -488,7 +525,8 @@ class LogManager:
     def delete_records(self, topic_partition: TopicPartition, before_offset: int) -> int:
         """As :meth:`UnifiedLog.delete_records`, and durable on return."""
         log = self.log(topic_partition)
-        assert log is not None, f"there is no {topic_partition}"
+        if log is None:
+            raise UnknownTopicOrPartitionError(f"There is no partition {partition_name(topic_partition)}")
         log_start_offset = log.delete_records(before_offset)
         self.checkpoint()
         return log_start_offset

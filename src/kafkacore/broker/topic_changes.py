@@ -1,0 +1,117 @@
+"""Changes of topics, one after the other: what is long about them is done on a thread of its own.
+
+A change in, as a generator; what it gives, or what went wrong, out. The generator runs on the network
+thread and yields what another thread, ``kafka-topics``, is to do meanwhile: to make 10,000 partitions takes
+seconds, in which everybody else is served. Does not know: what a topic is.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Generator
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+#: What is to be done elsewhere; ``None``: nothing, but let others be served before this goes on.
+Work = Callable[[], object] | None
+Change = Generator[Work, None, T]
+OnDone = Callable[[Any], None]
+
+
+def run_here(change: Change[T]) -> T:
+    """Do all of a change here and now."""
+    error: Exception | None = None
+    while True:
+        try:
+            work = next(change) if error is None else change.throw(error)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        error = _failure_of(work)
+
+
+class TopicChanges:
+    """Used by the network thread alone; :meth:`close` once that thread has ended.
+
+    Parameters
+    ----------
+    call_soon:
+        Has the network thread run something; may be called from any thread. Without it there is no other
+        thread, and a change is over when :meth:`submit` returns.
+    """
+
+    def __init__(self, call_soon: Callable[[Callable[[], None]], None] | None = None) -> None:
+        self._call_soon = call_soon
+        #: The first is being done.
+        self._queue: deque[tuple[Change[Any], OnDone]] = deque()
+        self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, change: Change[Any], on_done: OnDone) -> None:
+        """Do a change when those before it are done; ``on_done`` gets what it returns, or its exception."""
+        self._queue.append((change, on_done))
+        if len(self._queue) == 1:
+            self._resume(None)
+
+    def _resume(self, error: Exception | None) -> None:
+        """Let the first change go on, and those behind it as far as they need no other thread."""
+        while self._queue:
+            change, on_done = self._queue[0]
+            try:
+                work = next(change) if error is None else change.throw(error)
+            except StopIteration as end:
+                self._end(on_done, end.value)
+            except Exception as failure:  # noqa: BLE001 - told to whoever has asked for the change
+                self._end(on_done, failure)
+            else:
+                if self._call_soon is not None:
+                    self._begin(work)
+                    return
+                error = _failure_of(work)
+                continue
+            error = None
+
+    def _end(self, on_done: OnDone, outcome: Any) -> None:
+        try:
+            on_done(outcome)
+        except Exception:
+            # One request that cannot be answered is not the broker.
+            logger.exception("a change of topics could not be answered")
+        self._queue.popleft()
+
+    def _begin(self, work: Work) -> None:
+        assert self._call_soon is not None, "there is another thread"
+        if work is None:
+            self._call_soon(lambda: self._resume(None))
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="kafka-topics")
+            self._thread.start()
+        self._work.put(work)
+
+    def _run(self) -> None:
+        assert self._call_soon is not None, "there is another thread"
+        while (work := self._work.get()) is not None:
+            error = _failure_of(work)
+            self._call_soon(lambda error=error: self._resume(error))  # type: ignore[misc]
+
+    def close(self) -> None:
+        """Return when the other thread has ended. What it does is done to its end, and nothing behind it."""
+        self._work.put(None)
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+
+def _failure_of(work: Work) -> Exception | None:
+    try:
+        if work is not None:
+            work()
+    except Exception as error:  # noqa: BLE001 - thrown into the change that wanted it
+        return error
+    return None

@@ -1,0 +1,272 @@
+"""Topics of many partitions: while they are made or removed, everybody else is served."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from model.broker_harness import batch
+from model.raw_line import Line
+
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.disk import Disk
+from kafkacore.broker.kafka_apis import HANDLERS
+from kafkacore.broker.log import LogManager
+from kafkacore.broker.server import KafkaBroker
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import (
+    KafkaStorageError,
+    NoError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+)
+from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
+from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
+from kafkacore.protocol.generated.fetch import FetchRequest
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
+from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.protocol.generated.produce import ProduceRequest
+
+#: Of the topic that takes long.
+PARTITIONS = 200
+PATIENCE_S = 60.0
+LATEST = -1
+
+
+class HeldDisk(Disk):
+    """A disk on which one call, of :attr:`verb` with :attr:`name` in its path, waits to be let go."""
+
+    def __init__(self) -> None:
+        self.verb = self.name = ""
+        self.failure: OSError | None = None
+        self.is_held = threading.Event()
+        self.may_go = threading.Event()
+
+    def hold(self, verb: str, name: str) -> None:
+        self.verb, self.name = verb, name
+        self.is_held.clear()
+        self.may_go.clear()
+
+    def _pass(self, verb: str, path: Path) -> None:
+        if verb == self.verb and self.name in path.name:
+            self.verb = ""
+            self.is_held.set()
+            assert self.may_go.wait(PATIENCE_S), "never let go"
+            if self.failure is not None:
+                raise self.failure
+
+    def mkdir(self, path: Path) -> None:
+        self._pass("mkdir", path)
+        super().mkdir(path)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self._pass("rename", source)
+        super().rename(source, target)
+
+
+class Client(Line):
+    """One connection that speaks the latest versions."""
+
+    def say(self, message: Any, version: int = LATEST) -> None:
+        if version == LATEST:
+            version = next(h.max_version for h in HANDLERS if h.request_class is type(message))
+        super().say(message, version)
+
+    def ask(self, message: Any, version: int = LATEST) -> Any:
+        return super().ask(message, version)
+
+
+class Scene:
+    """A broker on a disk that can be held, with a topic ``t``, and clients of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.disk = HeldDisk()
+        self.broker = KafkaBroker(BrokerConfig(data_dir=folder, port=0), disk=self.disk)
+        self.broker.start()
+        self.slow, self.other = Client(self.broker.bootstrap_servers), Client(self.broker.bootstrap_servers)
+        self.topic_id = self.create("t", 1).topic_id
+        self.other.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+
+    def create(self, name: str, partitions: int) -> Any:
+        return self.other.ask(created(name, partitions)).topics[0]
+
+    def describe(self, name: str) -> Any:
+        request = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=name)], allow_auto_topic_creation=True
+        )
+        return self.other.ask(request).topics[0]
+
+    def close(self) -> None:
+        self.disk.may_go.set()
+        self.slow.close()
+        self.other.close()
+        self.broker.stop()
+
+    def check_others_are_served(self) -> None:
+        """Produce, Fetch and Heartbeat of another client are answered."""
+        data = ProduceRequest.PartitionProduceData(index=0, records=batch(b"value"))
+        topic = ProduceRequest.TopicProduceData(topic_id=self.topic_id, partition_data=[data])
+        produced = self.other.ask(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[topic]))
+        partition = produced.responses[0].partition_responses[0]
+        assert partition.error_code == NoError.errno
+        wanted = FetchRequest.FetchPartition(
+            partition=0, fetch_offset=partition.base_offset, partition_max_bytes=1 << 20
+        )
+        fetched = self.other.ask(
+            FetchRequest(
+                max_wait_ms=30_000,
+                min_bytes=1,
+                max_bytes=1 << 20,
+                session_epoch=-1,
+                topics=[FetchRequest.FetchTopic(topic_id=self.topic_id, partitions=[wanted])],
+            )
+        )
+        assert len(fetched.responses[0].partitions[0].records) > 0
+        assert self.other.ask(HeartbeatRequest(group_id="g", generation_id=1, member_id="m")).error_code > 0
+
+
+def created(name: str, partitions: int) -> CreateTopicsRequest:
+    wanted = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    return CreateTopicsRequest(topics=[wanted], timeout_ms=30_000)
+
+
+def grown(name: str, partitions: int) -> CreatePartitionsRequest:
+    wanted = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=partitions, assignments=None)
+    return CreatePartitionsRequest(topics=[wanted], timeout_ms=30_000)
+
+
+def deleted(name: str) -> DeleteTopicsRequest:
+    wanted = DeleteTopicsRequest.DeleteTopicState(name=name)
+    return DeleteTopicsRequest(topics=[wanted], timeout_ms=30_000)
+
+
+@contextmanager
+def scene_on(folder: Path) -> Iterator[Scene]:
+    made = Scene(folder)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with scene_on(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def making(scene: Scene) -> Scene:
+    """In the midst of the partitions of a topic ``big``."""
+    scene.disk.hold("mkdir", f"big-{PARTITIONS // 2}")
+    scene.slow.say(created("big", PARTITIONS))
+    assert scene.disk.is_held.wait(PATIENCE_S)
+    return scene
+
+
+def test_others_are_served_while_a_topic_is_made(making: Scene) -> None:
+    making.check_others_are_served()
+    making.disk.may_go.set()
+    assert making.slow.hear().topics[0].error_code == NoError.errno
+    assert len(making.describe("big").partitions) == PARTITIONS
+
+
+def test_topic_in_the_making_is_unknown_and_its_name_is_taken(making: Scene) -> None:
+    assert making.describe("big").error_code == UnknownTopicOrPartitionError.errno
+    assert making.create("big", 1).error_code == TopicAlreadyExistsError.errno
+    assert making.other.ask(deleted("big")).responses[0].error_code == UnknownTopicOrPartitionError.errno
+    assert "big" not in {topic.name for topic in making.other.ask(MetadataRequest(topics=None)).topics}
+    making.disk.may_go.set()
+    assert making.slow.hear().topics[0].error_code == NoError.errno
+
+
+def test_changes_that_are_asked_for_meanwhile_follow_in_their_order(making: Scene) -> None:
+    making.other.say(created("small", 1))
+    making.disk.may_go.set()
+    assert making.slow.hear().topics[0].error_code == NoError.errno
+    assert making.other.hear().topics[0].error_code == NoError.errno
+    assert len(making.describe("small").partitions) == 1
+
+
+def test_nothing_is_left_of_a_topic_that_could_not_be_made(making: Scene, tmp_path: Path) -> None:
+    making.disk.failure = OSError("no more")
+    making.disk.may_go.set()
+    assert making.slow.hear().topics[0].error_code == KafkaStorageError.errno
+    assert not list(tmp_path.glob("big-*"))
+    making.disk.failure = None
+    assert making.create("big", 2).error_code == NoError.errno
+    assert len(making.describe("big").partitions) == 2
+
+
+def test_stop_in_the_midst_leaves_the_topic_whole(tmp_path: Path) -> None:
+    with scene_on(tmp_path) as making:
+        making.disk.hold("mkdir", f"big-{PARTITIONS // 2}")
+        making.slow.say(created("big", PARTITIONS))
+        assert making.disk.is_held.wait(PATIENCE_S)
+    with LogManager(tmp_path, clock=SYSTEM_CLOCK) as logs:
+        assert logs.topics()["big"].partition_count == PARTITIONS
+
+
+def test_death_in_the_midst_leaves_nothing_of_the_topic(making: Scene, tmp_path: Path) -> None:
+    found = sorted(path.name for path in tmp_path.glob("big-*"))
+    assert len(found) == PARTITIONS // 2
+    # What a start finds where the process has died: the folders as they are now.
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in found:
+        (other / name).mkdir()
+        for path in (tmp_path / name).iterdir():
+            (other / name / path.name).write_bytes(path.read_bytes())
+    (other / "topics.json").write_bytes((tmp_path / "topics.json").read_bytes())
+    with LogManager(other, clock=SYSTEM_CLOCK) as logs:
+        assert "big" not in logs.topics()
+        assert not list(other.glob("big-*"))
+
+
+def test_others_are_served_while_a_topic_grows_and_the_old_count_holds(scene: Scene) -> None:
+    scene.disk.hold("mkdir", f"t-{PARTITIONS // 2}")
+    scene.slow.say(grown("t", PARTITIONS))
+    assert scene.disk.is_held.wait(PATIENCE_S)
+    scene.check_others_are_served()
+    assert len(scene.describe("t").partitions) == 1
+    scene.disk.may_go.set()
+    assert scene.slow.hear().results[0].error_code == NoError.errno
+    assert len(scene.describe("t").partitions) == PARTITIONS
+
+
+def test_others_are_served_while_a_topic_goes_and_it_may_come_back(scene: Scene) -> None:
+    assert scene.create("big", PARTITIONS).error_code == NoError.errno
+    scene.disk.hold("rename", f"big-{PARTITIONS // 2}")
+    scene.slow.say(deleted("big"))
+    assert scene.disk.is_held.wait(PATIENCE_S)
+    scene.check_others_are_served()
+    # To make it anew before its folders are out of the way would put the new ones there.
+    assert scene.describe("big").error_code == UnknownTopicOrPartitionError.errno
+    scene.other.say(created("big", 3))
+    scene.disk.may_go.set()
+    assert scene.slow.hear().responses[0].error_code == NoError.errno
+    assert scene.other.hear().topics[0].error_code == NoError.errno
+    assert len(scene.describe("big").partitions) == 3
+
+
+def test_configs_that_change_meanwhile_hold_for_the_new_partitions(scene: Scene) -> None:
+    scene.disk.hold("mkdir", "t-5")
+    scene.slow.say(grown("t", 10))
+    assert scene.disk.is_held.wait(PATIENCE_S)
+    services = scene.broker.services
+    assert services is not None
+    scene.broker.call(lambda: services.topics.replace_configs("t", {"segment.bytes": "4321"}) or True)
+    scene.disk.may_go.set()
+    assert scene.slow.hear().results[0].error_code == NoError.errno
+    logs = scene.broker._log_manager
+    assert logs is not None
+    assert {log.config.segment_bytes for place, log in logs.logs().items() if place.topic == "t"} == {4321}
+    topic = services.topics.get("t")
+    assert topic is not None
+    assert (topic.partition_count, dict(topic.configs)) == (10, {"segment.bytes": "4321"})

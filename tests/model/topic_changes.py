@@ -1,0 +1,25 @@
+"""Changes of topics in a broker without threads, where they are over at once."""
+
+from __future__ import annotations
+
+from kafkacore.broker.topic_catalog import TopicCatalog
+
+
+def delete_topic(topics: TopicCatalog, name: str) -> None:
+    """Remove a topic; raises what speaks against it."""
+    outcomes: list[Exception | None] = []
+    topics.delete_soon(name, outcomes.append)
+    _check(outcomes)
+
+
+def grow_topic(topics: TopicCatalog, name: str, partition_count: int) -> None:
+    """Give a topic more partitions; raises what speaks against it."""
+    outcomes: list[Exception | None] = []
+    topics.grow_soon(name, partition_count, outcomes.append)
+    _check(outcomes)
+
+
+def _check(outcomes: list[Exception | None]) -> None:
+    (outcome,) = outcomes
+    if outcome is not None:
+        raise outcome
