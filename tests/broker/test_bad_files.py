@@ -8,13 +8,14 @@ without a word.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 from model.broker_in_hand import BrokerInHand
-from model.dose import dose, new_seed
+from model.dose import dose, new_seed, note
 from model.log_oracle import NOW_MS, batch, open_manager, read_all
 
 from kafkacore.broker.config import BrokerConfig
@@ -132,10 +133,12 @@ def damages(data: bytes, chance: random.Random) -> Iterator[tuple[str, bytes | N
 def test_damaged_file_is_rebuilt_or_refused_and_no_record_is_out_of_sight(
     tmp_path: Path, is_clean: bool
 ) -> None:
-    chance = random.Random(new_seed())
+    seed = new_seed()
+    chance = random.Random(seed)
     disk = used_folder(tmp_path, is_clean=is_clean)
     assert outcome(disk.copy(), tmp_path) == "ok"
     names = set()
+    said: Counter[str] = Counter()
     for path in files_of(disk, tmp_path):
         names.add(path.name)
         for what, data in damages(disk.read_file(path), chance):
@@ -147,7 +150,11 @@ def test_damaged_file_is_rebuilt_or_refused_and_no_record_is_out_of_sight(
                 damaged.truncate(fd, 0)
                 damaged.pwritev(fd, [data], 0)
                 damaged.close(fd)
-            assert outcome(damaged, tmp_path) in {"ok"} | ALLOWED.get(path.name, set()), f"{path.name} {what}"
+            found = outcome(damaged, tmp_path)
+            assert found in {"ok"} | ALLOWED.get(path.name, set()), f"{path.name} {what}"
+            said["rebuilt" if found == "ok" else "refused"] += 1
+    note(f"damaged files of a broker that was {'stopped' if is_clean else 'killed'}", seed,
+         files=len(names), **said)  # fmt: skip
     assert names >= set(ALLOWED)
     assert names >= {"recovery-point-offset-checkpoint", "leader-epoch-checkpoint", ".lock"}
 

@@ -19,7 +19,7 @@ from uuid import UUID
 import pytest
 from model.broker_harness import batch
 from model.broker_in_hand import BrokerInHand, broker_in_hand, frame_of
-from model.dose import IS_FULL, dose, new_seed
+from model.dose import IS_FULL, dose, new_seed, note
 from model.slow_codec import RandomMessages
 
 from kafkacore.broker.kafka_apis import HANDLERS
@@ -80,6 +80,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerInHand]:
     folder = tmp_path_factory.mktemp("every-request")
     with broker_in_hand(folder, max_partitions=60, flush="os") as broker:
         yield broker
+        note("requests as a client would not send them", frames=broker.given, hung_up=broker.hung_up)
 
 
 def serves_others(broker: BrokerInHand) -> bool:

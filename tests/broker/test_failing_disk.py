@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from model.broker_in_hand import BrokerInHand, frame_of
-from model.dose import dose
+from model.dose import dose, note
 from model.log_oracle import NOW_MS, batch, read_all
 
 from kafkacore import KafkaConsumer, KafkaProducer
@@ -136,10 +136,12 @@ def test_full_disk_at_any_write_refuses_batches_whole_and_goes_on_when_there_is_
         check(again, writer, only=True)
         again.abandon()
         refused += was_refused
+    note(f"no space for {times} writes", at_each_of=len(CALLS), records_refused=refused)
     assert refused >= len(CALLS) // 4
 
 
 def test_failing_write_ends_one_partition_and_no_other(tmp_path: Path) -> None:
+    ended = 0
     for number in CALLS[:: dose(3, 1)]:
         disk = SimulatedDisk()
         broker = started(tmp_path, disk)
@@ -150,6 +152,7 @@ def test_failing_write_ends_one_partition_and_no_other(tmp_path: Path) -> None:
         disk.fault = lambda call, verb, path: None
         offline = [tp for tp in PARTITIONS if is_offline(broker, tp)]
         assert len(offline) <= 1
+        ended += len(offline)
         writer.write(4, "after")
         for tp, value in writer.refused:
             assert tp in offline, f"{value!r} was refused by a partition that serves"
@@ -157,6 +160,7 @@ def test_failing_write_ends_one_partition_and_no_other(tmp_path: Path) -> None:
         again = started(tmp_path, disk.kill_process())
         check(again, writer, only=False)
         again.abandon()
+    note("a write fails with EIO", at_each_of=len(CALLS[:: dose(3, 1)]), partitions_offline=ended)
 
 
 @pytest.mark.parametrize("verb", ["fdatasync", "fsync_dir"])
@@ -185,6 +189,7 @@ def test_failing_sync_acknowledges_nothing_ever_and_ends_one_partition(tmp_path:
             again = started(tmp_path, found)
             check(again, writer, only=False)
             again.abandon()
+    note(f"{verb} fails with EIO", at_each_of=number, partitions_offline=failures)
     assert failures > 0
 
 

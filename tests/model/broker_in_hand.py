@@ -52,6 +52,8 @@ class BrokerInHand(KafkaBroker):
         super().__init__(config, **parts)
         self._background = background
         self.errors: list[str] = []
+        #: Frames that it was given, and those for which it hung up.
+        self.given = self.hung_up = 0
         self.context = RequestContext(CONTEXT_ID, config.node_id, "127.0.0.1")
 
     def start(self) -> None:
@@ -93,6 +95,7 @@ class BrokerInHand(KafkaBroker):
         ``None`` in it: there is no answer to that request. "closed": the broker hangs up.
         """
         answers: list[Any] = []
+        self.given += 1
 
         def on_response(_: Request, pieces: list[Any] | None) -> None:
             answers.append(None if pieces is None else b"".join(bytes(piece) for piece in pieces))
@@ -101,6 +104,7 @@ class BrokerInHand(KafkaBroker):
             self.server._apis.handle(self.context, memoryview(bytearray(payload)), on_response)
         except (KafkaProtocolError, CloseConnectionError):
             answers.append("closed")
+            self.hung_up += 1
         return answers
 
     def settle(self) -> None:

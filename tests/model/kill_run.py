@@ -38,11 +38,14 @@ BURST = 16
 
 @dataclass
 class KillRun:
-    """One run. ``rest_s``: how long a producer rests after each burst; the shorter, the more records."""
+    """One run. ``rest_s``: how long a producer rests after each burst; the shorter, the more records.
+    ``limit_s``: how long a producer tries to deliver a record.
+    """
 
     broker: EmbeddedBroker
     idempotent: bool = True
     rest_s: float = 0.01
+    limit_s: float = LIMIT_S
     ledger: KillLedger = field(default_factory=lambda: KillLedger(PRODUCERS))
     kills: int = 0
     ready_ms: list[float] = field(default_factory=list)
@@ -156,8 +159,8 @@ class KillRun:
             reconnect_backoff_ms=20,
             reconnect_backoff_max_ms=100,
             request_timeout_ms=10_000,
-            delivery_timeout_ms=LIMIT_S * 1000,
-            max_block_ms=LIMIT_S * 1000,
+            delivery_timeout_ms=self.limit_s * 1000,
+            max_block_ms=self.limit_s * 1000,
         ) as client:
             for partition, number, value in self._sends(producer):
                 future = client.send(TOPIC, value, partition=partition)
@@ -180,7 +183,7 @@ class KillRun:
                 # After each failure to connect it would forget the broker that it knows, and ask who leads
                 # when its timer of one second comes round: most lives of the broker here are over by then.
                 "metadata.recovery.strategy": "none",
-                "message.timeout.ms": int(LIMIT_S * 1000),
+                "message.timeout.ms": int(self.limit_s * 1000),
                 "log_level": 0,
             }
         )
@@ -189,7 +192,7 @@ class KillRun:
             def report(error: Any, message: Any) -> None:
                 if error is None:
                     self._acknowledged(producer, partition, number, message.offset())
-                elif error.code() == TIMED_OUT and message.latency() >= LIMIT_S:
+                elif error.code() == TIMED_OUT and message.latency() >= self.limit_s:
                     with self._lock:
                         self.ledger.give_up(producer, partition, number)
                 else:

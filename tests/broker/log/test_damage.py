@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 
 import pytest
-from model.dose import dose, new_seed
+from model.dose import dose, new_seed, note
 from model.log_oracle import NOW_MS, TP, batch, make_log, open_manager, read_all, records_of, the_log
 
 from kafkacore.broker.disk import Disk
@@ -137,6 +137,8 @@ def test_damage_in_a_closed_segment_is_refused_and_nothing_else_is_lost(is_live:
             path = FOLDER / chance.choice(names[:-1])
             for culprit in refusals_of_a_flip(disk.copy(), path, chance, is_live):
                 who[culprit] += 1
+    what = f"bits flipped in closed segments {'while it runs' if is_live else 'before a start'}"
+    note(what, seed, **{f"refused by the {one}": count for one, count in who.items()})
     assert min(who.values()) > 0
 
 
