@@ -9,6 +9,8 @@ import pyarrow
 
 from kafkacore import KafkaConsumer, TopicPartition
 
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
 servers, topic = sys.argv[1:]
 
 consumer = KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest")

@@ -7,6 +7,8 @@ import sys
 
 from kafkacore import KafkaConsumer
 
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
 servers, topic = sys.argv[1:]
 
 consumer = KafkaConsumer(

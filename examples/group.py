@@ -8,6 +8,8 @@ import sys
 from kafkacore import KafkaConsumer
 from kafkacore.errors import CommitFailedError, RebalanceInProgressError
 
+if len(sys.argv) != 4:
+    sys.exit(__doc__)
 servers, topic, group = sys.argv[1:]
 
 

@@ -7,6 +7,8 @@ import sys
 
 from kafkacore import KafkaProducer
 
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
 servers, topic = sys.argv[1:]
 
 with KafkaProducer(bootstrap_servers=servers, compression_type="lz4") as producer:

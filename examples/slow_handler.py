@@ -9,6 +9,8 @@ import time
 from kafkacore import KafkaConsumer, OffsetAndMetadata
 from kafkacore.errors import CommitFailedError, RebalanceInProgressError
 
+if len(sys.argv) != 5:
+    sys.exit(__doc__)
 servers, topic, group, seconds = sys.argv[1:]
 
 

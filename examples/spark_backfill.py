@@ -9,6 +9,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+if len(sys.argv) < 4:
+    sys.exit(__doc__)
 folder, topic, target = sys.argv[1:4]
 spark = SparkSession.builder.master("local[2]").appName("kafkacore backfill").getOrCreate()
 records = (

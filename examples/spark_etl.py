@@ -11,6 +11,8 @@ from pyspark.sql import functions as sql
 
 from kafkacore.spark import QueryMonitor, lag
 
+if len(sys.argv) < 5:
+    sys.exit(__doc__)
 bootstrap_servers, source, target, checkpoint = sys.argv[1:5]
 logging.basicConfig(format="%(message)s")
 logging.getLogger("kafkacore.spark.monitor").setLevel(logging.INFO)

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from kafkacore.spark.pipeline import DeltaSink, PipelineConfig, run_pipeline
 
+if len(sys.argv) < 5:
+    sys.exit(__doc__)
 bootstrap_servers, topic, table, checkpoint = sys.argv[1:5]
 spark = SparkSession.builder.master("local[2]").appName("kafkacore lakehouse").getOrCreate()
 job = PipelineConfig(

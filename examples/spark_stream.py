@@ -7,6 +7,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+if len(sys.argv) < 3:
+    sys.exit(__doc__)
 bootstrap_servers, topic = sys.argv[1:3]
 builder = SparkSession.builder.master("local[2]").appName("kafkacore example")
 # A state store for each of them: the default of 200 is for a cluster.

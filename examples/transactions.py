@@ -8,6 +8,8 @@ import sys
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.errors import KafkaError, ProducerFencedError
 
+if len(sys.argv) != 4:
+    sys.exit(__doc__)
 servers, orders, invoices = sys.argv[1:]
 
 with KafkaProducer(bootstrap_servers=servers, transactional_id="billing-1") as producer:

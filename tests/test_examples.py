@@ -49,6 +49,15 @@ def test_arrow_reads_what_produce_sent(greeted: list[str]) -> None:
     assert "value: binary" in lines
 
 
+@pytest.mark.parametrize("name", sorted(file.name for file in EXAMPLES.glob("*.py")))
+def test_example_without_arguments_says_how_it_is_called(name: str) -> None:
+    done = subprocess.run([sys.executable, EXAMPLES / name], capture_output=True, timeout=60, check=False)
+    said = done.stderr.decode()
+    assert done.returncode == 1
+    assert f"python examples/{name} " in said
+    assert "Traceback" not in said
+
+
 def test_every_example_is_run_by_a_test() -> None:
     tested = {"produce.py", "consume.py", "arrow.py"} | ELSEWHERE
     assert {file.name for file in EXAMPLES.glob("*.py")} == tested
