@@ -90,10 +90,13 @@ def test_this_node_coordinates_every_group(broker: BrokerHarness, version: int) 
     ]
 
 
-def test_coordinator_of_a_transaction_is_refused_with_a_sentence(broker: BrokerHarness) -> None:
+def test_coordinator_of_a_transaction_is_refused_with_a_sentence_which_the_log_has_too(
+    broker: BrokerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
     (found,) = broker.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])).coordinators
     assert (found.error_code, found.node_id) == (InvalidRequestError.errno, -1)
-    assert "not served" in found.error_message
+    assert found.error_message == "This broker has no transactions: use Apache Kafka for them."
+    assert caplog.messages == ["client test asks for transactions, which this broker does not have"]
 
 
 @pytest.mark.parametrize("version", range(6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import struct
 import threading
@@ -211,17 +212,26 @@ def test_request_that_cannot_be_handled_closes_its_connection_with_one_line(
 
 
 @pytest.mark.parametrize(
-    "junk",
-    [b"\xff\xff\xff\xff", struct.pack(">i", 1001), b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01"],
+    ("junk", "sentence"),
+    [
+        (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
+        (struct.pack(">i", 1001), "a frame of 1001 bytes; the limit is 1000"),
+        (b"GET / HTTP/1.1\r\n\r\n", "it speaks HTTP, and this port Kafka's protocol"),
+        (
+            b"\x16\x03\x01\x02\x00\x01",
+            "it speaks TLS, which this broker does not: the client's security.protocol must be PLAINTEXT",
+        ),
+    ],
 )
 def test_bytes_that_are_no_frame_close_the_connection_with_one_line(
-    harness: Harness, junk: bytes, caplog: pytest.LogCaptureFixture
+    harness: Harness, junk: bytes, sentence: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = harness.connect()
     with caplog.at_level(logging.INFO, "kafkacore.broker"):
         client.sendall(junk)
         assert harness.is_hung_up(client)
-    assert len([r for r in caplog.records if r.name.startswith("kafkacore.broker")]) == 1
+    (line,) = [r.getMessage() for r in caplog.records if r.name.startswith("kafkacore.broker")]
+    assert re.fullmatch(r"closed \S+: " + re.escape(sentence), line), line
     assert harness.apis.handled == []
 
 

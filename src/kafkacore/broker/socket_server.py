@@ -23,8 +23,9 @@ from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import HANG_UP, CloseConnectionError, Request, RequestContext
 from kafkacore.broker.timer import Timer, TimerTask
 from kafkacore.clock import Clock
-from kafkacore.errors import KafkaProtocolError
+from kafkacore.errors import InvalidReceiveError, KafkaProtocolError
 from kafkacore.network import ChannelState, NetworkSend, Selector
+from kafkacore.network.other_protocols import spoken_protocol
 
 if TYPE_CHECKING:
     from kafkacore.broker.kafka_apis import KafkaApis
@@ -271,7 +272,7 @@ class SocketServer:
                 state.error.strerror,
             )
         elif isinstance(state.error, KafkaProtocolError):
-            logger.warning("closed %s: %s", connection_id, state.reason)
+            logger.warning("closed %s: %s", connection_id, _what_is_wrong(state, connection_id))
         else:
             logger.debug("%s is gone: %s", connection_id, state.reason)
         self._forget(connection)
@@ -366,3 +367,13 @@ class SocketServer:
 
 def _listener_id(node_id: int) -> str:
     return f"listener-{node_id}"
+
+
+def _what_is_wrong(state: ChannelState, connection_id: str) -> str:
+    """In a sentence for the log, which has the connection already."""
+    spoken = spoken_protocol(state.error.frame_size) if isinstance(state.error, InvalidReceiveError) else None
+    if spoken == "TLS":
+        return "it speaks TLS, which this broker does not: the client's security.protocol must be PLAINTEXT"
+    if spoken is not None:
+        return f"it speaks {spoken}, and this port Kafka's protocol"
+    return state.reason.removeprefix(f"{connection_id}: ")

@@ -9,18 +9,12 @@ import logging
 
 from kafkacore.errors import InvalidReceiveError
 from kafkacore.network import ChannelState
+from kafkacore.network.other_protocols import spoken_protocol
 
 logger = logging.getLogger(__name__)
 
 #: Different reasons of one server that are said; more are a server that says something else each time.
 MAX_REASONS = 8
-#: How a frame's size reads if the first four bytes of something else are taken for it.
-_FIRST_BYTES = {
-    b"HTTP": "it speaks HTTP: this is not a Kafka broker's port",
-    b"SSH-": "it speaks SSH: this is not a Kafka broker's port",
-}
-#: Alert, handshake; then the major version of all SSL and TLS there is.
-_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 
 
 class ConnectionTroubles:
@@ -70,8 +64,9 @@ def reason_of(state: ChannelState) -> str:
 
 
 def _foreign(error: InvalidReceiveError) -> str:
-    first = (error.frame_size & 0xFFFFFFFF).to_bytes(4)
-    if first[:2] in _TLS_RECORDS:
+    spoken = spoken_protocol(error.frame_size)
+    if spoken == "TLS":
         return "it speaks TLS, and this client's security_protocol is PLAINTEXT: use a plaintext port"
-    unknown = f"it does not speak Kafka's protocol: a frame of {error.frame_size} bytes to begin with"
-    return _FIRST_BYTES.get(first, unknown)
+    if spoken is not None:
+        return f"it speaks {spoken}: this is not a Kafka broker's port"
+    return f"it does not speak Kafka's protocol: a frame of {error.frame_size} bytes to begin with"

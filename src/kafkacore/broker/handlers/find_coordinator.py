@@ -7,6 +7,7 @@ help.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from kafkacore.broker.error_answer import error_code, error_message
@@ -18,6 +19,10 @@ from kafkacore.structs import TopicPartition, partition_name
 
 FIRST_BATCHED_VERSION = 4
 GROUP = 0
+#: Kinds of coordinators that are not served → what they are for.
+NOT_SERVED = {1: "transactions", 2: "share groups"}
+
+logger = logging.getLogger(__name__)
 
 _Coordinator = FindCoordinatorResponse.Coordinator
 
@@ -25,19 +30,18 @@ _Coordinator = FindCoordinatorResponse.Coordinator
 def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
     if request.version < FIRST_BATCHED_VERSION:
-        return FindCoordinatorResponse(**_found(message.key_type, message.key, services))
+        return FindCoordinatorResponse(**_found(request, message.key, services))
     return FindCoordinatorResponse(
         coordinators=[
-            _Coordinator(key=key, **_found(message.key_type, key, services))
-            for key in message.coordinator_keys
+            _Coordinator(key=key, **_found(request, key, services)) for key in message.coordinator_keys
         ]
     )
 
 
-def _found(key_type: int, key: str, services: BrokerServices) -> dict[str, Any]:
+def _found(request: Request, key: str, services: BrokerServices) -> dict[str, Any]:
     try:
-        if key_type != GROUP:
-            raise InvalidRequestError(f"Coordinators of type {key_type} are not served here.")
+        if request.message.key_type != GROUP:
+            raise InvalidRequestError(_refusal(request))
         node = _coordinator(key, services)
     except Exception as error:  # noqa: BLE001 - one key's failure is its own; error_code logs surprises
         return {
@@ -54,6 +58,14 @@ def _found(key_type: int, key: str, services: BrokerServices) -> dict[str, Any]:
         "error_code": 0,
         "error_message": None,
     }
+
+
+def _refusal(request: Request) -> str:
+    """For the client and, since some try again in silence, for the broker's log."""
+    key_type = request.message.key_type
+    what = NOT_SERVED.get(key_type, f"coordinators of type {key_type}")
+    logger.warning("client %s asks for %s, which this broker does not have", request.client_id, what)
+    return f"This broker has no {what}: use Apache Kafka for them."
 
 
 def _coordinator(group_id: str, services: BrokerServices) -> Any:
