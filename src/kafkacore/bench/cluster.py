@@ -14,7 +14,9 @@ from types import TracebackType
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.bench.meter import process_cpu_seconds
 from kafkacore.broker.process import BrokerProcess
+from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaError
+from kafkacore.structs import TopicPartition
 
 PREFIX = "kafkacore-bench"
 ADMIN_TIMEOUT_MS = 30_000
@@ -127,6 +129,10 @@ class BenchCluster:
         self._topics.append(name)
         with self._admin(ADMIN_TIMEOUT_MS) as admin:
             admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=-1)])
+        # Until it is served: Java's producer gets stuck where the first batch of a partition is refused and the
+        # second taken.
+        with KafkaConsumer(bootstrap_servers=self.bootstrap) as consumer:
+            consumer.end_offsets([TopicPartition(name, partition) for partition in range(partitions)])
         return name
 
     def delete_topic(self, name: str) -> None:

@@ -27,11 +27,16 @@ def make_topic(apache_kafka):
 
 @pytest.fixture
 def write(apache_kafka):
+    """One request at a time: a broker to which a topic is new refuses a batch and may take the next, which is
+    then its producer's first; Java's producer would repeat the refused one for two minutes, in vain.
+    """
+
     def write(frame, sink, **options):
         (
             frame.write.format(sink)
             .option("kafka.bootstrap.servers", apache_kafka.bootstrap_servers)
             .option("kafka.max.block.ms", "3000")
+            .option("kafka.max.in.flight.requests.per.connection", "1")
             .options(**dotted(options))
             .mode("append")
             .save()
