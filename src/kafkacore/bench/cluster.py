@@ -129,7 +129,7 @@ class BenchCluster:
         self._topics.append(name)
         with self._admin(ADMIN_TIMEOUT_MS) as admin:
             admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=-1)])
-        # Until it is served: Java's producer gets stuck where the first batch of a partition is refused and the
+        # Until it is served: Java's producer gets stuck where a partition's first batch is refused and its
         # second taken.
         with KafkaConsumer(bootstrap_servers=self.bootstrap) as consumer:
             consumer.end_offsets([TopicPartition(name, partition) for partition in range(partitions)])
