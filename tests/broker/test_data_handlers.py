@@ -377,6 +377,39 @@ def test_fetch_waits_until_min_bytes_are_there(broker: BrokerHarness) -> None:
     assert len(values(partition)) == 2
 
 
+def test_fetch_that_waits_for_many_bytes_reads_when_it_begins_and_when_it_is_answered(
+    broker: BrokerHarness,
+) -> None:
+    one = batch(b"a")
+    produce(broker, one)
+    log = broker.log("t")
+    answer = fetch(broker, (0, 0), max_wait_ms=1000, min_bytes=100 * len(one))
+    assert log.read_count == 1
+    for _ in range(98):
+        produce(broker, one)
+        broker.settle()
+    assert (answer.count, log.read_count) == (0, 1)
+    produce(broker, one)
+    broker.settle()
+    (partition,) = fetched(answer)
+    assert (len(values(partition)), log.read_count) == (100, 2)
+
+
+def test_fetch_that_waits_counts_no_more_of_a_partition_than_it_would_get(broker: BrokerHarness) -> None:
+    one = batch(b"a")
+    limit = 2 * len(one)
+    answer = fetch(
+        broker, (0, 0), (1, 0), max_wait_ms=1000, min_bytes=5 * len(one), partition_max_bytes=limit
+    )
+    for _ in range(9):
+        produce(broker, one)
+    broker.settle()
+    assert answer.count == 0
+    broker.clock.advance(1000)
+    broker.settle()
+    assert [len(values(partition)) for partition in fetched(answer)] == [2, 0]
+
+
 def test_fetch_that_wants_more_than_it_may_have_is_answered_when_it_is_full(broker: BrokerHarness) -> None:
     one = batch(b"a")
     produce(broker, one)

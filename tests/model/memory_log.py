@@ -40,6 +40,12 @@ class EpochEnd(NamedTuple):
     end_offset: int
 
 
+class Place(NamedTuple):
+    segment: object
+    position: int
+    offset: int
+
+
 class Found(NamedTuple):
     timestamp: int
     offset: int
@@ -60,10 +66,16 @@ class MemoryLog:
         #: Epochs and the offsets that they begin at.
         self.epochs = [(0, 0)]
         self.sync_at_once = True
+        self.read_count = 0
 
     @property
     def last_stable_offset(self) -> int:
         return self.high_watermark
+
+    @property
+    def safe_end(self) -> Place:
+        size = sum(len(batch) for _, last, batch in self.batches if last < self.high_watermark)
+        return Place(self, size, self.high_watermark)
 
     @property
     def leader_epoch(self) -> int:
@@ -110,6 +122,7 @@ class MemoryLog:
         may_slice: bool = False,
     ) -> Fetched:
         limit = self.high_watermark if max_offset is None else max_offset
+        self.read_count += 1
         taken, next_offset = b"", start_offset
         for _, last, batch in self.batches:
             if last < start_offset or last >= limit:

@@ -89,6 +89,8 @@ class FetchPartitionResult(NamedTuple):
     is_readable: bool = False
     #: Where it was read, to be told what of it has been handed out.
     log: Any = None
+    #: The offset behind the records; the offset asked for if there are none.
+    next_offset: int = NO_OFFSET
 
 
 PartitionResults = list[tuple[FetchPartition, FetchPartitionResult]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kafkacore.broker.delayed_operation import DelayedFetch, DelayedOperationPurgatory
 from kafkacore.broker.error_answer import error_code
@@ -32,6 +32,7 @@ from kafkacore.structs import TopicPartition, partition_name
 if TYPE_CHECKING:
     from kafkacore.broker.cluster_state import ClusterState
     from kafkacore.broker.log import LogAppendInfo, UnifiedLog
+    from kafkacore.broker.log.reading import EndPlace
 
 
 class PartitionWatcher(Protocol):
@@ -176,9 +177,10 @@ class ReplicaManager:
         if is_worth_answering(results, params.min_bytes):
             answer(results)
             return None
+        seen = _seen_of(results) if params.min_bytes > 1 else {}
         operation = DelayedFetch(
             now_ms + params.max_wait_ms,
-            lambda: self.is_satisfied(params, context),
+            lambda: self.is_satisfied(params, context, seen),
             lambda: answer(self.read(params, list(context.partitions()))),
         )
         # It has been looked at just now.
@@ -208,17 +210,17 @@ class ReplicaManager:
     ) -> FetchPartitionResult:
         try:
             log, limit, diverging_epoch = self._readable(params, partition)
-            records = NO_RECORDS
+            records, next_offset = NO_RECORDS, partition.fetch_offset
             is_readable = partition.fetch_offset < limit and diverging_epoch is None
             limit_bytes = min(max(partition.max_bytes, 0), remaining)
             if is_readable and (limit_bytes or min_one_message):
-                records = log.read(
+                records, next_offset = log.read(
                     partition.fetch_offset,
                     limit_bytes,
                     min_one_message=min_one_message,
                     max_offset=limit,
                     may_slice=True,
-                ).records
+                )
         except Exception as error:  # noqa: BLE001 - is of one partition; error_code logs surprises
             return FetchPartitionResult(error=error_code(error))
         return FetchPartitionResult(
@@ -230,6 +232,7 @@ class ReplicaManager:
             diverging_epoch,
             is_readable,
             log,
+            next_offset,
         )
 
     def _readable(
@@ -257,21 +260,66 @@ class ReplicaManager:
         limit = log.last_stable_offset if params.read_committed else log.high_watermark
         return log, limit, diverging_epoch
 
-    def is_satisfied(self, params: FetchParams, context: FetchContext) -> bool:
-        """Whether a Fetch that waits can be answered: ``min_bytes`` are there, or an error."""
-        readable = []
+    def is_satisfied(
+        self, params: FetchParams, context: FetchContext, seen: dict[TopicPartition, Seen]
+    ) -> bool:
+        """Whether a Fetch that waits can be answered: ``min_bytes`` are there, or an error.
+
+        Nothing is read for that: a log knows where its batches end. ``seen``: what was found so far.
+        """
+        gathered = 0
         for partition in context.partitions():
             try:
-                _, limit, diverging_epoch = self._readable(params, partition)
+                log, limit, diverging_epoch = self._readable(params, partition)
             except Exception:  # noqa: BLE001 - told to the client, and logged, by the read that answers
                 return True
             if diverging_epoch is not None:
                 return True
             if partition.fetch_offset < limit:
-                readable.append(partition)
                 if params.min_bytes <= 1:
                     return True
-        return bool(readable) and is_worth_answering(self.read(params, readable), params.min_bytes)
+                gathered += self._available(params, partition, log, seen)
+                if gathered >= params.min_bytes:
+                    return True
+        return False
+
+    def _available(
+        self,
+        params: FetchParams,
+        partition: FetchPartition,
+        log: UnifiedLog,
+        seen: dict[TopicPartition, Seen],
+    ) -> int:
+        """Bytes of a partition that a fetch would get, as :class:`DelayedFetch` of Kafka counts them."""
+        assert partition.topic_partition is not None, "it has a log"
+        before, end = seen.get(partition.topic_partition), log.safe_end
+        if before is None:
+            # Batches were appended while it was read.
+            results = [(partition, self._read_one(params, partition, params.max_bytes, True))]
+            seen.update(_seen_of(results))
+            return params.min_bytes if results[0][1].error else len(results[0][1].records)
+        if end.segment is not before.end.segment:
+            # A read does not go on into the next one.
+            return params.min_bytes
+        return min(before.size + end.position - before.end.position, max(partition.max_bytes, before.size))
+
+
+class Seen(NamedTuple):
+    """What there was of a partition when it was read: its bytes, and where they ended."""
+
+    size: int
+    end: EndPlace
+
+
+def _seen_of(results: PartitionResults) -> dict[TopicPartition, Seen]:
+    """Of the partitions that were read to their end."""
+    seen = {}
+    for partition, result in results:
+        if partition.topic_partition is not None and result.log is not None:
+            end = result.log.safe_end
+            if end.offset == result.next_offset:
+                seen[partition.topic_partition] = Seen(len(result.records), end)
+    return seen
 
 
 def is_worth_answering(results: PartitionResults, min_bytes: int) -> bool:

@@ -32,6 +32,14 @@ class ReadLimits(NamedTuple):
     limit_position: int
 
 
+class EndPlace(NamedTuple):
+    """Where batches end: a segment, the position in it, and the offset behind them."""
+
+    segment: LogSegment
+    position: int
+    offset: int
+
+
 class LogPosition(NamedTuple):
     """An offset, and where in its segment the batch lies, or will lie, that begins with it."""
 

@@ -22,7 +22,7 @@ from kafkacore.broker.log.log_of_epochs import LogOfEpochs
 from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, LogAppendInfo, TimestampAndOffset
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_state import BatchMetadata, ProducerStateEntry
-from kafkacore.broker.log.reading import ReadLimits, first_at_time, latest_in_time, read_log
+from kafkacore.broker.log.reading import EndPlace, ReadLimits, first_at_time, latest_in_time, read_log
 from kafkacore.broker.log.replacement import announce, put_in_place
 from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment
@@ -136,8 +136,8 @@ class UnifiedLog(LogOfEpochs):
         self._recovered_from = recovery_point
         self.recovery_point = self.log_end_offset
         self.high_watermark = self.log_end_offset
-        # Where the high watermark is: a segment, and the position in it.
-        self._safe_end = self._end_place()
+        #: Where the high watermark is.
+        self.safe_end = self._end_place()
         # Nobody syncs the folder of a log that has never had a record.
         self._is_folder_dirty = not loaded.is_synced or not self.log_end_offset
 
@@ -215,7 +215,7 @@ class UnifiedLog(LogOfEpochs):
             self.appended_bytes += header.size_in_bytes
             if not self._flushes_acks:
                 self.high_watermark = self.log_end_offset
-                self._safe_end = self._end_place()
+                self.safe_end = self._end_place()
             log_start_offset = self.log_start_offset
         if self._flushes_acks:
             self._work.mark_dirty(self)
@@ -302,7 +302,7 @@ class UnifiedLog(LogOfEpochs):
                     f"{self.log_start_offset}..{self.log_end_offset}"
                 )
             if start_offset < limit:
-                known = self._safe_end if limit == self.high_watermark else (None, 0)
+                known = self.safe_end[:2] if limit == self.high_watermark else (None, 0)
                 found = read_log(
                     self._segments,
                     max(bisect_right(self._bases, start_offset) - 1, 0),
@@ -313,8 +313,8 @@ class UnifiedLog(LogOfEpochs):
                     return FetchDataInfo(*found)
         return FetchDataInfo(memoryview(b""), start_offset)
 
-    def _end_place(self) -> tuple[LogSegment, int]:
-        return self._segments[-1], self._segments[-1].size
+    def _end_place(self) -> EndPlace:
+        return EndPlace(self._segments[-1], self._segments[-1].size, self.log_end_offset)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first record that is not earlier than ``timestamp`` (ms since the epoch), or ``None``."""
@@ -415,7 +415,7 @@ class UnifiedLog(LogOfEpochs):
                 has_moved = self.recovery_point > self.high_watermark
                 if has_moved:
                     self.high_watermark = self.recovery_point
-                    self._safe_end = end_place
+                    self.safe_end = end_place
             return has_moved
 
     def note_producers(self, after_bytes: int) -> None:
