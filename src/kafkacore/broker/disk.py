@@ -125,6 +125,11 @@ class Disk:
         """
         return os.path.isdir(path) and not os.path.islink(path)
 
+    def folders(self, path: Path) -> list[str]:
+        """Names of the folders in a folder, sorted; links to folders are none."""
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+
     def fsync_dir(self, path: Path) -> None:
         """Return when the names in the folder are on the medium."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -236,6 +236,9 @@ class SimulatedDisk(Disk):
     def listdir(self, path: Path) -> list[str]:
         return sorted(self._folder(path).names)
 
+    def folders(self, path: Path) -> list[str]:
+        return [name for name in self.listdir(path) if self.is_dir(path / name)]
+
     def exists(self, path: Path) -> bool:
         try:
             self._node(path)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.broker.group import records
 from kafkacore.broker.group.offset_store import PartitionOffsets
+from kafkacore.broker.group.plain_commits import PlainCommits
 from kafkacore.errors import CorruptRecordError, KafkaError, MalformedMessageError, OffsetOutOfRangeError
 from kafkacore.protocol.generated.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
 from kafkacore.record import RecordBatch, read_batches
@@ -91,10 +92,12 @@ class Replay:
         """
         loaded = LoadedPartition(PartitionOffsets(), {}, self._record_count)
         self._rename_legacy_keys()
-        last = self._last
+        last, plain = self._last, PlainCommits(loaded.offsets)
         # In no order, and without sorting: a million keys are not to hold the interpreter's lock for long.
         while last:
             key, (offset, value) = last.popitem()
+            if value is not None and plain.take(key, value, offset):
+                continue
             try:
                 _apply(loaded, key, value, offset)
             except MalformedMessageError as error:

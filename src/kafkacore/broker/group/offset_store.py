@@ -49,13 +49,7 @@ class PartitionOffsets:
         if value is None:
             self._remove(key)
             return
-        group = self.groups.get(key.group)
-        if group is None:
-            group = self.groups[key.group] = {}
-        topic = group.get(key.topic)
-        if topic is None:
-            topic = group[key.topic] = {}
-        topic[key.partition] = CommittedOffset(
+        committed = CommittedOffset(
             value.offset,
             value.leader_epoch,
             value.metadata,
@@ -64,6 +58,17 @@ class PartitionOffsets:
             value.topic_id,
             record_offset,
         )
+        self.put(key.group, key.topic, key.partition, committed)
+
+    def put(self, group_id: str, topic_name: str, partition: int, committed: CommittedOffset) -> None:
+        """``committed`` is the group's offset from now on."""
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = {}
+        topic = group.get(topic_name)
+        if topic is None:
+            topic = group[topic_name] = {}
+        topic[partition] = committed
 
     def _remove(self, key: OffsetCommitKey) -> None:
         group = self.groups.get(key.group)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from uuid import UUID
 
@@ -69,7 +69,7 @@ class DataFolder:
         """Topics by their folders, for a data folder that has them but no list of them."""
         counts: dict[str, int] = {}
         ids: dict[str, UUID] = {}
-        for name, (topic, partition) in self._partition_folders():
+        for name, (topic, partition) in _partition_folders(self._disk.folders(self.path)):
             counts[topic] = max(counts.get(topic, 0), partition + 1)
             topic_id = checkpoints.read_topic_id(self._disk, self.path / name)
             if topic_id is not None:
@@ -88,11 +88,12 @@ class DataFolder:
         dict[TopicPartition, str]
             Partitions whose folder is another topic's, and what to do about it.
         """
-        for name in self._disk.listdir(self.path):
-            if name.endswith(DELETE_SUFFIX) and self._disk.is_dir(self.path / name):
+        names = self._disk.folders(self.path)
+        for name in names:
+            if name.endswith(DELETE_SUFFIX):
                 self._disk.remove_tree(self.path / name)
         foreign = {}
-        for name, (topic_name, partition) in self._partition_folders():
+        for name, (topic_name, partition) in _partition_folders(names):
             folder = self.path / name
             topic = topics.get(topic_name)
             topic_id = checkpoints.read_topic_id(self._disk, folder)
@@ -134,15 +135,6 @@ class DataFolder:
         if self._disk.exists(folder):
             self._disk.remove_tree(folder)
 
-    def _partition_folders(self) -> list[tuple[str, TopicPartition]]:
-        found = []
-        for name in self._disk.listdir(self.path):
-            match = _PARTITION_FOLDER.fullmatch(name)
-            is_topics = match and is_legal_name(match[1]) and match[1] != _KRAFT_LOG
-            if match and is_topics and self._disk.is_dir(self.path / name):
-                found.append((name, TopicPartition(match[1], int(match[2]))))
-        return found
-
     def _is_empty(self, folder: Path) -> bool:
         for name in self._disk.listdir(folder):
             if name.endswith(".log"):
@@ -161,3 +153,12 @@ class DataFolder:
 
     def _random_id(self) -> UUID:
         return UUID(int=self._clock.random.getrandbits(128), version=4)
+
+
+def _partition_folders(names: Iterable[str]) -> list[tuple[str, TopicPartition]]:
+    found = []
+    for name in names:
+        match = _PARTITION_FOLDER.fullmatch(name)
+        if match and is_legal_name(match[1]) and match[1] != _KRAFT_LOG:
+            found.append((name, TopicPartition(match[1], int(match[2]))))
+    return found

@@ -49,12 +49,16 @@ class _IndexFile:
     its way from those before, or builds the index anew.
     """
 
-    __slots__ = ("_entry", "_file", "_waiting", "count", "max_count")
+    __slots__ = ("_entry", "_file", "_is_exact", "_is_made", "_waiting", "count", "max_count")
 
     def __init__(self, files: OpenFiles, path: Path, entry: struct.Struct, max_size: int) -> None:
         self._file = files.file(path, creates=True)
         self._entry = entry
-        size = files.size(path) or 0
+        found = files.size(path)
+        self._is_made = found is not None
+        # No failed write has left anything behind the entries.
+        self._is_exact = True
+        size = found or 0
         if size % entry.size:
             raise CorruptRecordError(f"{path.name}: {size} bytes are no whole number of entries")
         self._waiting = bytearray()
@@ -68,8 +72,14 @@ class _IndexFile:
 
     def create(self) -> None:
         """Make the file if it is missing."""
-        self._file.hold()
-        self._file.let_go()
+        if not self._is_made:
+            self._file.hold()
+            self._file.let_go()
+            self._is_made = True
+
+    def doubt(self) -> None:
+        """Nobody knows what of the file is on disk."""
+        self._file.is_unsynced = True
 
     @property
     def size(self) -> int:
@@ -118,7 +128,9 @@ class _IndexFile:
     def write(self) -> None:
         """Put into the file what waits; after a failure it still waits."""
         if self._waiting:
+            self._is_exact = False
             self._file.pwritev([bytes(self._waiting)], self._written_size)
+            self._is_exact = True
             self._waiting.clear()
 
     def cut(self, count: int) -> None:
@@ -129,9 +141,11 @@ class _IndexFile:
             del self._waiting[kept - written :]
         else:
             self._waiting.clear()
+            self._is_exact &= kept == written
             written = kept
-        if count or self._file.exists():
+        if not self._is_exact:
             self._file.truncate(written)
+            self._is_exact = True
         self.count = count
 
     def last_below(self, is_below: Callable[[tuple[int, int]], bool]) -> int:

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 #: Endings of files that a crash can leave and that no log is made of.
 _LEFTOVERS = (DELETED_SUFFIX, ".tmp")
+_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 #: Bytes before a snapshot in which producers' batches are looked for; more while not all have been found.
 TAIL_SIZES = (1 << 20, 4 << 20, 16 << 20)
@@ -67,6 +68,8 @@ class _Loader:
         self.now_ms = now_ms
         self.has_kept_power = has_kept_power
         self.segments: list[LogSegment] = []
+        #: What was found in the folder, leftovers included.
+        self.names: list[str] = []
         #: Segments whose index files were missing or unusable.
         self.without_index: set[int] = set()
         #: Of the first segment that recovery has looked into, and from which offset on.
@@ -77,21 +80,19 @@ class _Loader:
 
     def open_segments(self) -> None:
         """Remove leftovers and index files without a log, then open every segment in order."""
-        finish_replacements(self.files, self.folder, self.config, self.now_ms)
-        names = set(self.disk.listdir(self.folder))
-        for name in sorted(names):
+        names = self.names = self.disk.listdir(self.folder)
+        if finish_replacements(self.files, self.folder, self.config, self.now_ms, names):
+            names = self.names = self.disk.listdir(self.folder)
+        for name in names:
             # Text, not Path: a start asks this of every file.
             stem, suffix = splitext(name)
-            is_orphan = (
-                suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-                and stem + LOG_SUFFIX not in names
-            )
+            is_orphan = suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in names
             if suffix in _LEFTOVERS or is_orphan:
                 self.disk.unlink(self.folder / name)
-        for name in sorted(names):
+        for name in names:
             stem, suffix = splitext(name)
             if suffix == LOG_SUFFIX and stem.isdecimal():
-                has_indexes = {stem + INDEX_SUFFIX, stem + TIME_INDEX_SUFFIX} <= names
+                has_indexes = stem + INDEX_SUFFIX in names and stem + TIME_INDEX_SUFFIX in names
                 self.segments.append(self.open_segment(int(stem), has_indexes))
         self.segments.sort(key=lambda segment: segment.base_offset)
 
@@ -293,7 +294,7 @@ def _load_producers(
     """
     producers = ProducerStateManager(loader.disk, loader.folder, loader.name)
     bases = [segment.base_offset for segment in loader.segments]
-    producers.load(log_start_offset, log_end_offset, bases)
+    producers.load(log_start_offset, log_end_offset, bases, loader.names)
     start = min(producers.map_end_offset, unknown_from)
     if len(producers):
         _remember(loader, producers)

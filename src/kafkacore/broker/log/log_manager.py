@@ -159,11 +159,13 @@ class LogManager:
         for topic_partition, reason in self._folder.remove_strays(self._topics, self._deleting).items():
             self._set_offline(topic_partition, OSError(reason))
         for topic in topics:
+            config = self._config(topic)
             for topic_partition in _partitions(topic):
                 if topic_partition in self._offline:
                     continue
                 self._load_log(
                     topic,
+                    config,
                     topic_partition,
                     recovery_points.get(topic_partition, 0),
                     log_starts.get(topic_partition, 0),
@@ -201,6 +203,7 @@ class LogManager:
     def _load_log(
         self,
         topic: TopicState,
+        config: LogConfig,
         topic_partition: TopicPartition,
         recovery_point: int,
         log_start_offset: int,
@@ -208,7 +211,7 @@ class LogManager:
     ) -> None:
         try:
             self._logs[topic_partition] = self._open_log(
-                topic, self._config(topic), topic_partition, recovery_point, log_start_offset, is_clean
+                topic, config, topic_partition, recovery_point, log_start_offset, is_clean
             )
         except (OSError, CorruptRecordError) as error:
             self._set_offline(topic_partition, error)

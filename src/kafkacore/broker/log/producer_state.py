@@ -12,7 +12,6 @@ import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from os.path import splitext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -222,14 +221,21 @@ class ProducerStateManager:
 
     # ---- Snapshots ------------------------------------------------------------------------------------
 
-    def load(self, log_start_offset: int, log_end_offset: int, segment_bases: Iterable[int]) -> None:
+    def load(
+        self,
+        log_start_offset: int,
+        log_end_offset: int,
+        segment_bases: Iterable[int],
+        names: Iterable[str] | None = None,
+    ) -> None:
         """Begin with the latest snapshot that can be read; :meth:`replay` the log from
         :attr:`map_end_offset` on.
 
-        Snapshots outside the log, broken ones, and those that no segment begins at are removed.
+        Snapshots outside the log, broken ones, and those that no segment begins at are removed. ``names``:
+        what lies in the folder, if that is known.
         """
         self.map_end_offset = log_start_offset
-        offsets = self._snapshot_offsets()
+        offsets = self._snapshot_offsets(names)
         bases = set(segment_bases)
         is_ahead = bool(offsets) and offsets[-1] > log_end_offset
         for offset in reversed(offsets):
@@ -291,9 +297,10 @@ class ProducerStateManager:
     def _path(self, offset: int) -> Path:
         return self._folder / f"{offset:020d}{SNAPSHOT_SUFFIX}"
 
-    def _snapshot_offsets(self) -> list[int]:
-        names = [splitext(name) for name in self._disk.listdir(self._folder)]
-        return sorted(int(stem) for stem, suffix in names if suffix == SNAPSHOT_SUFFIX and stem.isdecimal())
+    def _snapshot_offsets(self, names: Iterable[str] | None = None) -> list[int]:
+        found = self._disk.listdir(self._folder) if names is None else names
+        stems = [name.removesuffix(SNAPSHOT_SUFFIX) for name in found if name.endswith(SNAPSHOT_SUFFIX)]
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
 
 
 def _metadata(header: BatchHeader, base_offset: int, timestamp: int) -> BatchMetadata:

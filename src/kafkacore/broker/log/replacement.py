@@ -64,8 +64,19 @@ def put_in_place(disk: Disk, new: LogSegment, old: Sequence[LogSegment]) -> None
     disk.fsync_dir(new.folder)
 
 
-def finish_replacements(files: OpenFiles, folder: Path, config: LogConfig, now_ms: int) -> None:
+def finish_replacements(
+    files: OpenFiles, folder: Path, config: LogConfig, now_ms: int, names: Sequence[str]
+) -> bool:
     """Before a log is opened: take back the replacements that did not come to count, finish those that did.
+
+    Parameters
+    ----------
+    names:
+        What lies in the folder.
+
+    Returns
+    -------
+    Whether something else lies there now.
 
     Raises
     ------
@@ -73,7 +84,6 @@ def finish_replacements(files: OpenFiles, folder: Path, config: LogConfig, now_m
         The new segment cannot be read, and the ones that it replaces may be gone.
     """
     disk = files.disk
-    names = disk.listdir(folder)
     cleaned = {_base(name) for name in names if name.endswith(CLEANED_SUFFIX)}
     swaps = {_base(name) for name in names if name.endswith(SWAP_SUFFIX)}
     for name in names:
@@ -84,6 +94,7 @@ def finish_replacements(files: OpenFiles, folder: Path, config: LogConfig, now_m
         _finish(files, folder, base_offset, config, now_ms)
     if cleaned or swaps:
         disk.fsync_dir(folder)
+    return bool(cleaned or swaps)
 
 
 def _finish(files: OpenFiles, folder: Path, base_offset: int, config: LogConfig, now_ms: int) -> None:

@@ -378,7 +378,7 @@ class LogSegment:
         expected = self.base_offset if expected_offset is None else expected_offset
         needed = BATCH_OVERHEAD
         while position < self.size:
-            chunk = self._file.pread(max(needed, chunk_size), position)
+            chunk = self._file.pread(min(max(needed, chunk_size), self.size - position), position)
             if len(chunk) < min(needed, self.size - position):
                 raise CorruptRecordError(f"the file ends at {position + len(chunk)}", offset=expected)
             headers, position, needed, damage = walk_batches(chunk, position, self.size, check_crcs)
@@ -491,6 +491,8 @@ class LogSegment:
         ``last_size`` bytes; not even what of it is on disk.
         """
         self._file.is_unsynced = True
+        self.offset_index.file.doubt()
+        self.time_index.file.doubt()
         self._start_indexes(offset_entries, time_entries, last_size)
 
     def cut(self, size: int) -> None:

@@ -66,7 +66,8 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
     position = known.position
     try:
         # The walk without CRCs ends at the batch that reaches the recovery point.
-        for headers in segment.headers(position, expected_offset=next_offset):
+        below = segment.headers(position, expected_offset=next_offset) if next_offset < recovery_point else ()
+        for headers in below:
             kept = [header for header in headers if header.last_offset < recovery_point]
             for header in kept:
                 segment.index(header)
