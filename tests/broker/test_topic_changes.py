@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from model.broker_harness import batch
@@ -16,9 +17,11 @@ from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.kafka_apis import HANDLERS
 from kafkacore.broker.log import LogManager
+from kafkacore.broker.log.log_manager import FOLDERS_PER_ROUND
 from kafkacore.broker.server import KafkaBroker
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import (
+    CoordinatorNotAvailableError,
     KafkaStorageError,
     NoError,
     TopicAlreadyExistsError,
@@ -85,13 +88,15 @@ class Client(Line):
 class Scene:
     """A broker on a disk that can be held, with a topic ``t``, and clients of it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **config: Any) -> None:
         self.disk = HeldDisk()
-        self.broker = KafkaBroker(BrokerConfig(data_dir=folder, port=0), disk=self.disk)
+        self.broker = KafkaBroker(BrokerConfig(data_dir=folder, port=0, **config), disk=self.disk)
         self.broker.start()
         self.slow, self.other = Client(self.broker.bootstrap_servers), Client(self.broker.bootstrap_servers)
         self.topic_id = self.create("t", 1).topic_id
-        self.other.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+
+    def find_coordinator(self) -> Any:
+        return self.other.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])).coordinators[0]
 
     def create(self, name: str, partitions: int) -> Any:
         return self.other.ask(created(name, partitions)).topics[0]
@@ -147,8 +152,8 @@ def deleted(name: str) -> DeleteTopicsRequest:
 
 
 @contextmanager
-def scene_on(folder: Path) -> Iterator[Scene]:
-    made = Scene(folder)
+def scene_on(folder: Path, **config: Any) -> Iterator[Scene]:
+    made = Scene(folder, **config)
     try:
         yield made
     finally:
@@ -158,6 +163,7 @@ def scene_on(folder: Path) -> Iterator[Scene]:
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
     with scene_on(tmp_path) as made:
+        assert made.find_coordinator().error_code == NoError.errno
         yield made
 
 
@@ -270,3 +276,39 @@ def test_configs_that_change_meanwhile_hold_for_the_new_partitions(scene: Scene)
     topic = services.topics.get("t")
     assert topic is not None
     assert (topic.partition_count, dict(topic.configs)) == (10, {"segment.bytes": "4321"})
+
+
+def test_topic_of_many_partitions_that_is_asked_for_is_there_for_who_asks_again(tmp_path: Path) -> None:
+    with scene_on(tmp_path, num_partitions=PARTITIONS) as scene:
+        scene.disk.hold("mkdir", f"wanted-{PARTITIONS // 2}")
+        for _ in range(3):
+            assert scene.describe("wanted").error_code == UnknownTopicOrPartitionError.errno
+        assert scene.disk.is_held.wait(PATIENCE_S)
+        scene.check_others_are_served()
+        scene.disk.may_go.set()
+        # One change follows the other, so that this one ends behind it.
+        assert scene.create("last", 1).error_code == NoError.errno
+        assert len(scene.describe("wanted").partitions) == PARTITIONS
+
+
+def test_topic_of_offsets_with_many_partitions_is_made_while_others_are_served(tmp_path: Path) -> None:
+    with scene_on(tmp_path, offsets_topic_num_partitions=PARTITIONS) as scene:
+        scene.disk.hold("mkdir", f"__consumer_offsets-{PARTITIONS // 2}")
+        for _ in range(3):
+            assert scene.find_coordinator().error_code == CoordinatorNotAvailableError.errno
+        assert scene.disk.is_held.wait(PATIENCE_S)
+        scene.check_others_are_served()
+        scene.disk.may_go.set()
+        assert scene.create("last", 1).error_code == NoError.errno
+        assert scene.find_coordinator().error_code == NoError.errno
+
+
+def test_folders_of_deleted_partitions_go_some_at_a_time_so_that_syncs_come_between(tmp_path: Path) -> None:
+    with LogManager(tmp_path, clock=SYSTEM_CLOCK, background=False) as logs:
+        logs.create_topic("t", 2 * FOLDERS_PER_ROUND + 1, UUID(int=1), {})
+        logs.delete_topic("t")
+        left = []
+        for _ in range(3):
+            logs.flush_dirty()
+            left.append(len(list(tmp_path.glob("*-delete"))))
+    assert left == [FOLDERS_PER_ROUND + 1, 1, 0]
