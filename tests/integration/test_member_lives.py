@@ -168,5 +168,8 @@ def interrupt(apache_kafka, topic: str, body: str, after_ms: float, errors: Path
         assert process.stdout.readline() == "begun\n"
         SYSTEM_CLOCK.sleep_ms(after_ms)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=LIMIT_MS / 1000) == -signal.SIGINT
+        try:
+            assert process.wait(timeout=LIMIT_MS / 1000) == -signal.SIGINT
+        finally:
+            process.kill()
     assert errors.read_text().rstrip().endswith("KeyboardInterrupt")
