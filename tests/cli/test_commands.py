@@ -96,8 +96,8 @@ def test_line_that_cannot_be_sent_is_named(run, our_broker, empty_topic, argumen
     ("arguments", "sentence"),
     [
         (["consume", "nowhere"], "topic 'nowhere' does not exist"),
-        (["topics", "delete", "nowhere"], "UNKNOWN_TOPIC_OR_PARTITION"),
-        (["topics", "describe", "nowhere"], "UNKNOWN_TOPIC_OR_PARTITION: topic 'nowhere'"),
+        (["topics", "delete", "nowhere"], "topic 'nowhere' does not exist"),
+        (["topics", "describe", "nowhere", "too"], "topics 'nowhere', 'too' do not exist"),
         (["topics", "create", "bad name"], "Topic name is invalid"),
         (["topics", "create", "t", "--config", "x=y"], "Unknown topic config name: x"),
         (["topics", "alter", "nowhere", "--config", "retention.ms=5"], "Topic 'nowhere' does not exist"),
@@ -127,6 +127,15 @@ def test_topic_is_altered_and_put_back(run, our_broker, empty_topic):
     status, _, said = run("topics", "alter", empty_topic)
     assert (status, said.count("\n")) == (2, 1)
     assert "--config NAME=VALUE or --delete-config NAME" in said
+
+
+@pytest.mark.parametrize("command", ["describe", "delete"])
+def test_topic_that_is_not_there_is_named_and_nothing_is_done(run, empty_topic, command):
+    status, shown, said = run("topics", command, empty_topic, "nowhere")
+    assert (status, shown, said.count("\n")) == (1, "", 1)
+    assert "topic 'nowhere' does not exist on " in said
+    assert "kafkacore topics list" in said
+    assert empty_topic in run("topics", "list")[1].splitlines()
 
 
 def test_offset_that_is_not_there_is_a_sentence(run, empty_topic):

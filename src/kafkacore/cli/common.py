@@ -98,6 +98,13 @@ def time_limits(arguments: argparse.Namespace, *names: str) -> dict[str, int]:
     return dict.fromkeys(names, int(arguments.timeout * 1000))
 
 
+def no_topic(arguments: argparse.Namespace, *topics: str) -> CommandError:
+    """For what to raise where there are no such topics."""
+    names = ", ".join(map(repr, topics))
+    some = f"topic {names} does" if len(topics) == 1 else f"topics {names} do"
+    return CommandError(f"{some} not exist on {arguments.bootstrap}: see `kafkacore topics list`")
+
+
 def assignment(text: str) -> tuple[str, str]:
     """``NAME=VALUE`` → (name, value), for argparse."""
     name, separator, value = text.partition("=")

@@ -15,6 +15,7 @@ from kafkacore.cli.common import (
     add_bootstrap,
     add_command,
     natural,
+    no_topic,
     put_bytes,
     time_limits,
 )
@@ -128,9 +129,7 @@ def _print_as_member(consumer: KafkaConsumer, printed: PrintedOffsets, arguments
 def _partitions(consumer: KafkaConsumer, arguments: argparse.Namespace) -> list[TopicPartition]:
     numbers = consumer.partitions_for_topic(arguments.topic)
     if not numbers:
-        raise CommandError(
-            f"topic {arguments.topic!r} does not exist on {arguments.bootstrap}: see `kafkacore topics list`"
-        )
+        raise no_topic(arguments, arguments.topic)
     if arguments.partition is None:
         return [TopicPartition(arguments.topic, number) for number in sorted(numbers)]
     if arguments.partition not in numbers:

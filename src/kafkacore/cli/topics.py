@@ -6,7 +6,15 @@ import argparse
 import json
 from typing import Any
 
-from kafkacore.cli.common import Commands, add_bootstrap, add_command, assignment, natural, time_limits
+from kafkacore.cli.common import (
+    Commands,
+    add_bootstrap,
+    add_command,
+    assignment,
+    natural,
+    no_topic,
+    time_limits,
+)
 from kafkacore.errors import KafkaConfigurationError
 
 EXAMPLES = """  kafkacore topics list
@@ -73,6 +81,13 @@ def _admin(arguments: argparse.Namespace) -> Any:
     )
 
 
+def _check_there(admin: Any, arguments: argparse.Namespace, topics: list[str]) -> None:
+    """Before anything is done: a name that is wrong costs no other topic its records."""
+    known = admin.list_topics() if topics else []
+    if missing := [name for name in topics if name not in known]:
+        raise no_topic(arguments, *missing)
+
+
 def _list(arguments: argparse.Namespace) -> int:
     with _admin(arguments) as admin:
         names = admin.list_topics()
@@ -86,6 +101,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _describe(arguments: argparse.Namespace) -> int:
     with _admin(arguments) as admin:
+        _check_there(admin, arguments, arguments.topic)
         topics = admin.describe_topics(arguments.topic or None)
     if arguments.json:
         print(json.dumps(topics))
@@ -130,6 +146,7 @@ def _alter(arguments: argparse.Namespace) -> int:
 
 def _delete(arguments: argparse.Namespace) -> int:
     with _admin(arguments) as admin:
+        _check_there(admin, arguments, arguments.topic)
         admin.delete_topics(arguments.topic)
     for name in arguments.topic:
         print(f"deleted {name}")
