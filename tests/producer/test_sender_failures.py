@@ -12,6 +12,7 @@ from kafkacore import errors
 from kafkacore.errors import (
     InvalidRecordError,
     KafkaError,
+    KafkaTimeoutError,
     MessageSizeTooLargeError,
     NetworkExceptionError,
     RequestTimedOutError,
@@ -126,6 +127,38 @@ def test_lost_answer_is_not_forgotten_when_a_later_attempt_is_refused() -> None:
     harness.run()
     assert outcome(future) is errors.NotEnoughReplicasError
     assert possibly_persisted(future)
+
+
+def test_record_that_was_refused_until_its_time_was_up_says_how_it_was_refused() -> None:
+    harness = Harness(delivery_timeout_ms=1000.0)
+    refused, other = harness.send(), harness.send(partition=1)
+    harness.run()
+    harness.client.respond({TP0: STORAGE, TP1: 0}, error_message="the disk is full")
+    harness.run()
+    harness.client.unready[1] = 5_000.0
+    harness.after(1000)
+    assert outcome(other) == 0
+    assert outcome(refused) is KafkaTimeoutError
+    said = str(refused.exception)
+    assert said.startswith("1 record(s) for t-0 expired: "), said
+    assert said.endswith("; the last one ended with [Error 56] KAFKA_STORAGE_ERROR: the disk is full"), said
+
+
+def test_record_that_waited_in_vain_has_no_answer_of_an_earlier_one_in_its_error() -> None:
+    harness = Harness(delivery_timeout_ms=1000.0)
+    first = harness.send()
+    harness.run()
+    harness.client.respond(STORAGE)
+    harness.run()
+    harness.after(121)
+    harness.client.respond(0)
+    harness.run()
+    assert outcome(first) == 0
+    harness.client.unready[1] = 5_000.0
+    second = harness.send()
+    harness.after(1000)
+    assert outcome(second) is KafkaTimeoutError
+    assert "ended" not in str(second.exception)
 
 
 def test_request_in_no_common_version_fails_as_not_persisted() -> None:

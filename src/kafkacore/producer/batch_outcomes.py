@@ -23,6 +23,7 @@ from kafkacore.producer.produce_outcome import may_be_written, produce_error
 from kafkacore.producer.produce_request import PartitionAnswer
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender_metrics import SenderMetrics
+from kafkacore.structs import TopicPartition, partition_name
 
 log = logging.getLogger("kafkacore.producer")
 
@@ -63,6 +64,8 @@ class BatchOutcomes:
         self._metrics = metrics
         #: Batches on their way; in the order in which they were sent.
         self._in_flight: dict[ProducerBatch, None] = {}
+        #: How the last attempt ended at a batch that is sent again; text, for errors keep frames.
+        self._last_refusals: dict[TopicPartition, str] = {}
         #: None of those expires earlier.
         self._no_expiry_before_ms = math.inf
 
@@ -115,6 +118,7 @@ class BatchOutcomes:
 
     def _acknowledge(self, batch: ProducerBatch, answer: PartitionAnswer) -> None:
         self._request_ended(batch, release=False)
+        self._last_refusals.pop(batch.topic_partition, None)
         if self._idempotence is not None:
             self._idempotence.completed(batch, answer.base_offset)
         self._metrics.acknowledged(batch)
@@ -134,6 +138,7 @@ class BatchOutcomes:
             self._accumulator.split_and_reenqueue(batch)
         elif self._can_retry(batch, error, answer, now_ms):
             log.debug("%s is sent again: %s", batch, error)
+            self._last_refusals[batch.topic_partition] = str(error)
             self._metrics.retried(batch)
             self._accumulator.reenqueue(batch, now_ms)
         else:
@@ -203,25 +208,25 @@ class BatchOutcomes:
         """Fail what has not been acknowledged in its time, waiting or on its way."""
         if now_ms >= self._accumulator.no_expiry_before_ms:
             for batch in self._accumulator.expired_batches(now_ms):
-                self.fail(batch, _expired(batch, now_ms))
+                self.fail(batch, self._expired(batch, now_ms))
         if now_ms < self._no_expiry_before_ms:
             return
         for batch in list(self._in_flight):
             if not batch.done and self._accumulator.deadline_ms(batch) <= now_ms:
                 # Its memory stays taken until the request has ended: the socket may hold half of it.
                 batch.possibly_persisted = True
-                self.fail(batch, _expired(batch, now_ms))
+                self.fail(batch, self._expired(batch, now_ms))
         in_flight = (self._accumulator.deadline_ms(batch) for batch in self._in_flight if not batch.done)
         self._no_expiry_before_ms = min(in_flight, default=math.inf)
+
+    def _expired(self, batch: ProducerBatch, now_ms: float) -> KafkaTimeoutError:
+        ended, name = self._last_refusals.get(batch.topic_partition), partition_name(batch.topic_partition)
+        return KafkaTimeoutError(
+            f"{batch.record_count} record(s) for {name} expired: not acknowledged "
+            f"{now_ms - batch.created_ms:.0f} ms (delivery_timeout_ms) after the first of them, "
+            f"and {batch.attempts} retries" + (f"; the last one ended with {ended}" if ended else "")
+        )
 
     def next_expiry_ms(self) -> float:
         """Nothing expires earlier."""
         return min(self._no_expiry_before_ms, self._accumulator.no_expiry_before_ms)
-
-
-def _expired(batch: ProducerBatch, now_ms: float) -> KafkaTimeoutError:
-    return KafkaTimeoutError(
-        f"{batch.record_count} record(s) for {batch.topic_partition} expired: not acknowledged "
-        f"{now_ms - batch.created_ms:.0f} ms (delivery_timeout_ms) after the first of them, "
-        f"and {batch.attempts} retries"
-    )
