@@ -10,7 +10,7 @@ import pytest
 from model.broker_harness import BrokerHarness, batch
 
 from kafkacore.broker.disk import Disk
-from kafkacore.broker.log.producer_state import BatchMetadata, ProducerStateEntry
+from kafkacore.broker.log.producer_entries import BatchMetadata, ProducerStateEntry
 from kafkacore.broker.request import RequestContext
 from kafkacore.errors import (
     InvalidRequestError,

@@ -9,7 +9,7 @@ import pytest
 from model.broker_harness import BrokerHarness
 
 from kafkacore.broker.kafka_apis import HANDLERS
-from kafkacore.broker.request import CloseConnectionError
+from kafkacore.broker.request import CloseConnectionError, RequestContext
 from kafkacore.errors import InvalidRequestError, MalformedMessageError, UnsupportedVersionError
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
@@ -67,14 +67,14 @@ def test_api_versions_refuses_a_client_software_name_that_is_none(broker: Broker
 def test_request_that_is_not_served_hangs_up(broker: BrokerHarness, api_key: int, version: int) -> None:
     payload = struct.pack(">hhih", api_key, version, 1, -1) + bytes(64)
     with pytest.raises(CloseConnectionError):
-        broker.apis.handle("c", memoryview(payload), lambda *_: None)
+        broker.apis.handle(RequestContext("c", 1), memoryview(payload), lambda *_: None)
 
 
 @pytest.mark.parametrize("size", range(12))
 def test_request_cut_in_its_header_is_malformed(broker: BrokerHarness, size: int) -> None:
     payload = (struct.pack(">hhih", 3, 9, 1, 4) + b"test")[:size]
     with pytest.raises(MalformedMessageError):
-        broker.apis.handle("c", memoryview(payload), lambda *_: None)
+        broker.apis.handle(RequestContext("c", 1), memoryview(payload), lambda *_: None)
 
 
 @pytest.mark.parametrize("version", range(7))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from kafkacore.broker.disk import DiskSpace
-from kafkacore.broker.log.producer_state import ProducerStateEntry
+from kafkacore.broker.log.producer_entries import ProducerStateEntry
 from kafkacore.record import assign_offset, read_batches
 from kafkacore.structs import TopicPartition
 

@@ -5,7 +5,7 @@ cost was objects and fields. Held against the generated messages by a test. Does
 """
 
 cimport cython
-from libc.stdint cimport int16_t, int32_t, int64_t
+from libc.stdint cimport int16_t, int32_t
 
 from kafkacore.wire.cursor cimport Cursor
 from kafkacore.wire.writer cimport Writer
@@ -42,13 +42,6 @@ cdef class ProducePartition:
         ``(node, epoch)`` of whom to ask instead, ``None`` if it is this node (KIP-951).
     """
 
-    cdef readonly int index
-    cdef public object records
-    cdef public int error_code
-    cdef public int64_t base_offset, log_append_time_ms, log_start_offset
-    cdef public str error_message
-    cdef public object record_errors, current_leader
-
     cdef int write(self, Writer writer, int version) except -1:
         cdef bint compact = version >= FIRST_FLEXIBLE
         writer.write_int32(self.index)
@@ -83,10 +76,6 @@ cdef class ProducePartition:
 cdef class ProduceTopic:
     """One topic of a Produce: ``name`` to version 12, ``topic_id`` (16 bytes) from 13 on, else ``None``."""
 
-    cdef readonly str name
-    cdef readonly bytes topic_id
-    cdef readonly list partitions
-
 
 @cython.final
 cdef class ProduceCall:
@@ -101,12 +90,6 @@ cdef class ProduceCall:
     node_endpoints:
         ``(node, host, port, rack)`` of the nodes that ``current_leader`` of a partition names, or ``None``.
     """
-
-    cdef readonly str transactional_id
-    cdef readonly int acks, timeout_ms
-    cdef readonly list topics
-    cdef public int throttle_time_ms
-    cdef public object node_endpoints
 
 
 cdef int skip_tags(Cursor cursor, bint compact) except -1:

@@ -29,13 +29,6 @@ cdef class RequestContext:
         The client's address.
     """
 
-    cdef readonly str connection_id, host
-    cdef readonly int node_id
-    # What the client calls itself in ApiVersions (KIP-511).
-    cdef public str software_name, software_version
-    # What it called itself in its last request.
-    cdef public str client_id
-
     def __init__(self, str connection_id not None, int node_id, str host=""):
         self.connection_id = connection_id
         self.node_id = node_id
@@ -62,23 +55,6 @@ cdef class Request:
         Called once with the request and those pieces; ``None`` when there is nothing to send (acks=0),
         :data:`HANG_UP` when there is nothing more to say.
     """
-
-    cdef readonly RequestContext context
-    cdef readonly int api_key, version
-    cdef readonly int32_t correlation_id
-    cdef readonly str client_id
-    cdef readonly object message
-    # What it waits for in a purgatory, so that a closed connection can call it off.
-    cdef public object operation
-    # When its handling began, when it began to wait (0: it has not), and whom its answer is told.
-    cdef public double began_ms, waits_since_ms
-    cdef public object stats
-    # Bytes of its frame; who counts it until that has been done, or nobody; the pause after its answer.
-    cdef public Py_ssize_t size
-    cdef public object quotas
-    cdef public double throttle_ms
-    # An interceptor may put its own in their place.
-    cdef public object encode, on_response
 
     def __init__(
         self, RequestContext context not None, int api_key, int version, int32_t correlation_id,

@@ -251,7 +251,7 @@ class ClusterState:
         if self.refusal is not None and (refused := self.refusal(topic_partition)) is not None:
             raise refused
         log = self._topics.log(topic_partition)
-        if current_leader_epoch not in (NO_EPOCH, log.leader_epoch):
+        if current_leader_epoch != NO_EPOCH and current_leader_epoch != log.leader_epoch:
             name = partition_name(topic_partition)
             if current_leader_epoch < log.leader_epoch:
                 raise FencedLeaderEpochError(

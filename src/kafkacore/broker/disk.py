@@ -10,9 +10,10 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from kafkacore.broker._disk_write import WritingDisk
 
 Buffer = bytes | bytearray | memoryview
 
@@ -31,7 +32,7 @@ class DiskSpace(NamedTuple):
     usable_bytes: int
 
 
-class Disk:
+class Disk(WritingDisk):
     """The operating system's file system. A descriptor is closed by whoever opened it, with :meth:`close`."""
 
     #: Whether descriptors are the system's, so that others may send from them.
@@ -65,19 +66,6 @@ class Disk:
             parts.append(data)
             missing -= len(data)
         return b"".join(parts)
-
-    def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
-        """Write all of ``buffers`` one behind the other; an ``OSError`` may leave a part of them written."""
-        size = sum(map(len, buffers))
-        while size:
-            written = os.pwritev(fd, buffers[:_MAX_PIECES], position)
-            if written == size:
-                return  # Mostly all of it goes at once.
-            if written == 0:
-                raise OSError(errno.EIO, "nothing could be written")
-            size -= written
-            position += written
-            buffers = _behind(buffers, written)
 
     def size(self, fd: int) -> int:
         return os.fstat(fd).st_size
@@ -204,17 +192,3 @@ class Disk:
             else:
                 self.unlink(child)
         self.rmdir(path)
-
-
-#: Below every system's IOV_MAX.
-_MAX_PIECES = 512
-
-
-def _behind(buffers: Sequence[Buffer], size: int) -> list[memoryview]:
-    """What is left of ``buffers`` behind their first ``size`` bytes."""
-    pending = [memoryview(buffer) for buffer in buffers]
-    at = 0
-    while size >= len(pending[at]):
-        size -= len(pending[at])
-        at += 1
-    return [pending[at][size:], *pending[at + 1 :]]

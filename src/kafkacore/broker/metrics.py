@@ -7,9 +7,10 @@ the names: Kafka's ``RequestMetrics``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from kafkacore.broker._api_stats import ApiCounts
 from kafkacore.clock import Clock
 from kafkacore.errors import for_code
 from kafkacore.metrics import Sensor
@@ -36,7 +37,7 @@ _ERRORS_IN: Final = {
 _WINDOW_MS: Final = 30_000.0
 
 
-class ApiStats:
+class ApiStats(ApiCounts):
     """One API. Written by the network thread, read by any.
 
     Attributes
@@ -51,36 +52,14 @@ class ApiStats:
         Code → how often; of requests that ask for several things, each of them counts.
     """
 
-    __slots__ = ("_clock", "_inner", "_outer", "errors", "name", "queue", "remote", "total")
+    __slots__ = ("name",)
 
     def __init__(self, name: str, clock: Clock) -> None:
         self.name = name
-        self.total = Sensor(f"{name} total", window_ms=_WINDOW_MS)
-        self.remote = Sensor(f"{name} remote", window_ms=_WINDOW_MS)
-        self.queue = Sensor(f"{name} queue", window_ms=_WINDOW_MS)
-        self.errors: dict[int, int] = {}
-        self._clock = clock
-        self._outer, self._inner = _ERRORS_IN.get(name, ("", ""))
-
-    def answered(self, began_ms: float, waited_since_ms: float, response: Any) -> None:
-        """A request's answer is ready. ``waited_since_ms`` is 0 if it did not wait."""
-        now_ms = self._clock.monotonic_ms()
-        self.total.record(now_ms - began_ms, now_ms)
-        if waited_since_ms:
-            self.remote.record(now_ms - waited_since_ms, now_ms)
-        for code in self._codes(response):
-            if code:
-                self.errors[code] = self.errors.get(code, 0) + 1
-
-    def _codes(self, response: Any) -> Iterator[int]:
-        yield getattr(response, "error_code", 0)
-        if self._outer:
-            for outer in getattr(response, self._outer, None) or ():
-                if not self._inner:
-                    yield outer.error_code
-                    continue
-                for inner in getattr(outer, self._inner):
-                    yield inner.error_code
+        total, remote, queue = (
+            Sensor(f"{name} {what}", window_ms=_WINDOW_MS) for what in ("total", "remote", "queue")
+        )
+        super().__init__(total, remote, queue, clock, *_ERRORS_IN.get(name, ("", "")))
 
     def figures(self, now_ms: float) -> dict[str, Any]:
         """All of it, as numbers and names."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kafkacore.broker._dispatch import ANSWERED_LATER
 from kafkacore.broker._request import HANG_UP, CloseConnectionError, Request, RequestContext
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.quota import Quotas
@@ -71,9 +72,6 @@ class BrokerServices:
 
 #: Stands before the handlers, for tests: is given each request, and what serves it.
 Interceptor = Callable[[Request, Callable[[Request], None]], None]
-
-#: Returned by a handler that answers later, by ``request.respond``.
-ANSWERED_LATER = object()
 
 
 class ApiHandler(NamedTuple):

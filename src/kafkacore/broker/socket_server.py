@@ -14,17 +14,17 @@ import errno
 import logging
 import socket
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kafkacore.broker._request_pump import Connection, RequestPump
 from kafkacore.broker.connection_limits import ConnectionLimits
 from kafkacore.broker.replica_manager import ReplicaManager
-from kafkacore.broker.request import HANG_UP, CloseConnectionError, Request, RequestContext
+from kafkacore.broker.request import RequestContext
 from kafkacore.broker.timer import Timer, TimerTask
 from kafkacore.clock import Clock
 from kafkacore.errors import InvalidReceiveError, KafkaProtocolError
-from kafkacore.network import ChannelState, NetworkSend, Selector
+from kafkacore.network import ChannelState, Selector
 from kafkacore.network.other_protocols import spoken_protocol
 
 if TYPE_CHECKING:
@@ -39,42 +39,12 @@ _FILE_ERRORS = (errno.ENODATA, errno.EIO)
 MAX_WAIT_MS = 1000.0
 
 
-class _Connection:
-    """One client: the request in work, and those read ahead of their turn."""
-
-    __slots__ = (
-        "context",
-        "id",
-        "is_busy",
-        "is_gone",
-        "is_muted",
-        "is_pumping",
-        "pause",
-        "pending",
-        "request",
-    )
-
-    def __init__(self, context: RequestContext) -> None:
-        self.context = context
-        self.id = context.connection_id
-        self.pending: deque[memoryview] = deque()
-        self.request: Request | None = None
-        #: A request is being handled, or waits, or its response is not yet written.
-        self.is_busy = False
-        #: The peer has hung up: what it said before is still done, but nothing is answered.
-        self.is_gone = False
-        self.is_muted = False
-        self.is_pumping = False
-        #: Ends the pause that a quota asks for.
-        self.pause: _Pause | None = None
-
-
 class _Pause(TimerTask):
     """No request of a connection is handled until it is over."""
 
     __slots__ = ("_connection", "_pump")
 
-    def __init__(self, connection: _Connection, pump: Callable[[_Connection], None]) -> None:
+    def __init__(self, connection: Connection, pump: Callable[[Connection], int]) -> None:
         super().__init__()
         self._connection = connection
         self._pump = pump
@@ -101,7 +71,7 @@ class _Call:
             self.is_done.set()
 
 
-class SocketServer:
+class SocketServer(RequestPump):
     """Runs in the thread that calls :meth:`run`; other threads may call :meth:`stop`.
 
     Parameters
@@ -133,13 +103,11 @@ class SocketServer:
     ) -> None:
         #: Listener id → node and socket.
         self._listeners = {_listener_id(node): (node, sock) for node, sock in listeners.items()}
-        self._selector = selector
-        self._apis = apis
+        super().__init__(selector, apis)
         self._replica_manager = replica_manager
         self._timer = timer
         self._clock = clock
         self.limits = limits
-        self._connections: dict[str, _Connection] = {}
         self.accepted_count = 0
         self.refused_count = 0
         self.throttled_count = 0
@@ -185,10 +153,7 @@ class SocketServer:
         for connection_id in disconnected:
             if connection_id in self._connections:
                 self._connections[connection_id].is_gone = True
-        for receive in self._selector.completed_receives:
-            self._on_receive(receive)
-        for send in self._selector.completed_sends:
-            self._on_sent(send.destination_id)
+        self.on_frames()
         for connection_id, state in disconnected.items():
             self._on_disconnected(connection_id, state)
         self._replica_manager.complete_delayed()
@@ -246,20 +211,7 @@ class SocketServer:
             accepted.close()
             return
         self._selector.register(connection_id, accepted)
-        self._connections[connection_id] = _Connection(RequestContext(connection_id, node_id, host))
-
-    def _on_receive(self, receive: Any) -> None:
-        connection = self._connections.get(receive.source_id)
-        if connection is None:
-            return
-        connection.pending.append(receive.payload)
-        self._pump(connection)
-
-    def _on_sent(self, connection_id: str) -> None:
-        connection = self._connections.get(connection_id)
-        if connection is not None:
-            connection.is_busy = False
-            self._pump(connection)
+        self._connections[connection_id] = Connection(RequestContext(connection_id, node_id, host), self)
 
     def _on_disconnected(self, connection_id: str, state: ChannelState) -> None:
         connection = self._connections.get(connection_id)
@@ -279,78 +231,22 @@ class SocketServer:
 
     # ---- Requests -------------------------------------------------------------------------------------
 
-    def _pump(self, connection: _Connection) -> None:
-        """Handle what is pending, one after the other, for as long as each is done with at once."""
-        if connection.is_pumping:
-            return
-        connection.is_pumping = True
-        while (
-            connection.pending
-            and not connection.is_busy
-            and connection.pause is None
-            and connection.id in self._connections
-        ):
-            connection.is_busy = True
-            self._handle(connection, connection.pending.popleft())
-        connection.is_pumping = False
-        self._mute_if_ahead(connection)
-
-    def _mute_if_ahead(self, connection: _Connection) -> None:
-        if connection.id not in self._connections or connection.is_gone:
-            return
-        if connection.is_muted != bool(connection.pending):
-            connection.is_muted = bool(connection.pending)
-            (self._selector.mute if connection.is_muted else self._selector.unmute)(connection.id)
-
-    def _handle(self, connection: _Connection, payload: memoryview) -> None:
-        def on_response(request: Request, pieces: list[Any] | None) -> None:
-            if request.throttle_ms > 0:
-                self._throttle(connection, request.throttle_ms)
-            self._on_response(connection, pieces)
-
-        try:
-            request = self._apis.handle(connection.context, payload, on_response)
-            if request.operation is not None and not request.operation.is_completed:
-                connection.request = request
-                request.operation.on_failure = lambda error: self._on_failure(connection, error)
-        except (KafkaProtocolError, CloseConnectionError) as error:
-            logger.warning("closing %s: %s", connection.id, ascii(str(error))[1:-1])
-            self._close(connection)
-        except Exception as error:  # noqa: BLE001 - logged with its traceback; one request is not the broker
-            self._on_failure(connection, error)
-
-    def _on_failure(self, connection: _Connection, error: Exception) -> None:
+    def _on_failure(self, connection: Connection, error: Exception) -> None:
         logger.error("closing %s: a request of it could not be handled", connection.id, exc_info=error)
         self._close(connection)
 
-    def _on_response(self, connection: _Connection, pieces: list[Any] | None) -> None:
-        connection.request = None
-        if connection.id not in self._connections:
-            return
-        if pieces is HANG_UP:
-            self._close(connection)
-            return
-        # Mostly the socket takes all at once, and the next request need not wait for another turn.
-        if (
-            pieces is None
-            or connection.is_gone
-            or self._selector.send_now(NetworkSend(connection.id, pieces))
-        ):
-            connection.is_busy = False
-            self._pump(connection)
-
-    def _throttle(self, connection: _Connection, throttle_ms: float) -> None:
+    def _throttle(self, connection: Connection, throttle_ms: float) -> None:
         """Handle nothing of a connection for so long (KIP-219); what it has asked already is answered."""
         connection.pause = _Pause(connection, self._pump)
         self.throttled_count += 1
         self.throttled_ms += throttle_ms
         self._timer.add(self._clock.monotonic_ms() + throttle_ms, connection.pause)
 
-    def _close(self, connection: _Connection) -> None:
+    def _close(self, connection: Connection) -> None:
         self._forget(connection)
         self._selector.close(connection.id)
 
-    def _forget(self, connection: _Connection) -> None:
+    def _forget(self, connection: Connection) -> None:
         if self._connections.pop(connection.id, None) is not None:
             self.limits.release(connection.context.host)
         connection.pending.clear()

@@ -27,6 +27,7 @@ from kafkacore.structs import TimestampType
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
 cdef int _LAST_OLD_CODEC = Compression.LZ4
+cdef int _LAST_CODEC = max(Compression)
 # Attributes are asked for once a batch; an enum's call costs more than the rest of it.
 cdef list _COMPRESSIONS = [Compression(code) if code <= max(Compression) else None for code in range(8)]
 cdef object _CREATE_TIME = TimestampType.CREATE_TIME
@@ -139,7 +140,7 @@ cdef class BatchHeader:
                 f"{self.record_count} records in {<int64_t> self.last_offset_delta + 1} offsets",
                 offset=self.base_offset,
             )
-        if self.attributes & COMPRESSION_MASK > <int> len(Compression) - 1:
+        if self.attributes & COMPRESSION_MASK > _LAST_CODEC:
             raise CorruptRecordError(
                 f"there is no codec {self.attributes & COMPRESSION_MASK}", offset=self.base_offset
             )

@@ -15,12 +15,12 @@ from kafkacore.broker.log._batches import (
     walk_batches,
     whole_batches,
 )
-from kafkacore.record import read_batches
+from kafkacore.record import read_batches, validate_batch
 
 
 def placed(count: int, base_offset: int) -> bytes:
     sent = batch([b"value"] * count)
-    return bytes(placed_header(sent, base_offset, 0, False, NOW_MS + count - 1)) + bytes(
+    return bytes(placed_header(validate_batch(sent), base_offset, 0, False, NOW_MS + count - 1)) + bytes(
         sent[BATCH_OVERHEAD:]
     )
 
@@ -109,7 +109,8 @@ def test_largest_offsets_do_not_overflow() -> None:
 def test_header_that_says_a_wrong_latest_time_is_put_right() -> None:
     sent = batch([b"a", b"b"])
     for latest in (NOW_MS + 1, NOW_MS + 7):
-        placed = bytes(placed_header(sent, 0, 0, False, latest)) + bytes(sent[BATCH_OVERHEAD:])
+        header = placed_header(validate_batch(sent), 0, 0, False, latest)
+        placed = bytes(header) + bytes(sent[BATCH_OVERHEAD:])
         (found,) = read_batches(placed, check_crcs=True)
         assert found.max_timestamp == latest
         assert [record.timestamp for record in found] == [NOW_MS, NOW_MS + 1]
@@ -117,7 +118,8 @@ def test_header_that_says_a_wrong_latest_time_is_put_right() -> None:
 
 def test_log_append_time_is_written_with_a_right_crc() -> None:
     sent = batch([b"a", b"b"])
-    stamped = bytes(placed_header(sent, 7, 3, True, NOW_MS + 9)) + bytes(sent[BATCH_OVERHEAD:])
+    header = placed_header(validate_batch(sent), 7, 3, True, NOW_MS + 9)
+    stamped = bytes(header) + bytes(sent[BATCH_OVERHEAD:])
     (found,) = read_batches(stamped, check_crcs=True)
     assert (found.base_offset, found.partition_leader_epoch) == (7, 3)
     assert [record.timestamp for record in found] == [NOW_MS + 9] * 2

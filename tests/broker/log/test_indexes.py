@@ -95,3 +95,34 @@ def test_released_index_opens_itself_again() -> None:
     index.file.release()
     assert disk.open_count == 0
     assert index.lookup(BASE) == (BASE, 5)
+
+
+@pytest.mark.parametrize(("offset", "position"), [(BASE - 1, 0), (BASE + 2**31, 0), (BASE, 2**31)])
+def test_entries_that_an_index_cannot_express_are_refused_and_leave_it_as_it_was(
+    offset: int, position: int
+) -> None:
+    files = OpenFiles(SimulatedDisk())
+    offsets = OffsetIndex(files, PATH, BASE, 1 << 20)
+    offsets.append(BASE, 7)
+    with pytest.raises(OverflowError, match=f"offset {offset} at {position} is too far from {BASE}"):
+        offsets.append(offset, position)
+    assert (offsets.file.count, offsets.last) == (1, (BASE, 7))
+    times = TimeIndex(files, Path("/times"), BASE, 1 << 20)
+    if offset != BASE:
+        with pytest.raises(OverflowError, match=f"offset {offset} is too far from {BASE}"):
+            times.maybe_append(1, offset)
+    assert times.file.count == 0
+
+
+def test_more_entries_than_wait_in_memory_are_found_in_the_file_and_behind_it() -> None:
+    disk = SimulatedDisk()
+    index = OffsetIndex(OpenFiles(disk), PATH, BASE, 1 << 20)
+    for place in range(200):
+        index.append(BASE + place, 10 * place)
+        assert index.lookup(BASE + place) == index.last
+    assert 0 < len(disk.read_file(PATH)) < index.file.size
+    assert [index.file.get(place) for place in range(200)] == [(place, 10 * place) for place in range(200)]
+    index.cut(150)
+    index.file.write()
+    assert disk.read_file(PATH) == index.file.entries(0, 150)
+    assert index.last == (BASE + 149, 1490)

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import resource
 import stat
 import threading
 from pathlib import Path
@@ -325,4 +326,20 @@ def test_real_disk_writes_more_buffers_than_one_call_takes(tmp_path: Path) -> No
     buffers = [b"%05d" % number for number in range(3000)]
     disk.pwritev(fd, buffers, 10)
     assert disk.pread(fd, 20_000, 0) == bytes(10) + b"".join(buffers)
+    disk.close(fd)
+
+
+def test_write_that_the_system_ends_halfway_goes_on_behind_it_and_says_why_it_stops(tmp_path: Path) -> None:
+    disk = Disk()
+    fd = disk.open(tmp_path / "file", create=True)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=os.strerror(errno.EFBIG)) as raised:
+            disk.pwritev(fd, [b"a" * 700, b"b" * 700], 10)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert raised.value.errno == errno.EFBIG
+    assert disk.pread(fd, 2000, 0) == bytes(10) + b"a" * 700 + b"b" * 290
+    disk.pwritev(fd, [], 0)
     disk.close(fd)

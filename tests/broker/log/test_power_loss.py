@@ -16,7 +16,8 @@ import pytest
 from model.log_oracle import NOW_MS, LogRecord, batch, clock, open_manager, read_all
 
 from kafkacore.broker.log import LogAppendInfo, LogManager, UnifiedLog
-from kafkacore.broker.log.producer_state import BatchMetadata, ProducerStateEntry, snapshot_bytes
+from kafkacore.broker.log.producer_entries import BatchMetadata, ProducerStateEntry
+from kafkacore.broker.log.producer_state import snapshot_bytes
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import PowerLossError, SimulatedDisk

@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from model.log_oracle import NOW_MS, batch, make_log, open_manager, the_log
 
 from kafkacore.broker.log import LogAppendInfo, UnifiedLog
-from kafkacore.broker.log.producer_state import (
-    BatchMetadata,
-    ProducerStateEntry,
-    read_snapshot,
-    snapshot_bytes,
-)
+from kafkacore.broker.log.producer_entries import BatchMetadata, ProducerStateEntry
+from kafkacore.broker.log.producer_state import read_snapshot, snapshot_bytes
 from kafkacore.errors import (
     CorruptRecordError,
     InvalidProducerEpochError,

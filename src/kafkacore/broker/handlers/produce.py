@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from kafkacore.broker._produce_append import ProduceAppend
 from kafkacore.broker._produce_call import (
     ProduceCall,
     ProducePartition,
@@ -18,36 +19,19 @@ from kafkacore.broker._produce_call import (
 )
 from kafkacore.broker.current_leader import CurrentLeaders
 from kafkacore.broker.delayed_operation import DelayedProduce
-from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.internal_topics import is_internal
-from kafkacore.broker.log.validation import RefusedRecordsError, RefusedTimestampsError
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, CloseConnectionError, Request
 from kafkacore.errors import (
-    InvalidRecordError,
-    InvalidRequestError,
-    InvalidRequiredAcksError,
-    InvalidTopicError,
     KafkaStorageError,
-    NotEnoughReplicasError,
     NotLeaderForPartitionError,
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
-    UnsupportedCompressionTypeError,
     for_code,
 )
 from kafkacore.protocol.generated.produce import ProduceRequest
-from kafkacore.record import Compression, read_batch_headers
 from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
-
-FIRST_VERSION_WITH_ZSTD = 7
-ACKS_ALL = -1
-#: Whoever calls itself so may write to internal topics (Kafka's ``AdminUtils``).
-ADMIN_CLIENT_ID = "__admin_client"
-#: Format of batches, and where they have its number.
-_MAGIC, _MAGIC_AT = 2, 16
 
 
 class _Pending:
@@ -91,67 +75,19 @@ class _Pending:
             self.partition.base_offset = -1
 
 
-class _Produce:
+class _Produce(ProduceAppend):
     """One Produce on its way: what is appended, and what its answer waits for."""
 
     def __init__(self, request: Request, services: BrokerServices) -> None:
-        self.request = request
-        self.services = services
-        self.call: ProduceCall = request.message
+        super().__init__(request, services)
         self.pending: list[_Pending] = []
-        # Text, not the exception: its traceback would hold this object, and the payload with it, in a cycle.
-        self.first_error = ""
 
-    def append_all(self) -> None:
-        for topic in self.call.topics:
-            for partition in topic.partitions:
-                try:
-                    self._append(topic, partition)
-                except Exception as error:  # noqa: BLE001 - is of one partition; error_code logs surprises
-                    self.first_error = self.first_error or str(error)
-                    partition.error_code = error_code(error)
-                    partition.error_message = error_message(error)
-                    if isinstance(error, (RefusedRecordsError, RefusedTimestampsError)):
-                        # It is not the batch as a whole that is to blame.
-                        partition.record_errors = list(error.record_errors)
-
-    def _append(self, topic: ProduceTopic, partition: ProducePartition) -> None:
-        services, request, acks = self.services, self.request, self.call.acks
-        if acks not in (ACKS_ALL, 0, 1):
-            raise InvalidRequiredAcksError(f"acks={acks} is none of -1, 0, 1")
-        name = topic.name if topic.topic_id is None else services.topics.name_of_bytes(topic.topic_id)
-        assert name is not None, "a topic has a name or an id"
-        if is_internal(name) and request.client_id != ADMIN_CLIENT_ID:
-            raise InvalidTopicError(f"Cannot append to internal topic {name}")
-        check_records(partition.records, request.version)
-        topic_partition = TopicPartition(name, partition.index)
-        if acks == ACKS_ALL:
-            self._check_replicas(topic_partition)
-        assert partition.records is not None, "checked"
-        log, info = services.replica_manager.append(topic_partition, partition.records, request.node_id)
-        # They are in the log: their memory need not wait for the disk.
-        partition.records = None
-        partition.base_offset = info.first_offset
-        partition.log_append_time_ms = info.log_append_time_ms
-        partition.log_start_offset = info.log_start_offset
-        if acks == ACKS_ALL and log.high_watermark <= info.last_offset:
-            required, node_id = info.last_offset + 1, request.node_id
-            self.pending.append(_Pending(partition, topic_partition, log, required, node_id, services))
-
-    def _check_replicas(self, topic_partition: TopicPartition) -> None:
-        """Refuse acks=all where fewer replicas are up than the topic asks for."""
-        name = topic_partition.topic
-        topic = self.services.topics.get(name)
-        if topic is None:
-            raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")
-        wanted = topic.configs.get("min.insync.replicas")
-        if wanted is None:
-            wanted = self.services.config.log_defaults.get("min.insync.replicas", "1")
-        if wanted != "1" and int(wanted) > (up := len(self.services.cluster.in_sync(topic_partition))):
-            raise NotEnoughReplicasError(
-                f"Topic '{name}' has min.insync.replicas={wanted}, and {up} of the partition's replicas can "
-                "be reached; lower min.insync.replicas, or have more nodes"
-            )
+    def _wait_for(
+        self, partition: ProducePartition, topic_partition: TopicPartition, log: UnifiedLog, required: int
+    ) -> None:
+        """Answer only when the partition is safe up to the offset ``required``."""
+        node_id = self.request.node_id
+        self.pending.append(_Pending(partition, topic_partition, log, required, node_id, self.services))
 
     def answer(self) -> None:
         for pending in self.pending:
@@ -197,40 +133,6 @@ def handle(request: Request, services: BrokerServices) -> Any:
         request.operation, [pending.topic_partition for pending in produce.pending]
     )
     return ANSWERED_LATER
-
-
-def check_records(records: memoryview | None, version: int) -> None:
-    """What Kafka asks of a Produce's records before the log sees them (``ProduceRequest.validateRecords``).
-
-    Raises
-    ------
-    InvalidRecordError
-        Not exactly one batch of format 2, or a control batch, which only brokers may write.
-    UnsupportedCompressionTypeError
-        zstd from a client that speaks a version older than zstd (KIP-110).
-    InvalidRequestError
-        A batch of a transaction.
-    CorruptRecordError
-        Bytes that are no batch.
-    """
-    if records is not None and len(records) > _MAGIC_AT and records[_MAGIC_AT] < _MAGIC:
-        raise InvalidRecordError(
-            f"Produce requests with version {version} must have magic {_MAGIC}, not {records[_MAGIC_AT]}"
-        )
-    headers = list(read_batch_headers(records)) if records is not None else []
-    if len(headers) != 1:
-        raise InvalidRecordError(
-            f"Produce requests with version {version} must have exactly one batch, not {len(headers)}"
-        )
-    header = headers[0]
-    if header.is_control:
-        raise InvalidRecordError("Clients are not allowed to write control records")
-    if header.is_transactional:
-        raise InvalidRequestError("This broker does not serve transactions")
-    if header.compression == Compression.ZSTD and version < FIRST_VERSION_WITH_ZSTD:
-        raise UnsupportedCompressionTypeError(
-            f"Produce v{version} is not allowed to use ZStandard compression"
-        )
 
 
 HANDLER = ApiHandler(ProduceRequest, 3, 13, handle, read_produce, encode_produce)

@@ -4,8 +4,10 @@ Bytes of a file in; headers, positions and what is wrong with the bytes out. One
 so that recovery and the search for an offset cost nothing per record. Does not know: files, indexes, records.
 """
 
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
 
+from kafkacore.record.batch cimport RecordBatch
 from kafkacore.record.header cimport BatchHeader
 from kafkacore.record.layout cimport (
     ATTRIBUTES_AT, BASE_OFFSET_AT, CRC_AT, CURRENT_MAGIC, LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD,
@@ -138,27 +140,24 @@ def whole_batches(const uint8_t[::1] chunk, int64_t limit_offset):
     return at, next_offset
 
 
-def placed_header(const uint8_t[::1] batch, int64_t base_offset, int32_t leader_epoch,
-                  bint is_append_time, int64_t max_timestamp):
+cpdef bytearray placed_header(RecordBatch batch, int64_t base_offset, int32_t leader_epoch,
+                              bint is_append_time, int64_t max_timestamp):
     """The header of ``batch`` as it will stand in the log, a copy: its records are written from where
     they are.
 
     Parameters
     ----------
     batch:
-        A whole batch whose CRC has been checked.
+        As :func:`~kafkacore.record.validate_batch` gives it.
     base_offset, leader_epoch:
         Its place. Outside the CRC, which stays as it is.
     is_append_time, max_timestamp:
         Whether ``max_timestamp`` is the time of all its records, or the latest of the times that each of them
         has. If the header does not say so yet, the CRC is computed anew.
     """
-    assert batch.shape[0] >= RECORDS_AT
-    header = bytearray(batch[:RECORDS_AT])
-    cdef uint8_t[::1] view = header
-    cdef uint8_t *at = &view[0]
-    cdef const uint8_t *records = &batch[0] + RECORDS_AT
-    cdef size_t records_size = <size_t> (batch.shape[0] - RECORDS_AT)
+    cdef const uint8_t *came = batch.source.data + batch.position
+    cdef bytearray header = PyByteArray_FromStringAndSize(<const char *> came, RECORDS_AT)
+    cdef uint8_t *at = <uint8_t *> PyByteArray_AS_STRING(header)
     cdef uint8_t time_bit = TIMESTAMP_TYPE_BIT if is_append_time else 0
     cdef uint32_t crc
     store_int64(at + BASE_OFFSET_AT, base_offset)
@@ -169,6 +168,6 @@ def placed_header(const uint8_t[::1] batch, int64_t base_offset, int32_t leader_
         store_int64(at + MAX_TIMESTAMP_AT, max_timestamp)
         with nogil:
             crc = crc32c_of(0, at + ATTRIBUTES_AT, RECORDS_AT - ATTRIBUTES_AT)
-            crc = crc32c_of(crc, records, records_size)
+            crc = crc32c_of(crc, came + RECORDS_AT, <size_t> (batch.size_in_bytes - RECORDS_AT))
         store_int32(at + CRC_AT, <int32_t> crc)
     return header

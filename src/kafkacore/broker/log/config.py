@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 from kafkacore.errors import InvalidConfigurationError
@@ -59,12 +60,12 @@ class LogConfig:
         """Whether old segments are removed by time and size."""
         return "delete" in self.cleanup_policy.split(",")
 
-    @property
+    @cached_property
     def max_segment_ms(self) -> int:
         """Age at which a segment is closed: only then can it be compacted."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacts else self.segment_ms
 
-    @property
+    @cached_property
     def compacts(self) -> bool:
         """Whether only the last record of each key has to be kept, so that every record must have one."""
         return "compact" in self.cleanup_policy.split(",")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
+from kafkacore.broker.log.growing_log import GrowingLog
 from kafkacore.errors import CorruptRecordError, KafkaStorageError
 from kafkacore.structs import TopicPartition, partition_name
 
@@ -19,7 +20,7 @@ logger = logging.getLogger(__name__)
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
-class FailingLog:
+class FailingLog(GrowingLog):
     """What :class:`UnifiedLog` is made on."""
 
     def __init__(self, topic_partition: TopicPartition) -> None:

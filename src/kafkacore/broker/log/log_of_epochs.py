@@ -10,23 +10,17 @@ from uuid import UUID
 
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import checkpoints
-from kafkacore.broker.log.epochs import EpochEndOffset, LeaderEpochCache
+from kafkacore.broker.log.epochs import EpochEndOffset
 from kafkacore.broker.log.failing_log import FailingLog
-from kafkacore.broker.log.log_structs import BackgroundWork
 
 
 class LogOfEpochs(FailingLog):
     """What :class:`UnifiedLog`, which also flushes what is written here, is made on."""
 
-    log_start_offset: int
-    log_end_offset: int
     folder: Path
     topic_id: UUID
     _disk: Disk
-    _has_identity: bool
-    _epochs: LeaderEpochCache
     _is_folder_dirty: bool
-    _work: BackgroundWork
 
     @property
     def leader_epoch(self) -> int:

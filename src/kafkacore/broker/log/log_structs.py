@@ -35,6 +35,27 @@ class TimestampAndOffset(NamedTuple):
     leader_epoch: int
 
 
+class RecordError(NamedTuple):
+    """What is wrong with one record of a batch."""
+
+    batch_index: int
+    message: str
+
+
+class OffsetPosition(NamedTuple):
+    """An entry of an offset index."""
+
+    offset: int
+    position: int
+
+
+class TimestampOffset(NamedTuple):
+    """An entry of a time index."""
+
+    timestamp: int
+    offset: int
+
+
 class BackgroundWork(Protocol):
     """What a log leaves to somebody else's thread."""
 

@@ -10,16 +10,16 @@ import errno
 import logging
 import resource
 from collections import OrderedDict
-from collections.abc import Sequence
 from pathlib import Path
 from threading import RLock
 
-from kafkacore.broker.disk import Buffer, Disk
-from kafkacore.wire import FileSlice
+from kafkacore.broker.disk import Disk
+from kafkacore.broker.log.log_file import CLOSED, LogFile
 
 logger = logging.getLogger(__name__)
 
-CLOSED = -1
+__all__ = ["CLOSED", "MIN_OPEN", "LogFile", "OpenFiles", "descriptor_budget"]
+
 #: Fewer would open and close at each step of what one partition does.
 MIN_OPEN = 32
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
@@ -106,109 +106,3 @@ class OpenFiles:
         except OSError as error:
             # Its bytes are as they were: whoever needs them on disk syncs, and hears of it there.
             logger.warning("closing %s failed: %s", file.path, error)
-
-
-class LogFile:
-    """A file of a log. Its calls may come from any thread; their order is the log's care."""
-
-    __slots__ = ("_files", "_is_closing", "creates", "fd", "holds", "is_unsynced", "path", "was_used")
-
-    def __init__(self, files: OpenFiles, path: Path, creates: bool) -> None:
-        self._files = files
-        self.path = path
-        #: Opening makes it if it is missing.
-        self.creates = creates
-        self.fd = CLOSED
-        #: How many use the descriptor now.
-        self.holds = 0
-        #: Again, since it was opened or last in danger of being closed.
-        self.was_used = False
-        #: It has been written since it was last synced.
-        self.is_unsynced = False
-        # To be closed when nobody uses it any more.
-        self._is_closing = False
-
-    def hold(self) -> int:
-        """The descriptor. It stays open until :meth:`let_go`, to be called once for each hold."""
-        files = self._files
-        with files.lock:
-            if self.fd == CLOSED:
-                self.fd = files.opened(self)
-            else:
-                self.was_used = True
-            self.holds += 1
-            return self.fd
-
-    def let_go(self) -> None:
-        files = self._files
-        with files.lock:
-            self.holds -= 1
-            if self._is_closing and not self.holds:
-                self._is_closing = False
-                files.closed(self)
-
-    def release(self) -> None:
-        """Give the descriptor back, now or with the last hold; the next use opens the file again."""
-        files = self._files
-        with files.lock:
-            if self.fd != CLOSED:
-                self._is_closing = self.holds > 0
-                if not self.holds:
-                    files.closed(self)
-
-    def move(self, path: Path, *, must_exist: bool = True) -> None:
-        """Rename it; nobody opens it under its old name meanwhile."""
-        disk = self._files.disk
-        with self._files.lock:
-            if must_exist or disk.exists(self.path):
-                disk.rename(self.path, path)
-            self.path = path
-
-    def exists(self) -> bool:
-        return self._files.disk.exists(self.path)
-
-    def slice(self, position: int, size: int) -> FileSlice:
-        """Part of it, which stays readable whatever becomes of the file."""
-        fd = self.hold()
-        try:
-            return FileSlice(fd, position, size, self)
-        except BaseException:
-            self.let_go()
-            raise
-
-    # ---- As the disk's verbs --------------------------------------------------------------------------
-
-    def pread(self, size: int, position: int) -> bytes:
-        fd = self.hold()
-        try:
-            return self._files.disk.pread(fd, size, position)
-        finally:
-            self.let_go()
-
-    def pwritev(self, buffers: Sequence[Buffer], position: int) -> None:
-        fd = self.hold()
-        self.is_unsynced = True
-        try:
-            self._files.disk.pwritev(fd, buffers, position)
-        finally:
-            self.let_go()
-
-    def truncate(self, size: int) -> None:
-        fd = self.hold()
-        self.is_unsynced = True
-        try:
-            self._files.disk.truncate(fd, size)
-        finally:
-            self.let_go()
-
-    def fdatasync(self) -> None:
-        fd = self.hold()
-        # Before: what is written meanwhile may not be synced.
-        self.is_unsynced = False
-        try:
-            self._files.disk.fdatasync(fd)
-        except BaseException:
-            self.is_unsynced = True
-            raise
-        finally:
-            self.let_go()

@@ -11,25 +11,27 @@ import logging
 import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from kafkacore.broker.disk import Disk
-from kafkacore.errors import CorruptRecordError, InvalidProducerEpochError, OutOfOrderSequenceNumberError
+from kafkacore.broker.log.producer_batches import ProducerBatches, batch_metadata
+from kafkacore.broker.log.producer_entries import (
+    BATCHES_TO_RETAIN,
+    NO_SEQUENCE,
+    BatchMetadata,
+    ProducerStateEntry,
+)
+from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader
 from kafkacore.wire import crc32c
 
 logger = logging.getLogger(__name__)
 
 SNAPSHOT_SUFFIX = ".snapshot"
-#: Batches in flight that a producer may have unanswered, and so may send again.
-BATCHES_TO_RETAIN = 5
 #: Kafka's ``producer.id.expiration.ms``.
 PRODUCER_ID_EXPIRATION_MS = 24 * 3600 * 1000
 _MAX_SEQUENCE = 2**31 - 1
-_NO_SEQUENCE = -1
-_NO_EPOCH = -1
 
 _SNAPSHOT_VERSION = 1
 # Version, CRC-32C of all that follows it, number of entries.
@@ -40,42 +42,7 @@ _CRC_START = 2 + 4
 _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 
 
-class BatchMetadata(NamedTuple):
-    """One batch of a producer. Times in milliseconds since the epoch."""
-
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp: int
-
-
-@dataclass(slots=True)
-class ProducerStateEntry:
-    """The last batches of one producer, oldest first."""
-
-    producer_id: int
-    producer_epoch: int
-    last_timestamp: int
-    coordinator_epoch: int = -1
-    current_txn_first_offset: int = -1
-    batches: deque[BatchMetadata] = field(default_factory=lambda: deque(maxlen=BATCHES_TO_RETAIN))
-
-    @property
-    def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else _NO_SEQUENCE
-
-    def duplicate_of(self, header: BatchHeader) -> BatchMetadata | None:
-        """The batch that ``header`` is a repetition of."""
-        if header.producer_epoch != self.producer_epoch:
-            return None
-        for batch in self.batches:
-            if batch.first_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
-                return batch
-        return None
-
-
-class ProducerStateManager:
+class ProducerStateManager(ProducerBatches):
     """Used under its log's lock.
 
     Parameters
@@ -89,10 +56,7 @@ class ProducerStateManager:
     def __init__(self, disk: Disk, folder: Path, name: str) -> None:
         self._disk = disk
         self._folder = folder
-        self._name = name
-        self._producers: dict[int, ProducerStateEntry] = {}
-        #: Offset up to which batches have been taken in.
-        self.map_end_offset = 0
+        super().__init__(name)
         self._last_snapshot_offset = -1
         # Of the latest snapshot that no segment begins at.
         self._passing_offset = -1
@@ -106,62 +70,6 @@ class ProducerStateManager:
         return [replace(entry, batches=entry.batches.copy()) for _, entry in by_id]
 
     # ---- Batches --------------------------------------------------------------------------------------
-
-    def check(self, header: BatchHeader) -> BatchMetadata | None:
-        """Whether a client's batch may be appended.
-
-        Returns
-        -------
-        BatchMetadata, None
-            The batch in the log that it repeats, if it does.
-
-        Raises
-        ------
-        InvalidProducerEpochError
-            A newer incarnation of the producer has written already.
-        OutOfOrderSequenceNumberError
-            There is a gap to its last batch, or it overlaps with earlier ones without being one of the
-            last five.
-        """
-        entry = self._producers.get(header.producer_id)
-        if entry is None:
-            # Not known any more, or never: whatever sequence it is at becomes the start.
-            return None
-        duplicate = entry.duplicate_of(header)
-        if duplicate is not None:
-            return duplicate
-        if header.producer_epoch < entry.producer_epoch:
-            raise InvalidProducerEpochError(
-                f"Epoch of producer {header.producer_id} in {self._name} is {header.producer_epoch}, "
-                f"which is smaller than the last seen epoch {entry.producer_epoch}"
-            )
-        if header.producer_epoch > entry.producer_epoch:
-            is_next = header.base_sequence == 0 or entry.producer_epoch == _NO_EPOCH
-            last_sequence = _NO_SEQUENCE
-        else:
-            last_sequence = entry.last_sequence
-            is_next = header.base_sequence == (0 if last_sequence == _MAX_SEQUENCE else last_sequence + 1)
-        if not is_next:
-            raise OutOfOrderSequenceNumberError(
-                f"Out of order sequence number for producer {header.producer_id} in {self._name}: "
-                f"{header.base_sequence} (incoming seq. number), "
-                f"{last_sequence} (current end sequence number)"
-            )
-        return None
-
-    def update(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
-        """Take in a batch that has been appended at ``base_offset``."""
-        last_offset = base_offset + header.last_offset - header.base_offset
-        self.map_end_offset = last_offset + 1
-        if header.producer_id < 0:
-            return
-        entry = self._producers.get(header.producer_id)
-        if entry is None or entry.producer_epoch != header.producer_epoch:
-            entry = ProducerStateEntry(header.producer_id, header.producer_epoch, timestamp)
-            self._producers[header.producer_id] = entry
-        entry.last_timestamp = timestamp
-        if header.base_sequence >= 0:
-            entry.batches.append(_metadata(header, base_offset, timestamp))
 
     def replay(self, headers: Iterable[BatchHeader]) -> None:
         """Take in batches as they lie in the log, those that are in already left out."""
@@ -190,7 +98,7 @@ class ProducerStateManager:
             if entry is None or header.producer_epoch != entry.producer_epoch or header.base_sequence < 0:
                 continue
             batches = found.setdefault(header.producer_id, deque(maxlen=BATCHES_TO_RETAIN))
-            batches.append(_metadata(header, header.base_offset, header.max_timestamp))
+            batches.append(batch_metadata(header, header.base_offset, header.max_timestamp))
         is_complete = True
         for producer_id, batches in found.items():
             entry = self._producers[producer_id]
@@ -303,11 +211,6 @@ class ProducerStateManager:
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
 
-def _metadata(header: BatchHeader, base_offset: int, timestamp: int) -> BatchMetadata:
-    last_offset = base_offset + header.last_offset - header.base_offset
-    return BatchMetadata(header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp)
-
-
 def snapshot_bytes(entries: Iterable[ProducerStateEntry]) -> bytes:
     """A snapshot file's content, of version 1. It keeps the last batch of each producer."""
     packed = []
@@ -317,7 +220,7 @@ def snapshot_bytes(entries: Iterable[ProducerStateEntry]) -> bytes:
             _SNAPSHOT_ENTRY.pack(
                 entry.producer_id,
                 entry.producer_epoch,
-                last.last_sequence if last else _NO_SEQUENCE,
+                last.last_sequence if last else NO_SEQUENCE,
                 last.last_offset if last else -1,
                 last.last_offset - last.first_offset if last else 0,
                 entry.last_timestamp,

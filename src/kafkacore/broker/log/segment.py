@@ -6,21 +6,16 @@ know: other segments, the high watermark, threads. Source of the behaviour: Kafk
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkacore.broker.disk import Buffer, Disk
+from kafkacore.broker.disk import Disk
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, find_batch, walk_batches, whole_batches
 from kafkacore.broker.log.config import LogConfig
-from kafkacore.broker.log.indexes import (
-    MAX_RELATIVE_OFFSET,
-    NO_TIMESTAMP,
-    OffsetIndex,
-    TimeIndex,
-    TimestampOffset,
-)
+from kafkacore.broker.log.growing_segment import GrowingSegment
+from kafkacore.broker.log.indexes import OffsetIndex, TimeIndex, TimestampOffset
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.read_places import ReadPlaces
 from kafkacore.errors import CorruptRecordError
@@ -32,8 +27,6 @@ INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 DELETED_SUFFIX = ".deleted"
-#: Positions are 32 bits wide in the offset index.
-MAX_SEGMENT_SIZE = 2**31 - 1
 
 #: Read at once to find a batch: many small headers, or a large batch's one.
 _SEARCH_CHUNK = 4096
@@ -47,10 +40,6 @@ def segment_file(folder: Path, base_offset: int, suffix: str) -> Path:
     return folder / f"{base_offset:020d}{suffix}"
 
 
-class AppendNotUndoneError(OSError):
-    """An append has failed, and what it left in the files could not be cut off."""
-
-
 class RecordsSlice(NamedTuple):
     """Whole batches as they lie in the file, and the offset behind them."""
 
@@ -58,7 +47,7 @@ class RecordsSlice(NamedTuple):
     next_offset: int
 
 
-class LogSegment:
+class LogSegment(GrowingSegment):
     """Used under its log's lock.
 
     Parameters
@@ -78,22 +67,7 @@ class LogSegment:
         An index file that cannot be one; see :meth:`remove_indexes`.
     """
 
-    __slots__ = (
-        "_bytes_since_last_index_entry",
-        "_created_ms",
-        "_ending",
-        "_file",
-        "_files",
-        "_rolling_timestamp",
-        "base_offset",
-        "config",
-        "folder",
-        "max_timestamp",
-        "offset_index",
-        "places",
-        "size",
-        "time_index",
-    )
+    __slots__ = ("_ending", "_files", "folder", "places")
 
     def __init__(
         self,
@@ -105,31 +79,26 @@ class LogSegment:
         ending: str = "",
     ) -> None:
         self._files = files
-        self.config = config
         self.folder = folder
-        self.base_offset = base_offset
-        self._created_ms = created_ms
         self._ending = ending
         index_size = config.segment_index_bytes
-        self.offset_index = OffsetIndex(files, self._path(INDEX_SUFFIX), base_offset, index_size)
+        path = segment_file(folder, base_offset, INDEX_SUFFIX + ending)
+        offset_index = OffsetIndex(files, path, base_offset, index_size)
         try:
-            self.time_index = TimeIndex(files, self._path(TIME_INDEX_SUFFIX), base_offset, index_size)
+            path = segment_file(folder, base_offset, TIME_INDEX_SUFFIX + ending)
+            time_index = TimeIndex(files, path, base_offset, index_size)
         except BaseException:
-            self.offset_index.file.release()
+            offset_index.file.release()
             raise
-        path = self._path(LOG_SUFFIX)
+        path = segment_file(folder, base_offset, LOG_SUFFIX + ending)
         size = files.size(path)
-        self._file = files.file(path, creates=size is None)
+        file = files.file(path, creates=size is None)
         if size is None:
-            self._file.hold()
-            self._file.let_go()
+            file.hold()
+            file.let_go()
             # From now on it is a damage if it is not there.
-            self._file.creates = False
-        self.size = size or 0
-        #: The largest timestamp and the last offset of the first batch that has it.
-        self.max_timestamp = self.time_index.last
-        self._bytes_since_last_index_entry = 0
-        self._rolling_timestamp: int | None = None
+            file.creates = False
+        super().__init__(file, size or 0, offset_index, time_index, base_offset, config, created_ms)
         self.places = ReadPlaces(self.size)
 
     def _path(self, suffix: str) -> Path:
@@ -142,98 +111,6 @@ class LogSegment:
             path = segment_file(folder, base_offset, suffix)
             if disk.exists(path):
                 disk.unlink(path)
-
-    # ---- Append ---------------------------------------------------------------------------------------
-
-    def should_roll(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> bool:
-        """Whether a batch has to go into the next segment (``LogSegment.shouldRoll``)."""
-        if self.size == 0:
-            return False
-        limit = min(self.config.segment_bytes, MAX_SEGMENT_SIZE)
-        return (
-            size > limit - self.size
-            or self.offset_index.is_full
-            or self.time_index.is_full
-            or not self.fits_offset(last_offset)
-            or self._age_ms(max_timestamp, now_ms) > self.config.max_segment_ms
-        )
-
-    def fits_offset(self, offset: int) -> bool:
-        """Whether the indexes can express ``offset``, which they keep relative to the base in 31 bits."""
-        return 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET
-
-    def _age_ms(self, timestamp: int, now_ms: int) -> int:
-        """By the records' own time where they have one, so that a replay of old data rolls as it did."""
-        first_timestamp = self.first_timestamp()
-        if first_timestamp >= 0 and timestamp >= 0:
-            return timestamp - first_timestamp
-        return now_ms - self._created_ms
-
-    def first_timestamp(self) -> int:
-        """The largest timestamp of the first batch, -1 if there is none."""
-        if self._rolling_timestamp is None and self.size:
-            headers, _, _, _ = walk_batches(self._file.pread(BATCH_OVERHEAD, 0), 0, self.size, False)
-            self._rolling_timestamp = headers[0].max_timestamp if headers else NO_TIMESTAMP
-        return NO_TIMESTAMP if self._rolling_timestamp is None else self._rolling_timestamp
-
-    def append(
-        self, pieces: Sequence[Buffer], size: int, last_offset: int, max_timestamp: int, shallow_offset: int
-    ) -> None:
-        """Append one batch at the end.
-
-        Parameters
-        ----------
-        pieces:
-            The batch's bytes, placed; ``size`` of them.
-        last_offset, max_timestamp, shallow_offset:
-            Of the batch. ``shallow_offset`` is what the time index keeps for the timestamp: its last offset.
-
-        Raises
-        ------
-        AppendNotUndoneError
-            Half a batch may lie at the end of the file.
-        OSError
-            Nothing of the batch is left in the files.
-        """
-        position = self.size
-        counts = (self.offset_index.file.count, self.time_index.file.count)
-        try:
-            if position == 0:
-                self.offset_index.file.create()
-                self.time_index.file.create()
-            self._file.pwritev(pieces, position)
-            self.size = position + size
-            self._added(position, size, last_offset, max_timestamp, shallow_offset)
-        except OSError as error:
-            self.size = position
-            try:
-                self._file.truncate(position)
-                self.offset_index.cut(counts[0])
-                self.time_index.cut(counts[1])
-            except OSError:
-                raise AppendNotUndoneError(error.errno, error.strerror) from error
-            raise
-        if position == 0:
-            self._rolling_timestamp = max_timestamp
-
-    def _added(
-        self, position: int, size: int, last_offset: int, max_timestamp: int, shallow_offset: int
-    ) -> None:
-        before = self.max_timestamp
-        if max_timestamp > before.timestamp:
-            self.max_timestamp = TimestampOffset(max_timestamp, shallow_offset)
-        try:
-            if self._bytes_since_last_index_entry > self.config.index_interval_bytes:
-                # A full index only makes searches in the rest of the segment longer; it rolls at the
-                # next append.
-                if not self.offset_index.is_full:
-                    self.offset_index.append(last_offset, position)
-                self.time_index.maybe_append(*self.max_timestamp)
-                self._bytes_since_last_index_entry = 0
-        except OSError:
-            self.max_timestamp = before
-            raise
-        self._bytes_since_last_index_entry += size
 
     # ---- Read -----------------------------------------------------------------------------------------
 
@@ -473,18 +350,8 @@ class LogSegment:
         self.offset_index.cut(offset_entries)
         self.time_index.cut(time_entries)
         self.max_timestamp = self.time_index.last
-        self._bytes_since_last_index_entry = last_size
+        self.begin_entries(last_size)
         self.places = ReadPlaces(self.size)
-
-    def index(self, header: BatchHeader) -> None:
-        """Let the indexes know a batch, as appending it has."""
-        self._added(
-            header.position,
-            header.size_in_bytes,
-            header.last_offset,
-            header.max_timestamp,
-            header.last_offset,
-        )
 
     def begin_recovery(self, offset_entries: int, time_entries: int, last_size: int) -> None:
         """Nothing is known of it but the first entries of its indexes, the last of which is of a batch of

@@ -13,29 +13,22 @@ from pathlib import Path
 from threading import Lock
 from uuid import UUID
 
-from kafkacore.broker.disk import DISK_FULL
-from kafkacore.broker.log._batches import BATCH_OVERHEAD, placed_header
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.indexes import TimestampOffset
 from kafkacore.broker.log.loader import LoadedLog, load_log, write_again
 from kafkacore.broker.log.log_of_epochs import LogOfEpochs
-from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, LogAppendInfo, TimestampAndOffset
+from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, TimestampAndOffset
 from kafkacore.broker.log.open_files import OpenFiles
-from kafkacore.broker.log.producer_state import BatchMetadata, ProducerStateEntry
+from kafkacore.broker.log.producer_entries import ProducerStateEntry
 from kafkacore.broker.log.reading import EndPlace, ReadLimits, first_at_time, latest_in_time, read_log
 from kafkacore.broker.log.replacement import announce, put_in_place
 from kafkacore.broker.log.retention import count_expired
-from kafkacore.broker.log.segment import AppendNotUndoneError, LogSegment
-from kafkacore.broker.log.validation import validate_append
+from kafkacore.broker.log.segment import LogSegment
 from kafkacore.clock import Clock
 from kafkacore.errors import OffsetOutOfRangeError
-from kafkacore.record import BatchHeader
-from kafkacore.structs import TimestampType, TopicPartition
+from kafkacore.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
-
-NO_TIMESTAMP = -1
-#: These pass: the log goes on when there is room again.
 
 
 class UnifiedLog(LogOfEpochs):
@@ -166,87 +159,6 @@ class UnifiedLog(LogOfEpochs):
         """What is known of each idempotent producer that has written here lately, by its id."""
         with self._lock:
             return self._producers.entries()
-
-    # ---- Append ---------------------------------------------------------------------------------------
-
-    def append(self, records: memoryview, *, now_ms: int) -> LogAppendInfo:
-        """Append one batch from a client.
-
-        Parameters
-        ----------
-        records:
-            The batch; not kept.
-        now_ms:
-            Wall time.
-
-        Raises
-        ------
-        CorruptRecordError, InvalidRecordError, RefusedRecordsError, RefusedTimestampsError,
-        MessageSizeTooLargeError, RecordListTooLargeError
-            As :func:`~kafkacore.broker.log.validation.validate_append` says.
-        InvalidProducerEpochError, OutOfOrderSequenceNumberError
-            As :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.check` says.
-        KafkaStorageError
-            The disk refuses. If it is full, the log goes on when it no longer is; else it is offline.
-        """
-        records = memoryview(records)
-        config = self.config
-        header, records, max_timestamp = validate_append(records, config, now_ms, self.topic_partition)
-        is_append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
-        with self._lock:
-            self._check_usable()
-            if header.producer_id >= 0:
-                duplicate = self._producers.check(header)
-                if duplicate is not None:
-                    return self._duplicate_info(duplicate, is_append_time)
-            first_offset = self.log_end_offset
-            last_offset = first_offset + header.last_offset
-            try:
-                if not self._has_identity:
-                    self._write_identity()
-                self._maybe_roll(header.size_in_bytes, max_timestamp, last_offset, now_ms)
-                self._write(records, header, first_offset, is_append_time, max_timestamp)
-            except OSError as error:
-                if error.errno in DISK_FULL and not isinstance(error, AppendNotUndoneError):
-                    raise self._full(first_offset) from error
-                raise self._fail("append", error) from error
-            self._producers.update(header, first_offset, max_timestamp)
-            self.log_end_offset = last_offset + 1
-            self.appended_bytes += header.size_in_bytes
-            if not self._flushes_acks:
-                self.high_watermark = self.log_end_offset
-                self.safe_end = self._end_place()
-            log_start_offset = self.log_start_offset
-        if self._flushes_acks:
-            self._work.mark_dirty(self)
-        append_time = now_ms if is_append_time else NO_TIMESTAMP
-        return LogAppendInfo(first_offset, last_offset, append_time, log_start_offset, False)
-
-    def _duplicate_info(self, batch: BatchMetadata, is_append_time: bool) -> LogAppendInfo:
-        append_time = batch.timestamp if is_append_time else NO_TIMESTAMP
-        return LogAppendInfo(batch.first_offset, batch.last_offset, append_time, self.log_start_offset, True)
-
-    def _write(
-        self,
-        records: memoryview,
-        header: BatchHeader,
-        first_offset: int,
-        is_append_time: bool,
-        max_timestamp: int,
-    ) -> None:
-        placed = placed_header(records, first_offset, self._epochs.latest, is_append_time, max_timestamp)
-        last_offset = first_offset + header.last_offset
-        self._segments[-1].append(
-            [placed, records[BATCH_OVERHEAD:]],
-            header.size_in_bytes,
-            last_offset,
-            max_timestamp,
-            last_offset,
-        )
-
-    def _maybe_roll(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> None:
-        if self._segments[-1].should_roll(size, max_timestamp, last_offset, now_ms):
-            self._roll(now_ms)
 
     def _roll(self, now_ms: int) -> None:
         """Begin a segment at the log's end."""

@@ -4,11 +4,13 @@ Bytes in; the batch to append out, or the error of the client's. Does not know: 
 sequences. Source: Kafka's ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``, for format 2.
 """
 
-from __future__ import annotations
+from libc.stdint cimport INT64_MAX, int64_t
 
-from typing import NamedTuple
+from kafkacore.record.batch cimport RecordBatch
+from kafkacore.record.layout cimport COMPRESSION_MASK, TIMESTAMP_TYPE_BIT
 
-from kafkacore.broker.log.config import LONG_MAX, LogConfig
+from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.log_structs import RecordError
 from kafkacore.errors import (
     CorruptRecordError,
     DecompressedTooLargeError,
@@ -17,15 +19,10 @@ from kafkacore.errors import (
     MessageSizeTooLargeError,
     RecordListTooLargeError,
 )
-from kafkacore.record import (
-    BatchHeader,
-    Compression,
-    RecordBatch,
-    judge_records,
-    validate_batch,
-    with_codec,
-)
-from kafkacore.structs import TimestampType, TopicPartition, partition_name
+from kafkacore.record import Compression, judge_records, validate_batch, with_codec
+from kafkacore.structs import TimestampType, partition_name
+
+cdef object LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 
 #: Records of one batch that a client is told of one by one; of more only their number.
 MAX_RECORD_ERRORS = 1000
@@ -40,17 +37,10 @@ _CODECS = {
 }
 
 
-class RecordError(NamedTuple):
-    """What is wrong with one record of a batch."""
-
-    batch_index: int
-    message: str
-
-
 class RefusedRecordsError(InvalidRecordError):
     """Records that are whole, and that the topic does not take; ``record_errors`` says which and why."""
 
-    def __init__(self, message: str, record_errors: list[RecordError]) -> None:
+    def __init__(self, message, record_errors):
         super().__init__(message)
         self.record_errors = record_errors
 
@@ -58,27 +48,12 @@ class RefusedRecordsError(InvalidRecordError):
 class RefusedTimestampsError(InvalidTimestampError):
     """As :class:`RefusedRecordsError`, at least one of them for its timestamp."""
 
-    def __init__(self, message: str, record_errors: list[RecordError]) -> None:
+    def __init__(self, message, record_errors):
         super().__init__(message)
         self.record_errors = record_errors
 
 
-class ValidatedBatch(NamedTuple):
-    """A batch that may be appended."""
-
-    header: BatchHeader
-    #: Its bytes: those that came, or compressed anew as the topic says.
-    records: memoryview
-    #: Of its records as they will be in the log: their own latest, or the time of the append.
-    max_timestamp: int
-
-
-def validate_append(
-    records: memoryview,
-    config: LogConfig,
-    now_ms: int,
-    topic_partition: TopicPartition,
-) -> ValidatedBatch:
+cpdef tuple validate_append(records, config, int64_t now_ms, topic_partition):
     """The one batch that ``records`` is, as it will be kept.
 
     Parameters
@@ -89,6 +64,13 @@ def validate_append(
         Wall time, which the records' timestamps may not be too far from.
     topic_partition:
         For messages.
+
+    Returns
+    -------
+    tuple
+        The batch that may be appended, of whose bytes it is made: those that came, or compressed anew as the
+        topic says; these bytes; and the timestamp of its records as they will be in the log: their own
+        latest, or the time of the append.
 
     Raises
     ------
@@ -103,43 +85,49 @@ def validate_append(
         Larger than the topic allows, before or after it was compressed anew; larger than a segment; or, when
         decompressed, than ``max_decompressed_batch_bytes``.
     """
-    _check_size(len(records), config)
+    cdef RecordBatch batch
+    cdef int64_t max_timestamp
+    check_size(len(records), config)
     batch = validate_batch(records, False, config.max_decompressed_batch_bytes)
-    name = partition_name(topic_partition)
     if batch.base_offset != 0:
         raise InvalidRecordError(
-            f"The baseOffset of the record batch in the append to {name} should be 0, "
-            f"but it is {batch.base_offset}"
+            f"The baseOffset of the record batch in the append to {partition_name(topic_partition)} should "
+            f"be 0, but it is {batch.base_offset}"
         )
-    max_timestamp = _judge(batch, config, now_ms, name)
-    codec = _CODECS.get(config.compression_type, batch.compression)
-    if codec is not batch.compression:
-        made = memoryview(with_codec(batch, codec, _level(codec, config)))
-        _check_size(len(made), config)
-        batch, records = validate_batch(made, False), made
-    if len(records) > config.segment_bytes:
+    max_timestamp = judge(batch, config, now_ms, topic_partition)
+    codec = _CODECS.get(config.compression_type)
+    if codec is not None and <int> codec != batch.attributes & COMPRESSION_MASK:
+        records = memoryview(with_codec(batch, codec, _level(codec, config)))
+        check_size(len(records), config)
+        batch = validate_batch(records, False)
+    if batch.size_in_bytes > config.segment_bytes:
         raise RecordListTooLargeError(
-            f"Message batch size is {len(records)} bytes in append to partition {name}, "
+            f"Message batch size is {batch.size_in_bytes} bytes in append to partition "
+            f"{partition_name(topic_partition)}, "
             f"which exceeds the maximum configured segment size of {config.segment_bytes}."
         )
-    return ValidatedBatch(batch, records, max_timestamp)
+    return batch, records, max_timestamp
 
 
-def _check_size(size: int, config: LogConfig) -> None:
+cdef int check_size(Py_ssize_t size, config) except -1:
     if size > config.max_message_bytes:
         raise MessageSizeTooLargeError(
             f"The record batch size in the append is {size} bytes which exceeds the maximum configured value "
             f"of {config.max_message_bytes}."
         )
+    return 0
 
 
-def _judge(batch: RecordBatch, config: LogConfig, now_ms: int, partition: str) -> int:
+cdef int64_t judge(RecordBatch batch, config, int64_t now_ms, topic_partition) except? -1:
     """The timestamp for the header, once every record has been looked at."""
-    is_append_time = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
-    earliest_ms, latest_ms = -LONG_MAX, LONG_MAX
+    cdef bint is_append_time = config.message_timestamp_type is LOG_APPEND_TIME
+    cdef int64_t earliest_ms = -INT64_MAX
+    cdef int64_t latest_ms = INT64_MAX
+    cdef int64_t count
     if not is_append_time:
-        earliest_ms = now_ms - config.message_timestamp_before_max_ms
-        latest_ms = min(now_ms + config.message_timestamp_after_max_ms, LONG_MAX)
+        earliest_ms = now_ms - <int64_t> config.message_timestamp_before_max_ms
+        latest_ms = config.message_timestamp_after_max_ms
+        latest_ms = now_ms + latest_ms if latest_ms <= INT64_MAX - now_ms else INT64_MAX
     try:
         latest, count, refused = judge_records(
             batch,
@@ -151,42 +139,42 @@ def _judge(batch: RecordBatch, config: LogConfig, now_ms: int, partition: str) -
     except DecompressedTooLargeError:
         # By this error a producer divides the batch and tries the halves.
         raise MessageSizeTooLargeError(
-            f"The record batch in the append to {partition} decompresses to more than the broker's "
-            f"max.decompressed.batch.bytes={config.max_decompressed_batch_bytes}; send smaller batches."
+            f"The record batch in the append to {partition_name(topic_partition)} decompresses to more than "
+            f"the broker's max.decompressed.batch.bytes={config.max_decompressed_batch_bytes}; send smaller "
+            "batches."
         ) from None
     except CorruptRecordError as error:
         # The CRC is right, so that sending the same bytes once more, as for a corrupt batch, would not help.
         raise InvalidRecordError(
-            f"The record batch in the append to {partition} is broken: {error.reason}"
+            f"The record batch in the append to {partition_name(topic_partition)} is broken: {error.reason}"
         ) from None
-    if is_append_time and batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+    if is_append_time and batch.attributes & TIMESTAMP_TYPE_BIT:
         why = "Invalid timestamp type: a producer should not set it to LogAppendTime."
         errors = [RecordError(index, why) for index in range(min(batch.record_count, MAX_RECORD_ERRORS))]
-        raise _refused(batch.record_count, errors, has_bad_timestamp=True)
+        raise _refused(batch.record_count, errors, True)
     if count:
         raise _refused(
             count,
             [
-                RecordError(index, _why_refused(index, timestamp, earliest_ms, latest_ms, partition))
+                RecordError(index, _why_refused(index, timestamp, earliest_ms, latest_ms, topic_partition))
                 for index, timestamp in refused
             ],
-            has_bad_timestamp=any(timestamp is not None for _, timestamp in refused),
+            any([timestamp is not None for _, timestamp in refused]),
         )
     return now_ms if is_append_time else latest
 
 
-def _why_refused(index: int, timestamp: int | None, earliest_ms: int, latest_ms: int, partition: str) -> str:
+def _why_refused(index, timestamp, earliest_ms, latest_ms, topic_partition):
     if timestamp is None:
-        return f"Compacted topic cannot accept message without key in topic partition {partition}"
+        name = partition_name(topic_partition)
+        return f"Compacted topic cannot accept message without key in topic partition {name}"
     return (
         f"Timestamp {timestamp} of message with offset {index} is out of range. "
         f"The timestamp should be within [{earliest_ms}, {latest_ms}]"
     )
 
 
-def _refused(
-    count: int, errors: list[RecordError], *, has_bad_timestamp: bool
-) -> RefusedRecordsError | RefusedTimestampsError:
+def _refused(count, errors, has_bad_timestamp):
     if has_bad_timestamp:
         message = "One or more records have been rejected due to invalid timestamp"
         return RefusedTimestampsError(message, errors)
@@ -201,7 +189,7 @@ def _refused(
     )
 
 
-def _level(codec: Compression, config: LogConfig) -> int | None:
+def _level(codec, config):
     """The topic's level of ``codec``; ``None``, its default, is not what the same number would be."""
     defaults = LogConfig()
     levels = {

@@ -1,0 +1,112 @@
+"""A request's way to its handler: the header read, the body decoded, the handler called, the answer encoded.
+
+Does not know: which APIs there are, what they do.
+"""
+
+from libc.stdint cimport int32_t
+
+from kafkacore.broker._request cimport Request, RequestContext
+from kafkacore.metrics.sensor cimport Sensor
+from kafkacore.wire.cursor cimport Cursor
+
+from kafkacore.broker._produce_call import read_produce
+from kafkacore.broker._request import CloseConnectionError
+from kafkacore.broker.counted_cursor import counted
+from kafkacore.protocol.message import skip_tagged_fields
+
+# Returned by a handler that answers later, by ``request.respond``.
+ANSWERED_LATER = object()
+
+
+cdef class Dispatcher:
+    """What :class:`~kafkacore.broker.kafka_apis.KafkaApis` is made on. Used by the network thread alone.
+
+    Parameters
+    ----------
+    services:
+        What the handlers work with.
+    interceptor:
+        Gets each request before its handler does, or ``None``.
+    handlers:
+        API key → its handler.
+    metrics:
+        Counts what is done here.
+    """
+
+    cdef readonly object metrics
+    cdef object _services
+    cdef object _interceptor
+    cdef object _clock
+    cdef readonly dict _handlers
+    # API key → its figures.
+    cdef dict _stats
+
+    def __init__(self, services, interceptor, dict handlers not None, metrics):
+        self._services = services
+        self._interceptor = interceptor
+        self._clock = services.clock
+        self._handlers = handlers
+        self.metrics = metrics
+        self._stats = metrics.apis
+
+    def handle(self, RequestContext context not None, payload, on_response):
+        """Handle one request; ``on_response`` is called before this returns, or later if it has to wait.
+
+        Raises
+        ------
+        MalformedMessageError
+            The bytes are no request of the API and version that they claim to be.
+        CloseConnectionError
+            The request cannot be answered in its own protocol.
+        """
+        cdef Cursor cursor = Cursor(payload)
+        # What every version of the header begins with; the rest is only known once the version is.
+        cdef int api_key = cursor.read_int16()
+        cdef int version = cursor.read_int16()
+        cdef int32_t correlation_id = cursor.read_int32()
+        cdef Request request
+        cdef str client_id
+        cdef object handler = self._handlers.get(api_key)
+        if handler is None:
+            raise CloseConnectionError(f"API key {api_key} is not served")
+        if not <int> handler.min_version <= version <= <int> handler.max_version:
+            return self._answer_unknown(handler, context, api_key, version, correlation_id, on_response)
+        client_id = cursor.read_nullable_string(False)
+        flexible_from = handler.request_class.FLEXIBLE_FROM
+        if flexible_from is not None and version >= <int> flexible_from:
+            skip_tags(cursor)
+        began_ms = self._clock.monotonic_ms()
+        stats = self._stats[api_key]
+        (<Sensor?> stats.queue).record(began_ms - self.metrics.turn_began_ms, began_ms)
+        decode = handler.decode
+        # Produce reads its own, in C.
+        source = cursor if decode is read_produce else counted(cursor)
+        if decode is None:
+            decode = handler.request_class.decode
+        request = Request(
+            context, api_key, version, correlation_id, client_id, decode(source, version), handler.encode,
+            on_response,
+        )
+        context.client_id = client_id
+        request.stats, request.began_ms = stats, began_ms
+        if self._services.quotas.is_enabled:
+            request.size, request.quotas = len(payload), self._services.quotas
+        if self._interceptor is None:
+            self._serve(request)
+        else:
+            self._interceptor(request, self._serve)
+        return request
+
+    def _serve(self, Request request not None):
+        response = self._handlers[request.api_key].handle(request, self._services)
+        if response is ANSWERED_LATER:
+            request.waits_since_ms = self._clock.monotonic_ms()
+        else:
+            request.respond(response)
+
+
+cdef int skip_tags(Cursor cursor) except -1:
+    cdef Py_ssize_t count = cursor.read_unsigned_varint()
+    if count:
+        skip_tagged_fields(cursor, count)
+    return 0

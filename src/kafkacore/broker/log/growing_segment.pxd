@@ -1,0 +1,29 @@
+"""GrowingSegment for Cython callers."""
+
+from libc.stdint cimport int64_t
+
+from kafkacore.broker.log.indexes cimport OffsetIndex, TimeIndex
+
+cdef class GrowingSegment:
+    cdef readonly int64_t base_offset
+    cdef public int64_t size
+    cdef readonly OffsetIndex offset_index
+    cdef readonly TimeIndex time_index
+    cdef object _config
+    cdef readonly object _file
+    # Wall time from which the segment's age counts as long as it is empty.
+    cdef int64_t _created_ms
+    cdef int64_t _max_timestamp
+    cdef int64_t _offset_of_max
+    cdef int64_t _first_timestamp
+    cdef bint _knows_first_timestamp
+    cdef int64_t _bytes_since_last_index_entry
+    # Of the configuration.
+    cdef int64_t _max_size
+    cdef int64_t _max_age_ms
+    cdef int64_t _index_interval
+
+    cdef int64_t _age_ms(self, int64_t timestamp, int64_t now_ms) except? -1
+    cdef int64_t find_first_timestamp(self) except? -1
+    cdef int added(self, int64_t position, int64_t size, int64_t last_offset, int64_t max_timestamp,
+                   int64_t shallow_offset) except -1

@@ -1,0 +1,180 @@
+"""The part of a segment that grows: batches behind each other in its file, and their entries in its indexes.
+
+Placed batches in, "begin another segment" out. Does not know: how a batch is found again, threads. Source of
+the behaviour: Kafka's ``LogSegment.append`` and ``shouldRoll``.
+"""
+
+from libc.stdint cimport INT32_MAX, int64_t
+
+from kafkacore.broker.log.indexes cimport OffsetIndex, TimeIndex
+from kafkacore.record.layout cimport RECORDS_AT
+
+from kafkacore.broker.log._batches import walk_batches
+from kafkacore.broker.log.log_structs import TimestampOffset
+
+cdef enum:
+    NO_TIMESTAMP = -1
+
+# Positions are 32 bits wide in the offset index.
+MAX_SEGMENT_SIZE = 2**31 - 1
+
+
+class AppendNotUndoneError(OSError):
+    """An append has failed, and what it left in the files could not be cut off."""
+
+
+cdef class GrowingSegment:
+    """What :class:`~kafkacore.broker.log.segment.LogSegment` is made on. Used under its log's lock.
+
+    Parameters
+    ----------
+    file, offset_index, time_index:
+        Of the segment that begins at ``base_offset``.
+    size:
+        Bytes that are in the file.
+    created_ms:
+        Wall time from which the segment's age counts as long as it is empty.
+    """
+
+    def __init__(self, file, int64_t size, OffsetIndex offset_index, TimeIndex time_index,
+                 int64_t base_offset, config, int64_t created_ms):
+        self._file = file
+        self.size = size
+        self.offset_index = offset_index
+        self.time_index = time_index
+        self.base_offset = base_offset
+        self.config = config
+        self._created_ms = created_ms
+        self.max_timestamp = time_index.last
+
+    def begin_entries(self, last_size):
+        """Of what is in the file ``last_size`` bytes are behind the last batch that has an entry."""
+        self._bytes_since_last_index_entry = last_size
+
+    @property
+    def config(self):
+        """When to roll and how densely to index; may be replaced. The size of the indexes stays."""
+        return self._config
+
+    @config.setter
+    def config(self, config):
+        self._config = config
+        self._max_size = min(config.segment_bytes, MAX_SEGMENT_SIZE)
+        self._max_age_ms = config.max_segment_ms
+        self._index_interval = config.index_interval_bytes
+
+    @property
+    def max_timestamp(self):
+        """The largest timestamp and the last offset of the first batch that has it."""
+        return TimestampOffset(self._max_timestamp, self._offset_of_max)
+
+    @max_timestamp.setter
+    def max_timestamp(self, found):
+        self._max_timestamp, self._offset_of_max = found
+
+    def should_roll(self, int64_t size, int64_t max_timestamp, int64_t last_offset, int64_t now_ms):
+        """Whether a batch has to go into the next segment (``LogSegment.shouldRoll``)."""
+        if self.size == 0:
+            return False
+        return (
+            size > self._max_size - self.size
+            or self.offset_index.file.count >= self.offset_index.file.max_count
+            or self.time_index.file.count >= self.time_index.file.max_count - 1
+            or not 0 <= last_offset - self.base_offset <= INT32_MAX
+            or self._age_ms(max_timestamp, now_ms) > self._max_age_ms
+        )
+
+    def fits_offset(self, int64_t offset):
+        """Whether the indexes can express ``offset``, which they keep relative to the base in 31 bits."""
+        return 0 <= offset - self.base_offset <= INT32_MAX
+
+    cdef int64_t _age_ms(self, int64_t timestamp, int64_t now_ms) except? -1:
+        """By the records' own time where they have one, so that a replay of old data rolls as it did."""
+        cdef int64_t first_timestamp = self.find_first_timestamp()
+        if first_timestamp >= 0 and timestamp >= 0:
+            return timestamp - first_timestamp
+        return now_ms - self._created_ms
+
+    def first_timestamp(self):
+        """The largest timestamp of the first batch, -1 if there is none."""
+        return self.find_first_timestamp()
+
+    cdef int64_t find_first_timestamp(self) except? -1:
+        if not self._knows_first_timestamp:
+            if not self.size:
+                return NO_TIMESTAMP
+            headers, _, _, _ = walk_batches(self._file.pread(RECORDS_AT, 0), 0, self.size, False)
+            self._first_timestamp = headers[0].max_timestamp if headers else NO_TIMESTAMP
+            self._knows_first_timestamp = True
+        return self._first_timestamp
+
+    def append(self, pieces, int64_t size, int64_t last_offset, int64_t max_timestamp,
+               int64_t shallow_offset):
+        """Append one batch at the end.
+
+        Parameters
+        ----------
+        pieces:
+            The batch's bytes, placed; ``size`` of them.
+        last_offset, max_timestamp, shallow_offset:
+            Of the batch. ``shallow_offset`` is what the time index keeps for the timestamp: its last offset.
+
+        Raises
+        ------
+        AppendNotUndoneError
+            Half a batch may lie at the end of the file.
+        OSError
+            Nothing of the batch is left in the files.
+        """
+        cdef int64_t position = self.size
+        cdef int64_t offset_count = self.offset_index.file.count
+        cdef int64_t time_count = self.time_index.file.count
+        try:
+            if position == 0:
+                self.offset_index.file.create()
+                self.time_index.file.create()
+            self._file.pwritev(pieces, position)
+            self.size = position + size
+            self.added(position, size, last_offset, max_timestamp, shallow_offset)
+        except OSError as error:
+            self.size = position
+            try:
+                self._file.truncate(position)
+                self.offset_index.cut(offset_count)
+                self.time_index.cut(time_count)
+            except OSError:
+                raise AppendNotUndoneError(error.errno, error.strerror) from error
+            raise
+        if position == 0:
+            self._first_timestamp = max_timestamp
+            self._knows_first_timestamp = True
+
+    cdef int added(self, int64_t position, int64_t size, int64_t last_offset, int64_t max_timestamp,
+                   int64_t shallow_offset) except -1:
+        cdef int64_t timestamp_before = self._max_timestamp
+        cdef int64_t offset_before = self._offset_of_max
+        if max_timestamp > timestamp_before:
+            self._max_timestamp, self._offset_of_max = max_timestamp, shallow_offset
+        try:
+            if self._bytes_since_last_index_entry > self._index_interval:
+                # A full index only makes searches in the rest of the segment longer; it rolls at the
+                # next append.
+                if self.offset_index.file.count < self.offset_index.file.max_count:
+                    self.offset_index.add(last_offset, position)
+                self.time_index.add(self._max_timestamp, self._offset_of_max, False)
+                self._bytes_since_last_index_entry = 0
+        except OSError:
+            self._max_timestamp, self._offset_of_max = timestamp_before, offset_before
+            raise
+        self._bytes_since_last_index_entry += size
+        return 0
+
+    def index(self, header):
+        """Let the indexes know a batch, as appending it has."""
+        self.added(
+            header.position,
+            header.size_in_bytes,
+            header.last_offset,
+            header.max_timestamp,
+            header.last_offset,
+        )

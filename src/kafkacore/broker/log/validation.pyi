@@ -1,0 +1,21 @@
+from typing import Final
+
+from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.log_structs import RecordError as RecordError
+from kafkacore.errors import InvalidRecordError, InvalidTimestampError
+from kafkacore.record import BatchHeader
+from kafkacore.structs import TopicPartition
+
+MAX_RECORD_ERRORS: Final[int]
+
+class RefusedRecordsError(InvalidRecordError):
+    record_errors: list[RecordError]
+    def __init__(self, message: str, record_errors: list[RecordError]) -> None: ...
+
+class RefusedTimestampsError(InvalidTimestampError):
+    record_errors: list[RecordError]
+    def __init__(self, message: str, record_errors: list[RecordError]) -> None: ...
+
+def validate_append(
+    records: memoryview, config: LogConfig, now_ms: int, topic_partition: TopicPartition
+) -> tuple[BatchHeader, memoryview, int]: ...
