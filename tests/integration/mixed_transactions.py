@@ -46,6 +46,8 @@ class MixedTransactions:
                 | {
                     "transactional.id": f"{topic}-{number}",
                     "compression.type": COMPRESSIONS[number % len(COMPRESSIONS)],
+                    # The broker's most: what is left open must not be aborted while it is read.
+                    "transaction.timeout.ms": 900_000,
                 }
             )
             for number in range(PRODUCERS)
