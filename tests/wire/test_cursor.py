@@ -178,6 +178,17 @@ def test_nullable_strings_and_bytes_are_read() -> None:
     assert views == [b"a", None, b"b", None, b""]
 
 
+def test_arrays_together_have_no_more_elements_than_they_may() -> None:
+    cursor = Cursor(b"\x03\x00\x04\x02" + bytes(8))
+    cursor.limit_elements(5)
+    assert [cursor.read_array_length(True) for _ in range(3)] == [2, -1, 3]
+    with pytest.raises(MalformedMessageError, match="have 6 elements or more, and it may have 5"):
+        cursor.read_array_length(True)
+    cursor.limit_elements(1)
+    cursor.position = 3
+    assert cursor.read_array_length(True) == 1
+
+
 def test_an_array_count_needs_the_bytes_for_its_elements() -> None:
     assert Cursor(b"\x00\x00\x00\x02" + bytes(8)).read_array_length(False, 4) == 2
     assert Cursor(b"\x03" + bytes(8)).read_array_length(True, 4) == 2

@@ -7,6 +7,7 @@ from kafkacore.broker.metrics import BrokerMetrics
 from kafkacore.broker.request import ApiHandler, BrokerServices, Interceptor, OnResponse
 
 ANSWERED_LATER: Any
+MOST_ELEMENTS: int
 
 @disjoint_base
 class Dispatcher:

@@ -9,10 +9,12 @@ from kafkacore.broker._request cimport Request, RequestContext
 from kafkacore.metrics.sensor cimport Sensor
 from kafkacore.wire.cursor cimport Cursor
 
-from kafkacore.broker._produce_call import read_produce
 from kafkacore.broker._request import CloseConnectionError
-from kafkacore.broker.counted_cursor import counted
 from kafkacore.protocol.message import skip_tagged_fields
+
+# In all arrays of one request together: each of 10,000 partitions of as many topics takes two. Kafka bounds
+# only a request's size; but an element of two bytes becomes an object of some 70 and an answer of its own.
+MOST_ELEMENTS = 100_000
 
 # Returned by a handler that answers later, by ``request.respond``.
 ANSWERED_LATER = object()
@@ -60,6 +62,7 @@ cdef class Dispatcher:
             The request cannot be answered in its own protocol.
         """
         cdef Cursor cursor = Cursor(payload)
+        cursor.limit_elements(MOST_ELEMENTS)
         # What every version of the header begins with; the rest is only known once the version is.
         cdef int api_key = cursor.read_int16()
         cdef int version = cursor.read_int16()
@@ -79,12 +82,10 @@ cdef class Dispatcher:
         stats = self._stats[api_key]
         (<Sensor?> stats.queue).record(began_ms - self.metrics.turn_began_ms, began_ms)
         decode = handler.decode
-        # Produce reads its own, in C.
-        source = cursor if decode is read_produce else counted(cursor)
         if decode is None:
             decode = handler.request_class.decode
         request = Request(
-            context, api_key, version, correlation_id, client_id, decode(source, version), handler.encode,
+            context, api_key, version, correlation_id, client_id, decode(cursor, version), handler.encode,
             on_response,
         )
         context.client_id = client_id

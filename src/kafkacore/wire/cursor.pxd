@@ -11,6 +11,9 @@ cdef class Cursor:
     cdef object memory
     cdef const uint8_t *origin
     cdef Py_buffer view
+    # What all arrays together may have, and how much of that is left
+    cdef Py_ssize_t most_elements
+    cdef Py_ssize_t elements_left
 
     cdef int need(self, Py_ssize_t size) except -1
     cdef int refuse(self, str reason) except -1
@@ -34,4 +37,5 @@ cdef class Cursor:
     cpdef str read_nullable_string(self, bint compact)
     cpdef object read_nullable_bytes(self, bint compact)
     cpdef Py_ssize_t read_array_length(self, bint compact, Py_ssize_t min_element_size=*) except? -1
+    cpdef int limit_elements(self, Py_ssize_t most) except -1
     cpdef Py_ssize_t remaining(self) noexcept

@@ -20,6 +20,9 @@ from kafkacore.errors import MalformedMessageError
 cdef enum:
     MAX_INT16 = 0x7FFF
 
+cdef extern from *:
+    Py_ssize_t PY_SSIZE_T_MAX
+
 
 # Its Py_buffer would be cleared by the collector without being released.
 @cython.no_gc
@@ -56,6 +59,7 @@ cdef class Cursor:
         self.start = self.origin + start
         self.pos = self.start
         self.end = self.origin + stop
+        self.most_elements = self.elements_left = PY_SSIZE_T_MAX
 
     def __dealloc__(self):
         PyBuffer_Release(&self.view)
@@ -80,6 +84,14 @@ cdef class Cursor:
         if value < self.start - self.origin or value > self.end - self.origin:
             raise ValueError(f"position {value} outside {self.start - self.origin}..{self.end - self.origin}")
         self.pos = self.origin + value
+
+    cpdef int limit_elements(self, Py_ssize_t most) except -1:
+        """Refuse arrays that from here on have more than ``most`` elements together.
+
+        What takes two bytes here may become an object of a hundred.
+        """
+        self.most_elements = self.elements_left = most
+        return 0
 
     cpdef Py_ssize_t remaining(self) noexcept:
         """Bytes left."""
@@ -226,4 +238,12 @@ cdef class Cursor:
             left = self.end - self.pos
             self.pos = before
             self.refuse(f"array of {count} elements of at least {min_element_size} bytes, {left} bytes left")
+        if count > self.elements_left:
+            elements = self.most_elements - self.elements_left + count
+            self.refuse(
+                f"its arrays have {elements} elements or more, and it may have {self.most_elements}, "
+                "ask for less at a time;"
+            )
+        if count > 0:
+            self.elements_left -= count
         return count
