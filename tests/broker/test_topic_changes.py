@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -230,8 +231,10 @@ def test_death_in_the_midst_leaves_nothing_of_the_topic(making: Scene, tmp_path:
         for path in (tmp_path / name).iterdir():
             (other / name / path.name).write_bytes(path.read_bytes())
     (other / "topics.json").write_bytes((tmp_path / "topics.json").read_bytes())
-    with LogManager(other, clock=SYSTEM_CLOCK) as logs:
+    with LogManager(other, clock=SYSTEM_CLOCK, background=False) as logs:
         assert "big" not in logs.topics()
+        for _ in range(0, len(found), FOLDERS_PER_ROUND):
+            logs.flush_dirty()
         assert not list(other.glob("big-*"))
 
 
@@ -312,3 +315,21 @@ def test_folders_of_deleted_partitions_go_some_at_a_time_so_that_syncs_come_betw
             logs.flush_dirty()
             left.append(len(list(tmp_path.glob("*-delete"))))
     assert left == [FOLDERS_PER_ROUND + 1, 1, 0]
+
+
+def test_a_start_leaves_the_folders_of_deleted_partitions_to_the_time_after_it(tmp_path: Path) -> None:
+    with LogManager(tmp_path, clock=SYSTEM_CLOCK, background=False) as logs:
+        logs.create_topic("t", 2 * FOLDERS_PER_ROUND + 1, UUID(int=1), {})
+        logs.delete_topic("t")
+        kept = tmp_path.parent / f"{tmp_path.name}-killed"
+        shutil.copytree(tmp_path, kept)
+    # Killed before it had given some of them another name.
+    for number in range(FOLDERS_PER_ROUND):
+        (kept / f"t-{number}.{UUID(int=1).hex}-delete").rename(kept / f"t-{number}")
+    with LogManager(kept, clock=SYSTEM_CLOCK, background=False) as logs:
+        assert not logs.topics()
+        left = [len(list(kept.glob("t-*-delete")))]
+        for _ in range(3):
+            logs.flush_dirty()
+            left.append(len(list(kept.glob("t-*"))))
+    assert left == [2 * FOLDERS_PER_ROUND + 1, FOLDERS_PER_ROUND + 1, 1, 0]

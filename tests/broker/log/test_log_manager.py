@@ -154,7 +154,7 @@ def test_start_finishes_a_deletion() -> None:
     manager.delete_topic("flights")
     disk = disk.kill_process()
     assert names(disk) != []
-    open_manager(disk)
+    open_manager(disk).flush_dirty()
     assert names(disk) == []
 
 
@@ -169,7 +169,7 @@ def test_topic_whose_folders_could_not_be_removed_is_deleted_all_the_same() -> N
     disk.fault = lambda call, verb, path: None
     assert names(disk) == ["flights-0"]
     after = disk.copy()
-    open_manager(after)
+    open_manager(after).flush_dirty()
     assert names(after) == []
     manager.create_topic("flights", 1, UUID(int=5), {})
     assert the_log(manager).log_end_offset == 0

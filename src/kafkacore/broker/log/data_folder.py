@@ -80,18 +80,19 @@ class DataFolder:
 
     def remove_strays(
         self, topics: Mapping[str, TopicState], deleting: Collection[UUID]
-    ) -> dict[TopicPartition, str]:
-        """Finish deletions, and put aside folders of no topic that have records in them.
+    ) -> tuple[dict[TopicPartition, str], list[Path]]:
+        """Put aside folders of no topic that have records in them, and what is left of topics half made or gone.
 
         Returns
         -------
         dict[TopicPartition, str]
             Partitions whose folder is another topic's, and what to do about it.
+        list[Path]
+            What is left of topics half made or deleted, out of the way under names of its own: to be removed
+            when there is time, for a topic of 10,000 partitions takes many seconds.
         """
         names = self._disk.folders(self.path)
-        for name in names:
-            if name.endswith(DELETE_SUFFIX):
-                self._disk.remove_tree(self.path / name)
+        deleted = [self.path / name for name in names if name.endswith(DELETE_SUFFIX)]
         foreign = {}
         for name, (topic_name, partition) in _partition_folders(names):
             folder = self.path / name
@@ -100,7 +101,10 @@ class DataFolder:
             if topic is not None and partition < topic.partition_count and topic_id in (None, topic.topic_id):
                 continue
             if topic_id in deleting or self._is_empty(folder):
-                self._disk.remove_tree(folder)
+                unique_id = topic_id or self._random_id()
+                aside = self._aside(TopicPartition(topic_name, partition), unique_id, DELETE_SUFFIX)
+                self._disk.rename(folder, aside)
+                deleted.append(aside)
                 continue
             if topic is not None and partition < topic.partition_count:
                 # Its files are somebody's records: serving an empty partition instead would lose them.
@@ -112,7 +116,7 @@ class DataFolder:
             stray = self._aside(TopicPartition(topic_name, partition), self._random_id(), STRAY_SUFFIX)
             logger.warning("%s belongs to no topic; renamed to %s", folder, stray.name)
             self._disk.rename(folder, stray)
-        return foreign
+        return foreign, deleted
 
     def put_aside(self, topic_partition: TopicPartition) -> None:
         """Make room for a new partition: what has its name is of a topic that could not be removed."""

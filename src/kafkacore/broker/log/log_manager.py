@@ -156,7 +156,8 @@ class LogManager:
         found = read_topics(disk, data_dir)
         topics, self._deleting = found if found is not None else (self._folder.adopted_topics(), set())
         self._topics = MappingProxyType({topic.name: topic for topic in topics})
-        for topic_partition, reason in self._folder.remove_strays(self._topics, self._deleting).items():
+        foreign, deleted = self._folder.remove_strays(self._topics, self._deleting)
+        for topic_partition, reason in foreign.items():
             self._set_offline(topic_partition, OSError(reason))
         for topic in topics:
             config = self._config(topic)
@@ -176,6 +177,8 @@ class LogManager:
         if found is None or self._deleting:
             self._deleting = set()
             write_topics(disk, data_dir, topics, ())
+        if deleted:
+            self._flusher.schedule(lambda: self._remove_folders(None, deleted))
         self.checkpoint()
         if not self._has_kept_power and not self._offline:
             # From now on a crash leaves indexes as they were written, unless the power goes.
@@ -436,7 +439,7 @@ class LogManager:
         moved = (self._folder.rename_deleted(tp, topic.topic_id) for tp in _partitions(topic))
         return [folder for folder in moved if folder is not None]
 
-    def _remove_folders(self, topic_id: UUID, folders: list[Path]) -> None:
+    def _remove_folders(self, topic_id: UUID | None, folders: list[Path]) -> None:
         """Some of them; the others after the flusher's next round, which acknowledgements wait for."""
         for folder in folders[-FOLDERS_PER_ROUND:]:
             self._disk.remove_tree(folder)
@@ -445,8 +448,9 @@ class LogManager:
             self._flusher.schedule(lambda: self._remove_folders(topic_id, folders))
             return
         self._disk.fsync_dir(self.data_dir)
-        with self._lock:
-            self._deleting.discard(topic_id)
+        if topic_id is not None:
+            with self._lock:
+                self._deleting.discard(topic_id)
 
     def disk_space(self) -> DiskSpace:
         """Size and free bytes of the volume that the data folder is on."""
