@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 settings.register_profile("kafkacore", deadline=None)
 settings.load_profile("kafkacore")
 
-# What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts.
+# What a shell starts in the background ignores Ctrl-C, by nohup SIGHUP, and so would all that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

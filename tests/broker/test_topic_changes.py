@@ -187,7 +187,6 @@ def test_others_are_served_while_a_topic_is_made(making: Scene) -> None:
 def test_topic_in_the_making_is_unknown_and_its_name_is_taken(making: Scene) -> None:
     assert making.describe("big").error_code == UnknownTopicOrPartitionError.errno
     assert making.create("big", 1).error_code == TopicAlreadyExistsError.errno
-    assert making.other.ask(deleted("big")).responses[0].error_code == UnknownTopicOrPartitionError.errno
     assert "big" not in {topic.name for topic in making.other.ask(MetadataRequest(topics=None)).topics}
     making.disk.may_go.set()
     assert making.slow.hear().topics[0].error_code == NoError.errno
@@ -199,6 +198,14 @@ def test_changes_that_are_asked_for_meanwhile_follow_in_their_order(making: Scen
     assert making.slow.hear().topics[0].error_code == NoError.errno
     assert making.other.hear().topics[0].error_code == NoError.errno
     assert len(making.describe("small").partitions) == 1
+
+
+def test_a_topic_that_is_deleted_in_the_making_is_made_and_then_removed(making: Scene) -> None:
+    making.other.say(deleted("big"))
+    making.disk.may_go.set()
+    assert making.slow.hear().topics[0].error_code == NoError.errno
+    assert making.other.hear().responses[0].error_code == NoError.errno
+    assert "big" not in {topic.name for topic in making.other.ask(MetadataRequest(topics=None)).topics}
 
 
 def test_nothing_is_left_of_a_topic_that_could_not_be_made(making: Scene, tmp_path: Path) -> None:

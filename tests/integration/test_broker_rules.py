@@ -74,10 +74,10 @@ def test_timestamp_may_be_an_hour_ahead(judged: Judged, ahead_ms: int, outcome: 
 
 def test_log_append_time_takes_the_brokers_clock(judged: Judged) -> None:
     def attempt(servers: str) -> object:
-        judged.peer.create_topic(servers, "append-time", 1, {"message.timestamp.type": "LogAppendTime"})
+        judged.peer.create_topic(servers, "the-brokers-clock", 1, {"message.timestamp.type": "LogAppendTime"})
         before = SYSTEM_CLOCK.wall_ms()
-        judged.peer.produce(servers, "append-time", [Sample(b"x", None, 0, T0)] * 3)
-        read = judged.peer.consume(servers, "append-time", 3)
+        judged.peer.produce(servers, "the-brokers-clock", [Sample(b"x", None, 0, T0)] * 3)
+        read = judged.peer.consume(servers, "the-brokers-clock", 3)
         return [(one.timestamp_type, before <= one.timestamp <= SYSTEM_CLOCK.wall_ms()) for one in read]
 
     assert judged.outcomes(attempt) == [[(1, True)] * 3] * 2

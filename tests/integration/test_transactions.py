@@ -40,7 +40,7 @@ from kafkacore.errors import (
 from kafkacore.structs import ConsumerGroupMetadata
 from kafkacore.testing import EmbeddedBroker
 
-LIMIT_MS = 30_000.0
+LIMIT_MS = 60_000.0
 #: So that a test of the time-out is not long.
 EAGER = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 _names = itertools.count(1)

@@ -7,19 +7,19 @@ from kafkacore.broker.topic_catalog import TopicCatalog
 
 def delete_topic(topics: TopicCatalog, name: str) -> None:
     """Remove a topic; raises what speaks against it."""
-    outcomes: list[Exception | None] = []
+    outcomes: list[object] = []
     topics.delete_soon(name, outcomes.append)
     _check(outcomes)
 
 
 def grow_topic(topics: TopicCatalog, name: str, partition_count: int) -> None:
     """Give a topic more partitions; raises what speaks against it."""
-    outcomes: list[Exception | None] = []
+    outcomes: list[object] = []
     topics.grow_soon(name, partition_count, outcomes.append)
     _check(outcomes)
 
 
-def _check(outcomes: list[Exception | None]) -> None:
+def _check(outcomes: list[object]) -> None:
     (outcome,) = outcomes
-    if outcome is not None:
+    if isinstance(outcome, Exception):
         raise outcome

@@ -308,17 +308,18 @@ class TopicCatalog:
         self._log_manager.update_topic_configs(name, configs)
         self._look()
 
-    def delete_soon(self, name: str, on_done: Callable[[Exception | None], None]) -> None:
-        """Remove a topic and its records while others are served.
+    def delete_soon(self, name: str, on_done: Callable[[TopicState | Exception], None]) -> None:
+        """Remove a topic and its records while others are served; one that is being made, when it is.
 
-        ``on_done`` is called when it is gone for good and everybody knows, or with what speaks against it.
+        ``on_done`` is called with it when it is gone for good and everybody knows, or with what speaks
+        against it.
         """
         self.changes.submit(self._deleting(name), on_done)
 
-    def _deleting(self, name: str) -> Change[None]:
+    def _deleting(self, name: str) -> Change[TopicState]:
         topic = self.get(name)
         if topic is None:
-            raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")
+            raise UnknownTopicOrPartitionError("This server does not host this topic-partition.")
         with self._change_of(name):
             self._going.add(name)
             self._look()
@@ -330,6 +331,7 @@ class TopicCatalog:
         self._partition_count -= topic.partition_count
         logger.info("deleted topic %s", name, extra=event("topic_deleted", topic=name))
         yield from self._forget(name, range(topic.partition_count))
+        return topic
 
     def delete_records(self, topic_partition: TopicPartition, before_offset: int) -> int:
         """Let a partition begin at ``before_offset``, durable on return; where it begins now.

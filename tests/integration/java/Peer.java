@@ -137,8 +137,6 @@ public final class Peer {
 
     private static void produce(JsonNode command, ObjectNode answer) throws Exception {
         Map<String, Object> config = clientConfig(command);
-        // A broker to which a topic is new may refuse a batch and take the next: it would be repeated in vain.
-        config.putIfAbsent("max.in.flight.requests.per.connection", 1);
         String end = command.path("transaction").asText("");
         try (KafkaProducer<byte[], byte[]> producer =
                 new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer())) {

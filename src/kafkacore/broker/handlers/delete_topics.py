@@ -17,7 +17,6 @@ from kafkacore.errors import (
     InvalidRequestError,
     TopicDeletionDisabledError,
     UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
@@ -40,15 +39,12 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 
 def _delete(name: str | None, topic_id: Any, services: BrokerServices, answer: Callable[[Any], None]) -> None:
-    topic: TopicState | None = None
-
-    def done(error: Exception | None) -> None:
-        if error is None:
-            assert topic is not None
-            answer(_Result(name=topic.name, topic_id=topic.topic_id))
-        else:
-            code, text = error_code(error), error_message(error)
+    def done(outcome: TopicState | Exception) -> None:
+        if isinstance(outcome, Exception):
+            code, text = error_code(outcome), error_message(outcome)
             answer(_Result(name=name, topic_id=topic_id, error_code=code, error_message=text))
+        else:
+            answer(_Result(name=outcome.name, topic_id=outcome.topic_id))
 
     try:
         if not services.config.delete_topic_enable:
@@ -59,13 +55,10 @@ def _delete(name: str | None, topic_id: Any, services: BrokerServices, answer: C
             name = services.topics.name_of(topic_id)
             if name is None:
                 raise UnknownTopicIdError("This server does not host this topic ID.")
-        topic = services.topics.get(name)
-        if topic is None:
-            raise UnknownTopicOrPartitionError("This server does not host this topic-partition.")
     except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
         done(error)
         return
-    services.topics.delete_soon(topic.name, done)
+    services.topics.delete_soon(name, done)
 
 
 HANDLER = ApiHandler(DeleteTopicsRequest, 1, 6, handle)

@@ -81,7 +81,7 @@ class DataFolder:
     def remove_strays(
         self, topics: Mapping[str, TopicState], deleting: Collection[UUID]
     ) -> tuple[dict[TopicPartition, str], list[Path]]:
-        """Put aside folders of no topic that have records in them, and what is left of topics half made or gone.
+        """Put aside folders of no topic that have records in them, and what is left of others.
 
         Returns
         -------
