@@ -10,8 +10,8 @@ from integration.streams import LIMIT_S, SOURCES, kind_of, outcomes
 
 from kafkacore.clock import SYSTEM_CLOCK
 
-#: A query that is to find out by itself, soon.
-SOON = {"fetchOffset__numRetries": "2"}
+#: A query that is to find out by itself, soon; its consumers' questions do not bring back a deleted topic.
+SOON = {"fetchOffset__numRetries": "2", "kafka__allow__auto__create__topics": "false"}
 
 
 @pytest.fixture
