@@ -236,7 +236,7 @@ def render_broker(result: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|---|",
         *(broker_row(row) for row in broker["rows"] if row["what"] != "latency"),
         "",
-        "Latency of a record at half of Apache Kafka's rate, linger 0, in milliseconds:",
+        "Latency of a record at half of Apache Kafka's rate, linger 0, after 4 s of warm-up, in ms:",
         "",
         "| record, partitions | records/s | ours p50 | Kafka's | ours p99 | Kafka's | ratio of p99 |",
         "|---|---|---|---|---|---|---|",

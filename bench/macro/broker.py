@@ -59,6 +59,8 @@ class Dose:
     #: Before anything counts, and to see what stays in memory.
     million: int = 1_000_000
     latency_s: float = 8.0
+    #: Before latencies count. A JVM that is cold cannot send so fast, and what has piled up meanwhile waits.
+    warmup_s: float = 4.0
     idle_connections: int = 2_000
     most_partitions: int = 10_000
     kills: int = 3
@@ -68,7 +70,7 @@ class Dose:
     jvm: tuple[str, ...] = ("-Xms512m", "-Xmx512m", "-XX:+UseParallelGC")
 
 
-SMALL = Dose({100: 2_000}, (SMALLEST_BATCH,), (1,), 2_000, 0.1, 200, 100, 1, 200, SHORT_LIVED)
+SMALL = Dose({100: 2_000}, (SMALLEST_BATCH,), (1,), 2_000, 0.1, 0.1, 200, 100, 1, 200, SHORT_LIVED)
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,9 @@ def remove_topic(side: Side, topic: str) -> None:
 
 
 def produce(
-    side: Side, topic: str, size: int, batch: int, records: int, rate: float = -1
+    side: Side, topic: str, size: int, batch: int, records: int, rate: float = -1, warmup: int = 0
 ) -> dict[str, float]:
+    """``warmup`` of the records count for nothing but the broker's processor time."""
     before = side.cpu_s()
     said = run_program(
         java_command(
@@ -133,6 +136,7 @@ def produce(
             *("--topic", topic, "--num-records", str(records), "--record-size", str(size)),
             *("--throughput", str(int(rate)), "--command-property", f"bootstrap.servers={side.servers}"),
             *(f"batch.size={batch}", f"linger.ms={0 if rate > 0 else 5}", "acks=all"),
+            *(("--warmup-records", str(warmup)) if warmup else ()),
             jvm=side.dose.jvm,
         ),
         timeout_s=600,
@@ -213,13 +217,14 @@ def latencies(sides: list[Side], dose: Dose, rounds: int, done: list[Any]) -> It
     for row in [row for row in done if row["what"] == "produce" and row["batch"] == SMALLEST_BATCH]:
         size, partitions = row["size"], row["partitions"]
         rate = row["median"][THEIRS]["records_per_s"] / 2
-        records = int(rate * dose.latency_s)
+        warmup = int(rate * dose.warmup_s)
+        records = warmup + int(rate * dose.latency_s)
         runs: dict[str, list[dict[str, float]]] = {side.name: [] for side in sides}
         for number in range(rounds):
             topic = f"latency-{size}-{partitions}-{number}"
             for side in sides if number % 2 == 0 else sides[::-1]:
                 make_topic(side, topic, partitions)
-                runs[side.name].append(produce(side, topic, size, SMALLEST_BATCH, records, rate))
+                runs[side.name].append(produce(side, topic, size, SMALLEST_BATCH, records, rate, warmup))
                 remove_topic(side, topic)
         yield entry("latency", size, SMALLEST_BATCH, partitions, runs) | {"rate": rate}
 
