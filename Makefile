@@ -5,7 +5,7 @@ DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
 SOURCES  := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*_impl.c' -o -name '*.h')
 
-.PHONY: help demo test reliability lint bench sanitize build clean
+.PHONY: help demo test reliability lint bench fuzz sanitize audit sbom build clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,9 +47,22 @@ bench: $(VENV)/.dev  ## Micro-benchmarks and whole clients, against Apache Kafka
 	@$(BIN)/python tests/integration/jars.py
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
+# Of all targets together; which there are: tests/fuzz.
+FUZZ_SECONDS ?= 600
+
+fuzz: $(VENV)/.dev  ## Hostile bytes for every parser: FUZZ_SECONDS=600 FUZZ_TARGET="requests frames" FUZZ_ARGS=--guided
+	PYTHONPATH=tests $(BIN)/python -m fuzz --strict --seconds $(FUZZ_SECONDS) $(FUZZ_TARGET:%=--target=%) $(FUZZ_ARGS)
+
 sanitize: $(VENV)/.dev  ## Tests of the compiled core under gcc's sanitizers; ONLY=wire SANITIZE_ARGS=tests/wire for a part
 	@$(PYTHON) tools/check_tools.py sanitize
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python tools/sanitize.py $(SANITIZE_ARGS)
+
+audit: $(VENV)/.dev  ## Known defects of all installed packages, by the published advisories; needs the network
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip-audit>=2.7"
+	$(BIN)/python tools/audit.py
+
+sbom: $(VENV)/.dev  ## Bill of materials (CycloneDX): dist/kafkacore.cdx.json; EXTRAS="aws oauth" for more than the base install
+	$(BIN)/python tools/sbom.py dist/kafkacore.cdx.json $(EXTRAS)
 
 build: $(VENV)/.dev  ## Compile the Cython modules in place; ONLY=wire,record builds these packages alone
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace

@@ -16,6 +16,13 @@ if ! command -v chromedriver > /dev/null; then
     apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver > /dev/null
 fi
 
+# Kerberos: the headers that its package is compiled against, and a KDC for the tests.
+if ! command -v krb5-config > /dev/null || ! [ -x /usr/sbin/krb5kdc ] || ! [ -x /usr/sbin/kadmin.local ]; then
+    step "install Kerberos"
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        libkrb5-dev krb5-kdc krb5-admin-server > /dev/null
+fi
+
 step "make lint and make sanitize, side by side"
 make --jobs=2 --output-sync=recurse lint sanitize ONLY=wire,record,decode SANITIZE_ARGS="tests/wire tests/record tests/decode"
 

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import settings
 from integration.apache_kafka import ApacheKafka, started_in_scratch_folder
 from integration.java_peer import JavaPeer, started_java_peer
+from integration.secure_kafka import SecureKafka, started_secure_kafka
 from model import stuck_spark
 
 if TYPE_CHECKING:
+    from integration.secure_broker import SecureBroker
     from pyspark.sql import SparkSession
     from workers import RoomScheduling
     from xdist.remote import Producer
@@ -40,6 +42,22 @@ def apache_kafka() -> Iterator[ApacheKafka]:
     """
     with started_in_scratch_folder() as kafka:
         yield kafka
+
+
+@pytest.fixture(scope="session")
+def secure_kafka() -> Iterator[SecureKafka]:
+    """Apache Kafka with TLS, SASL and ACLs, one for the whole run: see ``integration/secure_kafka.py``."""
+    with started_secure_kafka() as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="session")
+def secure_broker() -> Iterator[SecureBroker]:
+    """Our broker with the same listeners, one for the whole run: see ``integration/secure_broker.py``."""
+    from integration.secure_broker import started_secure_broker
+
+    with started_secure_broker() as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ CASE_COUNTS = {
     "LogValidatorTest": 51, "LogCleanerTest": 49, "LogCleanerManagerTest": 31,
     "ClassicGroupTest": 57, "GroupMetadataManagerTest": 133,
     "FetchSessionTest": 25, "DelayedFetchTest": 4, "DelayedOperationTest": 9, "ClientQuotaManagerTest": 14,
+    "SslTransportLayerTest": 56, "SaslAuthenticatorTest": 75,
 }  # fmt: skip
 
 CASE = re.compile(r"\| (\w+) \| (.+) \|")

@@ -99,3 +99,11 @@ def test_corrupt_record_says_where_and_survives_pickling_and_copying(
 def test_kind_of_an_error_that_has_no_code_of_its_own_does_not_take_its_place() -> None:
     assert issubclass(DecompressedTooLargeError, CorruptRecordError)
     assert for_code(DecompressedTooLargeError.errno) is CorruptRecordError
+
+
+def test_failures_of_authentication_have_a_base_of_their_own() -> None:
+    codes = [errors.for_code(code) for code in (33, 34, 58)]
+    assert all(issubclass(error, errors.AuthenticationFailedError) for error in codes)
+    assert issubclass(errors.SslAuthenticationError, errors.AuthenticationFailedError)
+    assert not issubclass(errors.TopicAuthorizationFailedError, errors.AuthenticationFailedError)
+    assert not errors.AuthenticationFailedError.retriable

@@ -49,6 +49,15 @@ def test_arrow_reads_what_produce_sent(greeted: list[str]) -> None:
     assert "value: binary" in lines
 
 
+def test_own_mechanism_reads_the_password_that_is_there(tmp_path: Path) -> None:
+    password = tmp_path / "password.txt"
+    password.write_text("pencil\n")
+    properties = {"sasl.enabled.mechanisms": "PLAIN", "sasl.user.alice": "pencil"}
+    with EmbeddedBroker(security_protocol="SASL_PLAINTEXT", **properties) as broker:
+        lines = run_example("own_mechanism.py", broker.bootstrap_servers, "vaulted", "alice", str(password))
+    assert lines == ["vaulted partition 0 offset 0"]
+
+
 @pytest.mark.parametrize("name", sorted(file.name for file in EXAMPLES.glob("*.py")))
 def test_example_without_arguments_says_how_it_is_called(name: str) -> None:
     done = subprocess.run([sys.executable, EXAMPLES / name], capture_output=True, timeout=60, check=False)
@@ -59,5 +68,5 @@ def test_example_without_arguments_says_how_it_is_called(name: str) -> None:
 
 
 def test_every_example_is_run_by_a_test() -> None:
-    tested = {"produce.py", "consume.py", "arrow.py"} | ELSEWHERE
+    tested = {"produce.py", "consume.py", "arrow.py", "own_mechanism.py"} | ELSEWHERE
     assert {file.name for file in EXAMPLES.glob("*.py")} == tested

@@ -22,7 +22,7 @@ LAYERS = {
     "errors": 0, "structs": 0, "clock": 0, "_version": 0,
     "wire": 1, "metrics": 1,
     "protocol": 2, "record": 2,
-    "network": 3, "coordinator": 3, "decode": 3,
+    "network": 3, "security": 3, "coordinator": 3, "decode": 3,
     "client": 4,
     "producer": 5, "consumer": 5, "admin": 5, "broker": 5,
     "spark": 6, "aio": 6, "bench": 6,

@@ -10,13 +10,14 @@ from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.config_docs import TOPIC_DOCS
 from kafkacore.broker.config_keys import BROKER_KEYS, BrokerKey, as_text
 from kafkacore.broker.dynamic_config import DYNAMIC_NAMES
+from kafkacore.broker.listener_keys import LISTENER_KEYS, ListenerKey
 from kafkacore.broker.topic_config import INT_MAX, LONG_MAX, LONG_MIN, TOPIC_CONFIG, TopicConfigKey
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "BROKER.md"
 BEGIN, END = "<!-- {}: made by tools/broker_properties.py -->", "<!-- end of {} -->"
 _DEFAULTS = {item.name: item.default for item in fields(BrokerConfig)}
 #: Where the field's default is not what a reader would write.
-_SHOWN_DEFAULTS = {"data_dir": "", "host": "PLAINTEXT://127.0.0.1:9092"}
+_SHOWN_DEFAULTS = {"data_dir": "", "listeners": "PLAINTEXT://127.0.0.1:9092"}
 _NAMED = {INT_MAX: "2³¹-1", LONG_MAX: "2⁶³-1", LONG_MIN: "-2⁶³", sys.float_info.max: "no limit"}
 
 
@@ -56,6 +57,16 @@ def _topic_row(key: TopicConfigKey) -> str:
     )
 
 
+def _listener_row(key: ListenerKey) -> str:
+    numeric = (key.default or "").isdecimal()
+    default = _number(int(key.default or "")) if numeric else key.default or ""
+    limits = _limits(key.low, key.high, key.choices)
+    dynamic = "yes" if key.is_dynamic else ""
+    return (
+        f"| `{key.name}` | {key.type.name.lower()} | {default} | {limits} | {dynamic} | {key.documentation} |"
+    )
+
+
 def tables() -> dict[str, list[str]]:
     """Name of each table → its lines."""
     return {
@@ -63,6 +74,11 @@ def tables() -> dict[str, list[str]]:
             "| property | type | default | may be | while it runs | |",
             "|---|---|---|---|---|---|",
             *(_broker_row(key) for key in BROKER_KEYS),
+        ],
+        "properties of listeners": [
+            "| property | type | default | may be | while it runs | |",
+            "|---|---|---|---|---|---|",
+            *(_listener_row(key) for key in LISTENER_KEYS.values()),
         ],
         "defaults of topics": [
             "| property | of a topic | type | default | may be | |",

@@ -96,14 +96,26 @@ def missing(purpose):
     if java:
         yield java
     if purpose == "test":
-        # The integration tests fetch Apache Kafka's jars by Maven and compile small Java programs.
-        if not shutil.which("mvn"):
-            yield "Maven, for the integration tests: on Debian and Ubuntu, apt-get install maven"
-        if not (find_java_program("javac") or shutil.which("javac")):
-            yield "a JDK (javac), for the integration tests: on Debian and Ubuntu, apt-get install %s" % JDK
-        if not shutil.which("chromedriver"):
-            # The browser comes with its driver, in one version.
-            yield "Chromium and its driver, for the status page: on Debian, apt-get install chromium-driver"
+        yield from missing_for_tests()
+
+
+def missing_for_tests():
+    """What only the tests need: Apache Kafka's jars, small Java programs, a browser, a Kerberos realm."""
+    if not shutil.which("mvn"):
+        yield "Maven, for the integration tests: on Debian and Ubuntu, apt-get install maven"
+    if not (find_java_program("javac") or shutil.which("javac")):
+        yield "a JDK (javac), for the integration tests: on Debian and Ubuntu, apt-get install %s" % JDK
+    if not shutil.which("chromedriver"):
+        # The browser comes with its driver, in one version.
+        yield "Chromium and its driver, for the status page: on Debian, apt-get install chromium-driver"
+    if not shutil.which("krb5-config"):
+        # The package gssapi is compiled against it.
+        yield "Kerberos' C headers (krb5-config): on Debian and Ubuntu, apt-get install libkrb5-dev"
+    # Not on everybody's PATH.
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
+    for name, package in (("krb5kdc", "krb5-kdc"), ("kadmin.local", "krb5-admin-server")):
+        if not shutil.which(name, path=path):
+            yield "%s, for tests of Kerberos: on Debian and Ubuntu, apt-get install %s" % (name, package)
 
 
 def main():

@@ -19,6 +19,9 @@ PROJECT = Path(__file__).resolve().parents[1]
 BUILD = PROJECT / "build" / "sanitize"
 #: What reads bytes from outside in C, and the property tests of it.
 DEFAULT_TESTS = ["tests/wire", "tests/record", "tests/decode", "tests/network", "tests/property"]
+#: Hostile bytes for the same, in fewer inputs: each takes several times as long, and a report ends the run.
+FUZZING = "tests/fuzz/test_fuzz.py::test_millions_of_hostile_inputs_raise_what_is_promised_and_nothing_else"
+FUZZ_INPUTS = "300000"
 #: Tests of what these modules are built without: blocks that are kept for reuse.
 OF_REUSE = [
     f"tests/wire/test_blocks.py::{name}"
@@ -28,6 +31,8 @@ OF_REUSE = [
         "test_trim_gives_all_idle_blocks_back",
     )
 ]
+#: What a process takes is not what it would take without them.
+OF_MEMORY = ["tests/record/test_bombs.py"]
 
 
 def compiler() -> list[str]:
@@ -69,6 +74,7 @@ def environment() -> dict[str, str]:
         # What Python leaves behind at its end is no fault; a size that is refused is tested for.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:halt_on_error=1",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        "KAFKACORE_FUZZ_INPUTS": os.environ.get("KAFKACORE_FUZZ_INPUTS", FUZZ_INPUTS),
     }
 
 
@@ -80,9 +86,9 @@ def main() -> int:
         [sys.executable, "-c", check], env=libraries, capture_output=True, text=True, check=True
     )
     assert Path(loaded.stdout.strip()).is_relative_to(BUILD), "the modules under test are other ones"
-    arguments = sys.argv[1:] or DEFAULT_TESTS
+    arguments = sys.argv[1:] or [*DEFAULT_TESTS, FUZZING]
     # Without pytest's capture, which would swallow the report of a process that ends at once.
-    left_out = [f"--deselect={test}" for test in OF_REUSE]
+    left_out = [f"--deselect={test}" for test in (*OF_REUSE, *OF_MEMORY)]
     options = ["-q", "-p", "no:cacheprovider", "--capture=sys", "--timeout=600", *left_out]
     command = [sys.executable, "-m", "pytest", *options, *arguments]
     return subprocess.run(command, cwd=PROJECT, env=libraries, check=False).returncode

@@ -1,6 +1,7 @@
 """The matrix of whole processes against Apache Kafka: produce, consume and Arrow both ways, and latency.
 
     python bench/macro/run.py --output figures.json        # about six minutes
+    python bench/macro/run.py --tls --output figures.json  # the same with TLS on
     python bench/macro/run.py --embedded --small           # whether it still runs
 
 Each client in a process of its own, round by round in turn, every record counted: `kafkacore bench` does it.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,10 @@ from kafkacore.bench.table import tables
 from kafkacore.cli.report import Reporter, print_table
 
 
-def plan(records: int, rounds: int, has_groups: bool) -> list[BenchOptions]:
-    """The runs, in the order of the table; as the member of a group too where the broker has groups."""
+def plan(records: int, rounds: int, has_groups: bool, has_tls: bool) -> list[BenchOptions]:
+    """The runs, in the order of the table; as the member of a group too where the broker has groups, and
+    without the embedded broker's where clients alone are compared.
+    """
     few, paced = max(1, records // 5), max(20, min(records // 50, 10_000))
     fast: dict[str, Any] = {"peers": ("confluent",), "records": records, "rounds": rounds}
     codecs = ("none", "lz4", "zstd")
@@ -42,7 +46,7 @@ def plan(records: int, rounds: int, has_groups: bool) -> list[BenchOptions]:
         BenchOptions(
             modes=("roundtrip",), peers=PEERS, records=paced, rate=2_000.0, rounds=rounds, linger_ms=0
         ),
-        BenchOptions(modes=("broker",), **fast),
+        *([] if has_tls else [BenchOptions(modes=("broker",), **fast)]),
     ]
 
 
@@ -50,15 +54,14 @@ def measure(where: Broker, records: int, rounds: int, small: bool) -> dict[str, 
     """All runs of the plan as one result."""
     classpath = None if small else java_classpath()
     whole: dict[str, Any] = {}
-    for options in plan(records, rounds, where.bootstrap is not None):
-        options = BenchOptions(
-            **options.to_dict()
-            | {
-                "bootstrap": where.bootstrap,
-                "broker_pid": where.pid,
-                "java_classpath": classpath,
-                "warm_up_records": min(options.warm_up_records, options.records),
-            }
+    for options in plan(records, rounds, where.bootstrap is not None, bool(where.security)):
+        options = replace(
+            options,
+            bootstrap=where.bootstrap,
+            broker_pid=where.pid,
+            security=where.security,
+            java_classpath=classpath,
+            warm_up_records=min(options.warm_up_records, options.records),
         )
         result = run_bench(options, Reporter())
         if whole:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -19,12 +20,15 @@ class Broker:
     name: str
     bootstrap: str | None = None
     pid: int | None = None
+    #: Arguments of our client for a secure connection.
+    security: Mapping[str, str] = field(default_factory=dict)
 
 
 def add_broker(parser: argparse.ArgumentParser) -> None:
     """``--bootstrap`` and ``--embedded``; without either Apache Kafka is started."""
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help="a running broker")
     parser.add_argument("--embedded", action="store_true", help="our own broker: needs no Java")
+    parser.add_argument("--tls", action="store_true", help="Apache Kafka by TLS 1.3, certificates verified")
     parser.add_argument("--small", action="store_true", help="tiny inputs: their figures mean nothing")
 
 
@@ -38,10 +42,37 @@ def broker(arguments: argparse.Namespace) -> Iterator[Broker]:
         yield Broker("embedded broker")
         return
     sys.path.insert(0, str(PROJECT / "tests"))
+    if arguments.tls:
+        with _kafka_with_tls() as secure:
+            yield secure
+        return
     from integration.apache_kafka import started_in_scratch_folder
 
     with started_in_scratch_folder(to_measure=True) as kafka:
         yield Broker("Apache Kafka 4.3.1", kafka.bootstrap_servers, kafka.pid)
+
+
+@contextmanager
+def _kafka_with_tls() -> Iterator[Broker]:
+    """With a certificate of the elliptic curve P-256; Java's broker takes the ciphers that it likes best."""
+    from integration.apache_kafka import ApacheKafka, free_ports
+    from model.certificates import Authority
+
+    with tempfile.TemporaryDirectory(prefix="apache-kafka-") as name:
+        folder = Path(name)
+        authority = Authority()
+        kafka = ApacheKafka(folder / "kafka", to_measure=True)
+        (port,) = free_ports(1)
+        kafka.add_tls_listener(
+            port,
+            {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": authority.issue().write(folder, "server").both,
+            },
+        )
+        security = {"security_protocol": "SSL", "ssl_cafile": authority.write(folder)}
+        with kafka:
+            yield Broker("Apache Kafka 4.3.1 by TLS", f"localhost:{port}", kafka.pid, security)
 
 
 def java_classpath() -> str | None:

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from kafkacore.structs import printable
+
 if TYPE_CHECKING:
     from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
@@ -63,6 +65,27 @@ class UnsupportedCodecError(KafkaError): ...
 class WakeupError(KafkaError): ...
 
 
+class AuthenticationFailedError(KafkaError):
+    """One of the two ends did not show who it is, or the other did not believe it.
+
+    ``answer``: of a server, what it still has to say before it closes the connection: a frame in pieces.
+    """
+
+    answer: list[bytes] | None = None
+
+
+class CredentialsUnavailableError(RetriableError, AuthenticationFailedError):
+    """A client has no valid token or ticket to show just now; a later connect may have one."""
+
+
+class SslAuthenticationError(AuthenticationFailedError):
+    """The TLS handshake failed: a certificate, a host name, or no TLS at the other end."""
+
+
+class SilentTlsPeerError(RetriableError, SslAuthenticationError):
+    """The broker has hung up at the first bytes of TLS: it goes down, or its port is in the clear."""
+
+
 # ---- Bytes from outside that break a rule ----------------------------------------------------------------
 class KafkaProtocolError(KafkaError): ...
 class MalformedMessageError(KafkaProtocolError): ...
@@ -89,7 +112,8 @@ class BrokerResponseError(KafkaError):
             cls.message = code_name
 
     def __str__(self) -> str:
-        detail = super().__str__()
+        # Much of it may be the broker's own words.
+        detail = printable(super().__str__())
         return f"[Error {self.errno}] {self.message}" + (f": {detail}" if detail else "")
 
 
@@ -196,8 +220,9 @@ class ClusterAuthorizationFailedError(
     AuthorizationError, errno=31, code_name="CLUSTER_AUTHORIZATION_FAILED"): ...
 class InvalidTimestampError(BrokerResponseError, errno=32, code_name="INVALID_TIMESTAMP"): ...
 class UnsupportedSaslMechanismError(
-    BrokerResponseError, errno=33, code_name="UNSUPPORTED_SASL_MECHANISM"): ...
-class IllegalSaslStateError(BrokerResponseError, errno=34, code_name="ILLEGAL_SASL_STATE"): ...
+    AuthenticationFailedError, BrokerResponseError, errno=33, code_name="UNSUPPORTED_SASL_MECHANISM"): ...
+class IllegalSaslStateError(
+    AuthenticationFailedError, BrokerResponseError, errno=34, code_name="ILLEGAL_SASL_STATE"): ...
 class UnsupportedVersionError(BrokerResponseError, errno=35, code_name="UNSUPPORTED_VERSION"): ...
 class TopicAlreadyExistsError(BrokerResponseError, errno=36, code_name="TOPIC_ALREADY_EXISTS"): ...
 class InvalidPartitionsError(BrokerResponseError, errno=37, code_name="INVALID_PARTITIONS"): ...
@@ -233,7 +258,7 @@ class KafkaStorageError(
     InvalidMetadataError, BrokerResponseError, errno=56, code_name="KAFKA_STORAGE_ERROR"): ...
 class LogDirNotFoundError(BrokerResponseError, errno=57, code_name="LOG_DIR_NOT_FOUND"): ...
 class SaslAuthenticationFailedError(
-    BrokerResponseError, errno=58, code_name="SASL_AUTHENTICATION_FAILED"): ...
+    AuthenticationFailedError, BrokerResponseError, errno=58, code_name="SASL_AUTHENTICATION_FAILED"): ...
 class UnknownProducerIdError(BrokerResponseError, errno=59, code_name="UNKNOWN_PRODUCER_ID"): ...
 class ReassignmentInProgressError(BrokerResponseError, errno=60, code_name="REASSIGNMENT_IN_PROGRESS"): ...
 class DelegationTokenAuthDisabledError(

@@ -9,6 +9,16 @@ from enum import IntEnum
 from typing import NamedTuple
 
 
+def printable(text: str) -> str:
+    """``text`` with its line ends, escape sequences and other characters that print nothing written out.
+
+    What a peer has put into a name or a message becomes no line of a log of its own.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 class TopicPartition(NamedTuple):
     """One partition of a topic."""
 
@@ -18,7 +28,7 @@ class TopicPartition(NamedTuple):
 
 def partition_name(partition: TopicPartition) -> str:
     """As people write it: ``orders-0``."""
-    return f"{partition.topic}-{partition.partition}"
+    return f"{printable(partition.topic)}-{partition.partition}"
 
 
 class TopicPartitionReplica(NamedTuple):
@@ -94,3 +104,69 @@ class OffsetSpec(IntEnum):
     MAX_TIMESTAMP = -3
     EARLIEST_LOCAL = -4
     LATEST_TIERED = -5
+
+
+class ResourceType(IntEnum):
+    """What an access control entry is about; ``ANY`` is for filters alone."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class ACLResourcePatternType(IntEnum):
+    """How the name of an entry's resource is meant (KIP-290); ``ANY`` and ``MATCH`` are for filters alone."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class ACLOperation(IntEnum):
+    """What an entry allows or denies to be done; ``ANY`` is for filters alone."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class ACLPermissionType(IntEnum):
+    """Whether an entry allows or denies; ``ANY`` is for filters alone."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+class ScramMechanism(IntEnum):
+    """The mechanisms that passwords of users are kept for."""
+
+    UNKNOWN = 0
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+    @property
+    def hash_name(self) -> str:
+        """As :mod:`hashlib` calls it."""
+        return {1: "sha256", 2: "sha512"}[self]

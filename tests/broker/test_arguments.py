@@ -159,3 +159,53 @@ def test_broker_that_was_killed_says_at_its_start_that_it_recovers(tmp_path: Pat
     said = ended(started("--data-dir", str(tmp_path))[0])
     assert "loaded 1 topics with 1 partitions" in said
     assert "not closed cleanly" in said
+
+
+# ---- Secure listeners ------------------------------------------------------------------------------------
+
+
+def test_flag_of_a_protocol_makes_a_certificate_unless_there_is_a_key_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--data-dir", str(tmp_path), "--security-protocol", "ssl", "--print-config"]) == 0
+    shown = parse_properties(capsys.readouterr().out)
+    assert (shown["listeners"], shown["self.made.certificate"]) == ("SSL://127.0.0.1:9092", "true")
+    own = ["--override", "ssl.keystore.location=/k.pem", "--print-config"]
+    assert main(["--data-dir", str(tmp_path), "--security-protocol", "SSL", *own]) == 0
+    assert parse_properties(capsys.readouterr().out)["self.made.certificate"] == "false"
+
+
+def test_password_of_a_user_comes_from_the_environment_or_a_file_and_is_not_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["--data-dir", str(tmp_path), "--security-protocol", "SASL_SSL", "--print-config"]
+    users = tmp_path / "users"
+    users.write_text("bob=canary\n")
+    monkeypatch.setenv("KAFKACORE_PASSWORD", "canary")
+    assert main([*given, "--user", "alice", "--users-file", str(users)]) == 0
+    said = capsys.readouterr().out
+    assert "canary" not in said
+    assert parse_properties(said)["sasl.user.alice"] == "[hidden]"
+    assert parse_properties(said)["sasl.user.bob"] == "[hidden]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--security-protocol", "SASL_SSL", "--user", "alice"], "as KAFKACORE_PASSWORD, or name a file"),
+        (["--users-file", "/nowhere/users"], "the users file /nowhere/users cannot be read"),
+        (["--users-file", "/nowhere"], "cannot be read"),
+    ],
+)
+def test_user_without_a_password_is_refused_with_where_to_put_it(
+    tmp_path: Path,
+    arguments: list[str],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("KAFKACORE_PASSWORD", raising=False)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False)
+    with pytest.raises(SystemExit):
+        main(["--data-dir", str(tmp_path), *arguments, "--print-config"])
+    assert words in capsys.readouterr().err

@@ -17,6 +17,8 @@ import pytest
 from model.broker_in_hand import BrokerInHand
 from model.dose import dose, new_seed, note
 from model.log_oracle import NOW_MS, batch, open_manager, read_all
+from model.power_rights import CONFIG as GUARDED
+from model.power_rights import Rights, found_in
 
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.log import LogManager
@@ -27,7 +29,13 @@ from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import SimulatedDisk
 
 DATA = Path("/data")
-CONFIG = {"log_segment_bytes": 900, "log_index_interval_bytes": 150, "port": 0, "log_retention_ms": -1}
+CONFIG = {
+    "log_segment_bytes": 900,
+    "log_index_interval_bytes": 150,
+    "port": 0,
+    "log_retention_ms": -1,
+    **GUARDED,
+}
 TRIMMED, START = TopicPartition("a", 0), 9
 PARTITIONS = [TopicPartition(topic, partition) for topic in "ab" for partition in (0, 1)]
 #: What may come of damage to a file, besides that nothing does. Kafka's own text files have no checksum:
@@ -38,6 +46,8 @@ ALLOWED = {
     "meta.properties": {"refused"},
     "partition.metadata": {"offline"},
     "log-start-offset-checkpoint": {"begins elsewhere"},
+    "cluster-metadata.log": {"refused"},
+    "cluster-metadata.end": {"refused"},
 }
 SAMPLES = dose(25, 2_000)
 
@@ -53,13 +63,15 @@ def values_of(tp: TopicPartition) -> list[bytes]:
     return [b"%d of %s" % (number, str(tp).encode()) for number in range(29)]
 
 
-def used_folder(folder: Path, *, is_clean: bool) -> SimulatedDisk:
+def used_folder(folder: Path, rights: Rights, *, is_clean: bool) -> SimulatedDisk:
     """Four partitions of several segments; all of it acknowledged, the end of it not in the checkpoints."""
     disk = SimulatedDisk()
     broker = started(disk, folder)
     producer_id = broker.services.producer_ids.next_producer_id()
     for topic in "ab":
         broker.services.topics.create(topic, 2, {})
+    for _ in range(9):
+        assert rights.change(broker) == []
     for tp in PARTITIONS:
         values, log = values_of(tp), broker.logs.log(tp)
         assert log is not None
@@ -79,13 +91,15 @@ def used_folder(folder: Path, *, is_clean: bool) -> SimulatedDisk:
     return disk.kill_process()
 
 
-def outcome(disk: SimulatedDisk, folder: Path) -> str:
+def outcome(disk: SimulatedDisk, folder: Path, rights: Rights) -> str:
     """What a client finds after a start: "ok", or in what it differs from what was acknowledged."""
     try:
         broker = started(disk, folder)
     except KafkaError as error:
         return "refused" if str(folder) in str(error) else f"refused, and says {error}"
     found = {outcome_of(broker, tp) for tp in PARTITIONS} - {"ok"}
+    if found_in(broker) != rights.answered:
+        found.add("other rights")
     broker.abandon()
     return ", ".join(sorted(found)) or "ok"
 
@@ -135,8 +149,9 @@ def test_damaged_file_is_rebuilt_or_refused_and_no_record_is_out_of_sight(
 ) -> None:
     seed = new_seed()
     chance = random.Random(seed)
-    disk = used_folder(tmp_path, is_clean=is_clean)
-    assert outcome(disk.copy(), tmp_path) == "ok"
+    rights = Rights(random.Random(seed))
+    disk = used_folder(tmp_path, rights, is_clean=is_clean)
+    assert outcome(disk.copy(), tmp_path, rights) == "ok"
     names = set()
     said: Counter[str] = Counter()
     for path in files_of(disk, tmp_path):
@@ -150,7 +165,7 @@ def test_damaged_file_is_rebuilt_or_refused_and_no_record_is_out_of_sight(
                 damaged.truncate(fd, 0)
                 damaged.pwritev(fd, [data], 0)
                 damaged.close(fd)
-            found = outcome(damaged, tmp_path)
+            found = outcome(damaged, tmp_path, rights)
             assert found in {"ok"} | ALLOWED.get(path.name, set()), f"{path.name} {what}"
             said["rebuilt" if found == "ok" else "refused"] += 1
     note(f"damaged files of a broker that was {'stopped' if is_clean else 'killed'}", seed,

@@ -236,3 +236,59 @@ def test_describe_configs_refuses_a_name_that_no_topic_can_have(broker: BrokerHa
     resource = DescribeConfigsRequest.DescribeConfigsResource(resource_type=TOPIC, resource_name="a/b")
     (result,) = broker.ask(DescribeConfigsRequest(resources=[resource])).results
     assert result.error_code == InvalidTopicError.errno
+
+
+# ---- Secrets and listeners -------------------------------------------------------------------------------
+
+KEY = "listener.name.sasl_plaintext.ssl.key.password"
+
+
+def test_secret_of_a_broker_is_told_to_nobody(tmp_path: Path) -> None:
+    jaas = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+    given = {"users": {"alice": "canary"}, jaas: "x.PlainLoginModule required user_a=canary;"}
+    broker = BrokerHarness(tmp_path, security_protocol="SASL_PLAINTEXT", **given)
+    assert asked(broker, incremental(BROKER, "1", (KEY, SET, "canary"))) == 0
+    (result,) = broker.ask(
+        DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsRequest.DescribeConfigsResource(resource_type=BROKER, resource_name="1")
+            ],
+            include_synonyms=True,
+            include_documentation=True,
+        )
+    ).results
+    assert "canary" not in repr([(e.name, e.value, e.synonyms, e.documentation) for e in result.configs])
+    entries = {entry.name: entry for entry in result.configs}
+    for name in (jaas, KEY, "sasl.user.alice", "ssl.key.password", "ssl.keystore.password"):
+        entry = entries[name]
+        assert (entry.value, entry.is_sensitive, entry.config_type) == (None, True, 9), name
+        assert {synonym.value for synonym in entry.synonyms} <= {None}
+    assert [e.name for e in result.configs if e.is_sensitive and "synonyms" in e.name] == []
+    assert not entries["ssl.client.auth"].is_sensitive
+    assert entries["ssl.client.auth"].value == "none"
+
+
+def test_property_of_a_listener_is_changed_for_its_broker_alone(broker: BrokerHarness) -> None:
+    name = "listener.name.plaintext.max.connections"
+    assert asked(broker, incremental(BROKER, "", (name, SET, "7"))) == InvalidRequestError.errno
+    assert asked(broker, incremental(BROKER, "1", (name, SET, "7"))) == 0
+    assert broker.services.config.node_listeners[0].most_connections == 7
+    assert described(broker, BROKER, "1")[name].value == "7"
+    assert asked(broker, incremental(BROKER, "1", (name, DELETE, None))) == 0
+    assert broker.services.config.node_listeners[0].most_connections is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("listener.name.plaintext.ssl.client.auth", "required"),
+        ("listener.name.other.max.connections", "1"),
+        ("listener.name.plaintext.max.connections", "none"),
+        ("sasl.user.alice", "secret"),
+        ("ssl.keystore.location", "/k"),
+    ],
+)
+def test_property_of_a_listener_that_may_not_change_is_refused(
+    broker: BrokerHarness, name: str, value: str
+) -> None:
+    assert asked(broker, incremental(BROKER, "1", (name, SET, value))) == InvalidRequestError.errno

@@ -1,21 +1,42 @@
-"""How many connections there may be, together and from one address."""
+"""How many connections there may be: together, from one address, by one listener, and in a second."""
 
 from __future__ import annotations
 
-from kafkacore.broker.connection_limits import ConnectionLimits
+from kafkacore.broker.connection_limits import ConnectionLimits, ConnectionRate, ListenerLimit
+
+ANY = ListenerLimit("PLAINTEXT")
 
 
 def test_total_counts_every_address_and_what_has_ended_is_free_again() -> None:
     limits = ConnectionLimits(2, 10)
-    assert [limits.admit("a"), limits.admit("b")] == [None, None]
-    assert limits.admit("c") == "2 connections is the limit (max.connections)"
-    limits.release("a")
-    assert limits.admit("c") is None
+    assert [limits.admit("a", ANY), limits.admit("b", ANY)] == [None, None]
+    assert limits.admit("c", ANY) == "2 connections is the limit (max.connections)"
+    limits.release("a", ANY)
+    assert limits.admit("c", ANY) is None
 
 
 def test_override_of_an_address_counts_instead_of_the_limit_of_all() -> None:
     limits = ConnectionLimits(100, 1, {"a": 2, "b": 0})
-    assert [limits.admit("a"), limits.admit("a"), limits.admit("c")] == [None, None, None]
-    assert limits.admit("a") == "2 connections from a is the limit (max.connections.per.ip)"
-    assert limits.admit("b") == "0 connections from b is the limit (max.connections.per.ip)"
-    assert limits.admit("c") == "1 connections from c is the limit (max.connections.per.ip)"
+    assert [limits.admit("a", ANY), limits.admit("a", ANY), limits.admit("c", ANY)] == [None, None, None]
+    assert limits.admit("a", ANY) == "2 connections from a is the limit (max.connections.per.ip)"
+    assert limits.admit("b", ANY) == "0 connections from b is the limit (max.connections.per.ip)"
+    assert limits.admit("c", ANY) == "1 connections from c is the limit (max.connections.per.ip)"
+
+
+def test_limit_of_a_listener_counts_its_own_connections() -> None:
+    limits, inside, outside = ConnectionLimits(100, 100), ListenerLimit("INSIDE"), ListenerLimit("OUTSIDE", 1)
+    assert [limits.admit("a", inside), limits.admit("a", inside), limits.admit("a", outside)] == [None] * 3
+    assert limits.admit("b", outside) == "1 connections by OUTSIDE is the limit (max.connections)"
+    limits.release("a", outside)
+    assert limits.admit("b", outside) is None
+
+
+def test_rate_lets_a_seconds_worth_in_at_once_and_then_one_by_one() -> None:
+    rate = ConnectionRate(10)
+    assert [rate.count(5_000.0) for _ in range(11)] == [0.0] * 9 + [100.0, 200.0]
+    assert rate.count(5_200.0) == 100.0
+    assert [rate.count(60_000.0) for _ in range(9)] == [0.0] * 9
+
+
+def test_rate_of_nothing_waits_a_second_after_each() -> None:
+    assert ConnectionRate(0).count(1_000.0) == 1_000.0

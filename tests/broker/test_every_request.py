@@ -19,7 +19,9 @@ from uuid import UUID
 import pytest
 from model.broker_harness import batch
 from model.broker_in_hand import BrokerInHand, broker_in_hand, frame_of
+from model.broker_state import state_of
 from model.dose import IS_FULL, dose, new_seed, note
+from model.granted import Granted
 from model.slow_codec import RandomMessages
 
 from kafkacore.broker.kafka_apis import HANDLERS
@@ -148,6 +150,21 @@ def test_no_request_of_any_version_surprises_the_broker(
         check(broker, broker.give(frame + b"\0"), frame)
         broker.settle()
     assert serves_others(broker)
+
+
+@pytest.mark.parametrize(("handler", "version"), VERSIONS, ids=IDS)
+def test_no_request_of_any_version_touches_anything_for_whoever_has_no_right(
+    broker: BrokerInHand, monkeypatch: pytest.MonkeyPatch, handler: ApiHandler, version: int
+) -> None:
+    assert serves_others(broker)
+    broker.flush()
+    before = state_of(broker)
+    monkeypatch.setattr(broker.services, "authorizer", Granted())
+    for message in random_messages(handler, version, random.Random(new_seed()), MESSAGES):
+        frame = frame_of(message, version)
+        check(broker, broker.give(frame), frame)
+        broker.settle()
+    assert state_of(broker) == before
 
 
 @pytest.mark.parametrize("handler", HANDLERS, ids=lambda each: each.request_class.NAME)

@@ -9,6 +9,7 @@ nothing ever.
 from __future__ import annotations
 
 import errno
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ import pytest
 from model.broker_in_hand import BrokerInHand, frame_of
 from model.dose import dose, note
 from model.log_oracle import NOW_MS, batch, read_all
+from model.power_rights import CONFIG as GUARDED
+from model.power_rights import Rights, found_in
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.broker.config import BrokerConfig
@@ -36,8 +39,8 @@ PARTITIONS = (TopicPartition("t", 0), TopicPartition("t", 1))
 Fault = Callable[[int, str, Path], BaseException | None]
 
 
-def started(folder: Path, disk: SimulatedDisk) -> BrokerInHand:
-    config = BrokerConfig.from_properties({"data_dir": folder, **CONFIG})
+def started(folder: Path, disk: SimulatedDisk, **more: Any) -> BrokerInHand:
+    config = BrokerConfig.from_properties({"data_dir": folder, **CONFIG, **more})
     broker = BrokerInHand(config, background=False, clock=VirtualClock(start_ms=NOW_MS), disk=disk)
     broker.start()
     return broker
@@ -138,6 +141,27 @@ def test_full_disk_at_any_write_refuses_batches_whole_and_goes_on_when_there_is_
         refused += was_refused
     note(f"no space for {times} writes", at_each_of=len(CALLS), records_refused=refused)
     assert refused >= len(CALLS) // 4
+
+
+def test_full_disk_at_any_write_refuses_a_change_of_rights_whole_and_goes_on_when_there_is_space(
+    tmp_path: Path,
+) -> None:
+    for number in range(1, 25):
+        disk = SimulatedDisk()
+        broker = started(tmp_path, disk, **GUARDED)
+        rights = Rights(random.Random(number))
+        disk.fault = nth("pwritev", number, errno.ENOSPC)
+        refused = 0
+        for _ in range(12):
+            findings = rights.change(broker)
+            refused += len(findings)
+            assert all(f"error_code={KafkaStorageError.errno}," in each for each in findings), findings
+            assert found_in(broker) == rights.answered
+        assert refused == 1
+        broker.abandon()
+        again = started(tmp_path, disk.kill_process(), **GUARDED)
+        assert found_in(again) == rights.answered
+        again.abandon()
 
 
 def test_failing_write_ends_one_partition_and_no_other(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_fetch_from_the_wrong_node_names_the_right_one(broker: BrokerHarness, ve
     leader = (told.current_leader.leader_id, told.current_leader.leader_epoch)
     nodes = [(n.node_id, n.host, n.port, n.rack) for n in answer.message.node_endpoints]
     assert leader == ((2, 1) if version >= 16 else (-1, -1))
-    assert nodes == ([tuple(OTHER)] if version >= 16 else [])
+    assert nodes == ([OTHER[:4]] if version >= 16 else [])
 
 
 def test_fetch_in_an_old_epoch_names_the_leader_and_its_epoch(broker: BrokerHarness) -> None:

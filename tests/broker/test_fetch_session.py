@@ -448,6 +448,41 @@ def test_session_of_a_replica_takes_a_clients_place_and_not_the_other_way_round(
     assert cache.begin(2, is_replica=True) > 0
 
 
+def test_more_partitions_than_are_remembered_get_no_session_and_take_nobodys(
+    broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_session, "MOST_PARTITIONS", 100)
+    cache = Cache(broker, 10)
+    first, second = cache.begin(50), cache.begin(50)
+    assert cache.begin(1) == 0
+    cache.clock.advance(70_000)
+    cache.use(second, 1)
+    cache.clock.advance(50_001)
+    assert cache.begin(51) == 0, "the one that is used stays"
+    assert not cache.has(first)
+    assert cache.begin(50) > 0
+    assert cache.has(second)
+    assert cache.manager.partition_count == 100
+
+
+def test_session_that_grows_beyond_what_is_remembered_is_over(
+    broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_session, "MOST_PARTITIONS", 4)
+    clients = [a_client(broker, 0), a_client(broker, 0, 1)]
+    for client in clients:
+        client.fetch()
+    clients[0].want("t", 1, 0)
+    clients[0].fetch()
+    assert broker.fetch_sessions.partition_count == 4
+    clients[0].want("t", 1, 1)
+    assert not clients[0].fetch().error_code, "what is there already may change"
+    clients[0].want("t", 2, 0)
+    assert clients[0].fetch().error_code == FetchSessionIdNotFoundError.errno
+    assert broker.fetch_sessions.partition_count == 2
+    assert not clients[1].fetch().error_code
+
+
 def test_no_slots_mean_no_sessions(tmp_path: Path) -> None:
     broker = a_broker(tmp_path, max_incremental_fetch_session_cache_slots=0)
     client = a_client(broker)

@@ -23,6 +23,7 @@ from kafkacore.protocol.generated.fetch import FetchRequest
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
+from kafkacore.wire import Writer
 
 #: What a hostile frame may make the broker allocate: some of Python's own, nothing by a count in the frame.
 LARGEST_ALLOCATION = 512 * 1024
@@ -162,6 +163,21 @@ def test_request_of_very_many_names_is_refused_before_they_are_read(hostile: Bro
         assert tracemalloc.get_traced_memory()[1] < LARGEST_ALLOCATION
     finally:
         tracemalloc.stop()
+
+
+def test_request_of_very_many_tagged_fields_is_refused_before_they_are_read(hostile: BrokerHarness) -> None:
+    # A hundred megabytes of them took the network thread, and so everybody, eight seconds.
+    writer = Writer()
+    for number in range(MOST_ELEMENTS + 1):
+        writer.write_unsigned_varint(1000 + number)
+        writer.write_unsigned_varint(0)
+    count = Writer()
+    count.write_unsigned_varint(MOST_ELEMENTS + 1)
+    body = encoded(MetadataRequest(topics=[]))
+    assert body[-1] == 0
+    payload = b"".join([body[:-1], *count.pieces(), *writer.pieces()])
+    with pytest.raises(MalformedMessageError, match="100001 elements or more"):
+        hostile.apis.handle(hostile.context, memoryview(payload), lambda *_: None)
 
 
 def test_elements_of_all_arrays_of_a_request_are_counted_together(hostile: BrokerHarness) -> None:

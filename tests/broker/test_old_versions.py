@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from model.broker_harness import BrokerHarness, batch
+from model.granted import Granted
 
 from kafkacore.broker.request import CloseConnectionError
 from kafkacore.errors import (
@@ -15,6 +16,7 @@ from kafkacore.errors import (
     KafkaProtocolError,
     NotLeaderForPartitionError,
     OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
 )
@@ -256,3 +258,13 @@ def test_old_request_that_is_cut_or_changed_is_refused_or_answered(
                 ask(broker, bytes(flipped))
             except KafkaProtocolError:
                 continue
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_who_may_not_read_a_topic_is_told_so_in_every_version(broker: BrokerHarness, version: int) -> None:
+    append(broker, batch(b"secret"))
+    broker.services.authorizer = Granted()
+    data = fetched(broker, version, request((0, 0)))[0]
+    assert (data.error_code, bytes(data.records)) == (TopicAuthorizationFailedError.errno, b"")
+    nothing = fetched(broker, version, request((0, 0), topic="none"))[0]
+    assert nothing.error_code == TopicAuthorizationFailedError.errno

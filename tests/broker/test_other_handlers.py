@@ -10,12 +10,20 @@ from model.broker_harness import BrokerHarness
 
 from kafkacore.broker.kafka_apis import HANDLERS
 from kafkacore.broker.request import CloseConnectionError, RequestContext
-from kafkacore.errors import InvalidRequestError, MalformedMessageError, UnsupportedVersionError
-from kafkacore.protocol import decode_response
+from kafkacore.errors import (
+    IllegalSaslStateError,
+    InvalidRequestError,
+    MalformedMessageError,
+    UnsupportedVersionError,
+)
+from kafkacore.protocol import decode_response, encode_request
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
 from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
+from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest
+from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest
+from kafkacore.security import ANONYMOUS, KafkaPrincipal
 
 CLIENT = {"client_software_name": "kafkacore", "client_software_version": "1.0"}
 
@@ -129,3 +137,38 @@ def test_describe_cluster_describes_this_node(broker: BrokerHarness, version: in
 def test_describe_cluster_of_controllers_is_refused(broker: BrokerHarness) -> None:
     assert broker.ask(DescribeClusterRequest(endpoint_type=2)).error_code == 114
     assert broker.ask(DescribeClusterRequest(endpoint_type=3)).error_code == 115
+
+
+def test_connection_is_anonymous_and_plaintext_unless_its_listener_says_otherwise() -> None:
+    context = RequestContext("c", 1)
+    assert (context.principal, context.listener_name) == (ANONYMOUS, "PLAINTEXT")
+    alice = KafkaPrincipal.user("alice")
+    named = RequestContext("c", 1, "h", "OUTSIDE", "SASL_SSL", alice)
+    assert (named.principal, named.listener_name, named.security_protocol) == (alice, "OUTSIDE", "SASL_SSL")
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL", "SASL_SSL"])
+def test_sasl_where_no_authentication_goes_on_is_an_illegal_state(
+    broker: BrokerHarness, protocol: str
+) -> None:
+    broker.context = RequestContext("c", 1, "h", protocol, protocol)
+    handshake = broker.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    assert (handshake.error_code, handshake.mechanisms) == (IllegalSaslStateError.errno, [])
+    answer = broker.ask(SaslAuthenticateRequest(auth_bytes=b"\0a\0b"))
+    assert answer.error_code == IllegalSaslStateError.errno
+    assert answer.error_message == (
+        "This client has been authenticated already."
+        if protocol == "SASL_SSL"
+        else f"Nobody authenticates by SASL here: the listener speaks {protocol}."
+    )
+
+
+def test_api_versions_is_all_that_is_answered_before_authentication(broker: BrokerHarness) -> None:
+    payload = b"".join(encode_request(ApiVersionsRequest(**CLIENT), 3, 7, "me"))
+    pieces = broker.apis.answer_before_authentication(broker.context, memoryview(payload))
+    correlation_id, response = decode_response(b"".join(pieces), ApiVersionsRequest, 3)
+    assert (correlation_id, response.error_code) == (7, 0)
+    assert broker.context.software_name == "kafkacore"
+    too_many = payload[:8] + b"\xff" * 40
+    with pytest.raises((MalformedMessageError, IllegalSaslStateError)):
+        broker.apis.answer_before_authentication(broker.context, memoryview(too_many))

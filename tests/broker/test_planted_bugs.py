@@ -14,6 +14,7 @@ from kafkacore.broker.handlers import produce
 from kafkacore.broker.log import LogManager, checkpoints
 from kafkacore.broker.log.producer_state import ProducerStateManager
 from kafkacore.broker.log.segment import LogSegment
+from kafkacore.broker.metadata.end_mark import EndMark
 from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.testing.disk import SimulatedDisk
 
@@ -59,17 +60,20 @@ PLANTED: dict[str, tuple[type | Any, str, Callable[..., Any]]] = {
     "a batch is acknowledged before it is synced": (produce._Pending, "outcome", lambda _: 0),
     "a commit is acknowledged before it is synced": (PendingAppends, "_wait", lambda *args: args[2](0)),
     "a checkpoint says more than is synced": (LogManager, "checkpoint", checkpoint_what_is_not_synced),
+    "changed rights are answered before their end is marked": (EndMark, "set", nothing),
     "a start does not look at CRCs": (LogSegment, "headers", pass_over_crcs),
 }
+#: Seen in segments of many sectors, which each fourth seed has, and there in one of twenty runs.
+IN_LARGE_SEGMENTS = {"a start does not look at CRCs"}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_bug_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     place, attribute, planted = PLANTED[name]
     monkeypatch.setattr(place, attribute, planted)
-    # Those with large segments first: some bugs are seen nowhere else.
-    for seed in sorted(range(MOST_RUNS), key=lambda seed: seed % 4 != 3):
+    seeds = range(3, 8 * MOST_RUNS, 4) if name in IN_LARGE_SEGMENTS else range(MOST_RUNS)
+    for seed in seeds:
         run = PowerRun(seed, tmp_path)
         try:
             findings = run.run(5)

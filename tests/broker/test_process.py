@@ -202,3 +202,11 @@ def test_forked_child_that_leaves_the_block_leaves_the_broker_alone(tmp_path: Pa
         assert broker.is_running
         with socket.create_connection((broker.host, broker.port), timeout=10):
             pass
+
+
+def test_configured_listeners_keep_their_ports_and_others_take_free_ones(tmp_path: Path) -> None:
+    listeners = "INSIDE://127.0.0.1:19092,OUTSIDE://127.0.0.1:19093"
+    names = "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
+    configured = BrokerProcess(tmp_path, listeners=listeners, listener_security_protocol_map=names)
+    assert [each.port for each in configured.config.node_listeners] == [19092, 19093]
+    assert [each.port for each in BrokerProcess(tmp_path).config.node_listeners] == [0]

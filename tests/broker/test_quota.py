@@ -12,7 +12,13 @@ from model.broker_harness import BrokerHarness, batch
 from model.fetch_client import FetchClient
 
 from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.quota import INACTIVE_MS, ClientQuota, QuotaKind, WindowedRate, parse_overrides
+from kafkacore.broker.quota import (
+    ClientQuota,
+    QuotaEntity,
+    QuotaKind,
+    WindowedRate,
+    parse_overrides,
+)
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
@@ -69,14 +75,16 @@ def test_client_has_its_own_limit_or_the_default_or_none() -> None:
     assert not quota.is_enabled
 
 
-def test_clients_that_are_gone_for_long_are_forgotten() -> None:
+def test_clients_whose_last_sample_is_over_are_forgotten() -> None:
+    """A client has a name of its own for each request, of 32 KiB, and none of them is kept for long."""
     quota = a_quota()
+    window_ms = 11 * 1000.0
     for number in range(100):
         quota.record(f"old-{number}", 1, number)
-    quota.record("new", 1, INACTIVE_MS + 50.5)
+    quota.record("new", 1, window_ms + 50.5)
     assert len(quota._rates) == 50
-    quota.record("new", 1, 3 * INACTIVE_MS)
-    assert list(quota._rates) == ["new"]
+    quota.record("new", 1, 3 * window_ms)
+    assert list(quota._rates) == [QuotaEntity(None, "new")]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 1000)), max_size=40))

@@ -11,7 +11,8 @@ import pytest
 from integration.config_requests import BROKER, TOPIC, Change, config_requests
 
 from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.server import EXIT_CLEAN, EXIT_FAILED, KafkaBroker, run_broker
+from kafkacore.broker.run import EXIT_CLEAN, EXIT_FAILED, run_broker
+from kafkacore.broker.server import KafkaBroker
 from kafkacore.broker.socket_server import SocketServer
 from kafkacore.errors import KafkaConfigurationError
 

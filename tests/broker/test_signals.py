@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.server import POKE, KafkaBroker, _wait_for_end, run_broker
+from kafkacore.broker.run import POKE, _wait_for_end, run_broker
+from kafkacore.broker.server import KafkaBroker
 
 LIMIT_S = 20.0
 

@@ -8,13 +8,18 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.connection_limits import ConnectionLimits
 from kafkacore.broker.delayed_operation import DelayedFetch
+from kafkacore.broker.listener_access import ListenerAccess
+from kafkacore.broker.listeners import Listener
 from kafkacore.broker.metrics import BrokerMetrics
+from kafkacore.broker.node_listeners import OpenListener
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import CloseConnectionError, OnResponse, Request, RequestContext
 from kafkacore.broker.socket_server import SocketServer
@@ -71,6 +76,8 @@ class Harness:
         *,
         max_connections_per_ip: int = 100,
         memory: int | None = None,
+        rate: int = 1000,
+        **settings: str,
     ) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         self.address = listener.getsockname()
@@ -82,8 +89,21 @@ class Harness:
         timer = self.timer = Timer(SYSTEM_CLOCK.monotonic_ms())
         self.replica_manager = ReplicaManager(None, SYSTEM_CLOCK, timer, selector.wakeup)  # type: ignore[arg-type]
         self.apis = ScriptedApis(self.replica_manager)
+        configured = Listener(
+            name="PLAINTEXT",
+            protocol="PLAINTEXT",
+            host="127.0.0.1",
+            port=0,
+            advertised_host="127.0.0.1",
+            settings={
+                "max.connection.creation.rate": str(rate),
+                "ssl.principal.mapping.rules": "DEFAULT",
+                **settings,
+            },
+        )
         self.server = SocketServer(
-            {1: listener},
+            [OpenListener(1, configured, listener)],
+            {"PLAINTEXT": ListenerAccess(configured, BrokerConfig(data_dir=Path("/k")), SYSTEM_CLOCK)},
             selector,
             self.apis,  # type: ignore[arg-type]
             self.replica_manager,
@@ -219,7 +239,7 @@ def test_request_that_cannot_be_handled_closes_its_connection_with_one_line(
         (b"GET / HTTP/1.1\r\n\r\n", "it speaks HTTP, and this port Kafka's protocol"),
         (
             b"\x16\x03\x01\x02\x00\x01",
-            "it speaks TLS, which this broker does not: the client's security.protocol must be PLAINTEXT",
+            "it speaks TLS, which this listener does not: the client's security.protocol must be PLAINTEXT",
         ),
     ],
 )
@@ -380,3 +400,35 @@ def test_client_that_hangs_up_while_it_pauses_is_forgotten(harness: Harness) -> 
     harness.until(lambda: harness.server.connection_count == 0)
     assert len(harness.timer) == 0
     assert harness.apis.handled == [b"first"]
+
+
+def test_listener_has_a_limit_of_its_own() -> None:
+    harness = Harness(**{"max.connections": "1"})
+    try:
+        harness.connect()
+        refused = socket.create_connection(harness.address, timeout=10)
+        harness.clients.append(refused)
+        assert harness.is_hung_up(refused)
+        assert harness.server.refused_count == 1
+    finally:
+        for client in harness.clients:
+            client.close()
+        harness.server.close()
+
+
+def test_listener_that_has_accepted_too_many_rests_and_goes_on() -> None:
+    harness = Harness(rate=20)
+    try:
+        clients = [socket.create_connection(harness.address, timeout=10) for _ in range(30)]
+        harness.clients += clients
+        harness.until(lambda: harness.server.accepted_count >= 20)
+        began = harness.server.accepted_count
+        harness.until(lambda: harness.server.accepted_count == 30)
+        assert began <= 30
+        for client in clients:
+            client.sendall(struct.pack(">i", 1) + b"x")
+        harness.until(lambda: harness.apis.handled.count(b"x") == 30)
+    finally:
+        for client in harness.clients:
+            client.close()
+        harness.server.close()

@@ -3,14 +3,16 @@
 import json
 import os
 
+import pandas as pd
 import pytest
 
 from kafkacore import KafkaProducer
 from kafkacore.broker.process import BrokerProcess
-from kafkacore.cli.demo import Folder
+from kafkacore.cli.demo import Folder, _logged_in
 from kafkacore.cli.main import main
 
 RECORDS = "2000"
+FIRST = "first.parquet"
 #: Each run of the demo takes some seconds on a quiet machine; a busy one may take its time.
 pytestmark = pytest.mark.timeout(240)
 
@@ -20,6 +22,8 @@ def finished(spark, tmp_path_factory):
     """A demo's folder after a first run."""
     root = tmp_path_factory.mktemp("demo") / "run"
     assert main(["demo", "--dir", str(root), "--records", RECORDS]) == 0
+    # As it was before tests tamper with it.
+    pd.read_parquet(Folder(root).aggregate).to_parquet(root.parent / FIRST)
     return Folder(root)
 
 
@@ -64,6 +68,38 @@ def test_record_of_another_hand_is_a_mismatch_each_time(finished, capsys):
     for _ in range(2):
         assert again(finished) == 1
         assert "MISMATCH: 2,000 records in the data set, 2,001 acknowledged" in capsys.readouterr().err
+
+
+def test_over_tls_and_with_a_login_the_result_is_the_same(finished, tmp_path, capsys):
+    root = tmp_path / "secure"
+    arguments = ("demo", "--dir", str(root), "--records", RECORDS, "--security-protocol", "sasl_ssl")
+    assert main([*arguments]) == 0
+    shown = capsys.readouterr()
+    assert "by SASL_SSL and SCRAM-SHA-512" in shown.out + shown.err
+    assert "equals pandas'" in shown.out
+    order = ["carrier", "month"]
+    results = (finished.root.parent / FIRST, Folder(root).aggregate)
+    plain, secure = (pd.read_parquet(each).sort_values(order) for each in results)
+    pd.testing.assert_frame_equal(
+        secure.reset_index(drop=True), plain.reset_index(drop=True), rtol=1e-9, check_dtype=False
+    )
+    assert not (root / "password").exists()
+
+
+def test_interrupted_login_leaves_no_password(tmp_path):
+    folder = Folder(tmp_path)
+    with pytest.raises(KeyboardInterrupt), _logged_in(folder, "SASL_SSL") as options:  # noqa: PT012
+        (reference,) = options.values()
+        assert reference == f"${{file:{folder.password}}}"
+        assert folder.password.stat().st_mode & 0o777 == 0o600
+        raise KeyboardInterrupt
+    assert not folder.password.exists()
+
+
+def test_folder_that_cannot_be_referred_to_is_a_sentence(tmp_path, capsys):
+    root = tmp_path / "{a}"
+    assert main(["demo", "--dir", str(root), "--records", "10", "--security-protocol", "SASL_SSL"]) == 1
+    assert "a brace in its name" in capsys.readouterr().err
 
 
 def test_only_one_demo_works_in_a_folder(tmp_path, capsys):

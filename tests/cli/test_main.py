@@ -8,7 +8,18 @@ import pytest
 
 from kafkacore.cli.main import main
 
-COMMANDS = ["demo", "broker", "topics", "produce", "consume", "pipeline", "dump-log", "bench"]
+COMMANDS = [
+    "demo",
+    "broker",
+    "topics",
+    "produce",
+    "consume",
+    "acls",
+    "users",
+    "pipeline",
+    "dump-log",
+    "bench",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

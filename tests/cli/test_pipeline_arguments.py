@@ -349,3 +349,37 @@ def test_files_that_are_shown_are_jobs(job):
     for block in blocks:
         assert config(job(block)).derive == (("day", "to_date(at)"),)
     assert len(blocks) == 2
+
+
+# ---- Secure connections ------------------------------------------------------------------------------------
+
+SECURE = ["--username", "alice", "--cafile", "/etc/ca.pem"]
+COPY = [*KAFKA, "--to", "copy"]
+
+
+def test_source_and_sink_of_a_secure_cluster_are_told_where_the_password_is(monkeypatch):
+    monkeypatch.setenv("KAFKACORE_PASSWORD", MARK)
+    copied = config(*COPY, *SECURE)
+    wanted = {
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "SCRAM-SHA-512",
+        "kafka.sasl.username": "alice",
+        "kafka.sasl.password": "${env:KAFKACORE_PASSWORD}",
+        "kafka.ssl.ca.location": "/etc/ca.pem",
+    }
+    assert copied.options == copied.sink.options == wanted
+    elsewhere = config(*COPY, *SECURE, "--to-bootstrap", "b:1")
+    assert (elsewhere.options, elsewhere.sink.options) == (wanted, {})
+
+
+def test_client_properties_are_options_and_their_references_stay(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL\nssl.key.password=${env:KEY}\nssl.keystore.location=k.pem\n")
+    shown = [*TOPIC, "--format", "raw", "--sink", "console"]
+    told = config(*shown, "--command-config", str(file), "--option", "kafka.ssl.keystore.type=PEM")
+    assert told.options == {
+        "kafka.security.protocol": "SSL",
+        "kafka.ssl.key.password": "${env:KEY}",
+        "kafka.ssl.keystore.location": "k.pem",
+        "kafka.ssl.keystore.type": "PEM",
+    }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import selectors
 import socket
+import traceback
 import warnings
 from typing import Any
 
@@ -14,6 +16,8 @@ import pytest
 from kafkacore.client import config as config_module
 from kafkacore.client.config import CLIENT_SETTINGS, Setting, at_least, redacted, resolve
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security import Secret
+from kafkacore.security.sasl import SaslConfig
 
 #: Where we differ, and why.
 OTHER_DEFAULTS = {
@@ -57,8 +61,17 @@ def test_a_facades_own_settings_are_known_and_may_change_a_default() -> None:
         ("client_id", 7),
         ("send_buffer_bytes", 0),
         ("client_dns_lookup", "default"),
-        ("security_protocol", "SSL"),
-        ("sasl_mechanism", "PLAIN"),
+        ("security_protocol", "TLS"),
+        ("ssl_context", True),
+        ("ssl_check_hostname", "no"),
+        ("ssl_cafile", 5),
+        ("sasl_mechanism", 5),
+        ("sasl_plain_username", b"alice"),
+        ("sasl_plain_password", 5),
+        ("sasl_allow_plain_over_plaintext", "yes"),
+        ("sasl_kerberos_service_name", None),
+        ("sasl_login_refresh_window_factor", 0.4),
+        ("sasl_login_refresh_buffer_seconds", math.nan),
         ("metric_reporters", "Reporter"),
         ("metric_reporters", [5]),
         ("metrics_enabled", 1),
@@ -86,11 +99,111 @@ def test_a_buffer_size_of_none_is_the_operating_systems() -> None:
 
 
 def test_secrets_are_in_no_message_and_no_dump() -> None:
-    with pytest.raises(KafkaConfigurationError) as raised:
-        resolve({}, {"sasl_plain_password": "canary-7"})
+    with pytest.raises(
+        KafkaConfigurationError, match=r"sasl_plain_password=\[hidden\]: it must be text"
+    ) as raised:
+        resolve({}, {"sasl_plain_password": ["canary-7"]})
     assert "canary-7" not in str(raised.value)
     assert raised.value.__cause__ is None
     assert "canary-7" not in str(redacted({"sasl_plain_password": "canary-7", "client_id": "c"}))
+    config = resolve({}, {"sasl_plain_password": "canary-7"})
+    assert "canary-7" not in str(config)
+    assert config["sasl_plain_password"].reveal() == "canary-7"
+
+
+# ---- SASL --------------------------------------------------------------------------------------------------
+
+
+def sasl(security_protocol: str = "SASL_SSL", **settings: Any) -> SaslConfig:
+    return SaslConfig.from_client_config(resolve({}, settings) | {"security_protocol": security_protocol})
+
+
+def test_settings_of_sasl_are_the_configurations_with_its_defaults() -> None:
+    config = resolve({}, {})
+    by_name = {field.name: field.default for field in dataclasses.fields(SaslConfig)}
+    own = {
+        name.removeprefix("sasl_").removeprefix("plain_"): name for name in config if name.startswith("sasl_")
+    }
+    assert own.keys() == by_name.keys() - {"is_encrypted", "login"}
+    assert {name: config[setting] for name, setting in own.items() if name != "mechanism"} == {
+        name: default
+        for name, default in by_name.items()
+        if name not in ("is_encrypted", "login", "mechanism")
+    }
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_user_and_password_are_taken(mechanism: str) -> None:
+    config = sasl(sasl_mechanism=mechanism, sasl_plain_username="alice", sasl_plain_password="pencil")
+    assert (config.mechanism, config.username, config.password) == (mechanism, "alice", Secret("pencil"))
+    assert config.is_encrypted
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize(
+    ("user", "password", "text"),
+    [
+        (None, "canary-7", "needs sasl_plain_username"),
+        ("", "canary-7", "needs sasl_plain_username"),
+        ("alice", None, "needs sasl_plain_password"),
+        ("alice", "", "needs sasl_plain_password"),
+        ("al\0ice", "canary-7", "sasl_plain_username has a zero character"),
+        ("alice", "canary-7\0", "sasl_plain_password has a zero character"),
+        ("alice\ud800", "canary-7", "sasl_plain_username has half a character"),
+        ("alice", "canary-7\ud800", "sasl_plain_password has half a character"),
+    ],
+)
+def test_user_and_password_that_cannot_be_sent_are_refused(
+    mechanism: str, user: str | None, password: str | None, text: str
+) -> None:
+    with pytest.raises(KafkaConfigurationError, match=text) as raised:
+        sasl(sasl_mechanism=mechanism, sasl_plain_username=user, sasl_plain_password=password)
+    assert "canary-7" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "text"),
+    [
+        (None, "security_protocol='SASL_SSL' needs sasl_mechanism: one of "),
+        ("SCRAM", "must be one of .*PLAIN, SCRAM-"),
+    ],
+)
+def test_mechanism_that_there_is_not_is_refused(mechanism: str | None, text: str) -> None:
+    with pytest.raises(KafkaConfigurationError, match=text):
+        sasl(sasl_mechanism=mechanism)
+
+
+@pytest.mark.parametrize(
+    ("given", "spoken"),
+    [
+        (None, None),
+        ("TLSv1.3", ("TLSv1.3",)),
+        ("TLSv1.2, TLSv1.3", ("TLSv1.2", "TLSv1.3")),
+        (["TLSv1.2"], ("TLSv1.2",)),
+    ],
+)
+def test_versions_of_tls_are_a_list_or_text(given: Any, spoken: tuple[str, ...] | None) -> None:
+    assert resolve({}, {"ssl_enabled_protocols": given})["ssl_enabled_protocols"] == spoken
+
+
+@pytest.mark.parametrize("given", ["", "TLSv1.1", "TLSv1.1,TLSv1.3", [], [1.3], 1.3])
+def test_versions_of_tls_that_are_not_spoken_are_refused(given: Any) -> None:
+    with pytest.raises(KafkaConfigurationError, match=r"ssl_enabled_protocols.* TLSv1\.2 and TLSv1\.3"):
+        resolve({}, {"ssl_enabled_protocols": given})
+
+
+def test_password_over_plaintext_must_be_asked_for() -> None:
+    user = {"sasl_mechanism": "PLAIN", "sasl_plain_username": "alice", "sasl_plain_password": "canary-7"}
+    with pytest.raises(KafkaConfigurationError, match="set sasl_allow_plain_over_plaintext=True"):
+        sasl(**user, security_protocol="SASL_PLAINTEXT")
+    config = sasl(**user, security_protocol="SASL_PLAINTEXT", sasl_allow_plain_over_plaintext=True)
+    assert not config.is_encrypted
+    assert sasl(**user | {"sasl_mechanism": "SCRAM-SHA-256"}, security_protocol="SASL_PLAINTEXT").mechanism
+
+
+def test_mechanism_that_is_not_used_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    resolve({}, {"sasl_mechanism": "PLAIN"})
+    assert "sasl_mechanism='PLAIN' is not used with security_protocol='PLAINTEXT'" in caplog.text
 
 
 # ---- What has no meaning, or another name ------------------------------------------------------------------

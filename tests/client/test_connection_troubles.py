@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from kafkacore.client.connection_troubles import MAX_REASONS, ConnectionTroubles, reason_of
+from kafkacore.client.connection_troubles import MAX_REASONS, MOST_HANG_UPS, ConnectionTroubles, reason_of
 from kafkacore.errors import InvalidReceiveError
 from kafkacore.network import ChannelState, ConnectionPhase
 
@@ -41,6 +41,34 @@ def test_server_that_can_be_reached_again_is_said_and_forgotten(caplog: pytest.L
     assert warnings_in(caplog)[-1] == "b:1 can be reached now"
     troubles.failed("b:1", "refused")
     assert "refused" in warnings_in(caplog)[-1]
+
+
+def test_server_that_hangs_up_each_time_may_want_a_login(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = ConnectionTroubles()
+    for _ in range(MOST_HANG_UPS):
+        assert troubles.summary() == ""
+        troubles.succeeded("b:1")
+        troubles.hung_up("b:1")
+    assert "want a login" in troubles.summary()
+    (warned,) = warnings_in(caplog)
+    assert warned.startswith("no answer from b:1: it closes the connection at the first question; does the")
+    troubles.hung_up("b:1")
+    assert len(warnings_in(caplog)) == 1
+    troubles.failed("b:1", "refused")
+    assert troubles.summary() == "b:1: refused"
+
+
+def test_server_that_answers_after_all_wants_no_login(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = ConnectionTroubles()
+    for times in (MOST_HANG_UPS - 1, MOST_HANG_UPS):
+        for _ in range(times):
+            troubles.hung_up("b:1")
+        assert troubles.are_hang_ups
+        troubles.answered("b:1")
+        assert not troubles.are_hang_ups
+        assert troubles.summary() == ""
+    assert [each.partition(":")[0] for each in warnings_in(caplog)] == ["no answer from b", "b"]
+    assert warnings_in(caplog)[-1] == "b:1 answers now"
 
 
 def test_server_with_ever_new_reasons_does_not_flood(caplog: pytest.LogCaptureFixture) -> None:

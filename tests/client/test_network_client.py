@@ -8,7 +8,7 @@ import pytest
 
 from kafkacore.client import ClientResponse
 from kafkacore.client.requests import HEARTBEAT_CORRELATION_IDS, MAX_CORRELATION_ID, CorrelationIds
-from kafkacore.errors import IllegalStateError, SaslAuthenticationFailedError
+from kafkacore.errors import CredentialsUnavailableError, IllegalStateError, SaslAuthenticationFailedError
 from kafkacore.network import ConnectionPhase
 from kafkacore.protocol import encode_response
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -420,6 +420,21 @@ def test_a_failed_authentication_is_told_to_who_waits_for_metadata_and_to_the_no
     assert mock.client.authentication_error(mock.nodes[0]) is error
     with pytest.raises(SaslAuthenticationFailedError):
         mock.metadata.maybe_raise_any_error()
+    mock.metadata.maybe_raise_any_error()
+
+
+def test_a_token_that_has_not_come_yet_is_a_connection_to_be_tried_again() -> None:
+    mock = connected()
+    ended = mock.send(0, ListOffsetsRequest())
+    mock.poll()
+    error = CredentialsUnavailableError(
+        "the token did not come in 500 ms; the next connect asks for it again"
+    )
+    mock.selector.end(mock.client.connection_id(0), ConnectionPhase.AUTHENTICATION_FAILED, str(error), error)
+    mock.poll()
+    assert (ended[0].disconnected, ended[0].authentication_error) == (True, None)
+    assert mock.client.authentication_error(mock.nodes[0]) is None
+    assert mock.client.connection_failed(mock.nodes[0])
     mock.metadata.maybe_raise_any_error()
 
 

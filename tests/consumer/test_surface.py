@@ -20,12 +20,8 @@ from kafkacore.structs import TopicPartition
 A0 = TopicPartition("a", 0)
 #: Names of kafka-python before 3.0 that a consumer had.
 OLD_NAMES = {"legacy_iterator", "api_version_auto_timeout_ms", "sock_chunk_bytes", "sock_chunk_buffer_count"}
-#: Of TLS and SASL, which are not there yet, and proxies.
-NOT_YET = {
-    name
-    for name in kafka.KafkaConsumer.DEFAULT_CONFIG
-    if name.startswith(("ssl_", "sasl_")) and name != "ssl_check_hostname"
-} | {"proxy_url"}
+#: Of proxies, which are not there yet.
+NOT_YET = {"proxy_url"}
 #: Where ours is another way of saying the same.
 OWN_DEFAULTS = {
     "client_id",

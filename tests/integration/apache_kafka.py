@@ -25,7 +25,7 @@ import socket
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -102,6 +102,7 @@ class ApacheKafka:
         properties: Mapping[str, str] | None = None,
         *,
         features: Mapping[str, int] | None = None,
+        format_options: Sequence[str] = (),
         joins: ApacheKafka | None = None,
         to_measure: bool = False,
     ) -> None:
@@ -114,7 +115,10 @@ class ApacheKafka:
         self.log_file = data_dir / "kafka.log"
         self._config = data_dir / "server.properties"
         self._extra = dict(properties or {})
-        self._features = dict(features or {})
+        self._format_options = [
+            *(f"--feature={name}={level}" for name, level in (features or {}).items()),
+            *format_options,
+        ]
         self._process: subprocess.Popen[bytes] | None = None
         self.port, self._controller_port = free_ports(2)
 
@@ -133,6 +137,18 @@ class ApacheKafka:
         """Where the folders ``<topic>-<partition>`` lie."""
         return self.data_dir / "data"
 
+    def add_tls_listener(self, port: int, properties: Mapping[str, str]) -> None:
+        """Listen for clients by TLS, too; before it is started."""
+        address = f"SSL://localhost:{port}"
+        listeners = f"{self._common_properties()['listeners']},{address}"
+        plaintext = f"PLAINTEXT://{self.bootstrap_servers}"
+        self._extra |= {
+            "listeners": listeners,
+            "advertised.listeners": f"{plaintext},{address}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL",
+            **properties,
+        }
+
     def start(self) -> None:
         """Format the folder if it is new, start the process and wait until it serves clients."""
         assert self._process is None, "it runs already"
@@ -143,7 +159,6 @@ class ApacheKafka:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._config.write_text("".join(f"{key}={value}\n" for key, value in self._properties().items()))
         if not (self.segments_dir / "meta.properties").exists():
-            features = [f"--feature={name}={level}" for name, level in self._features.items()]
             run_java(
                 "kafka.tools.StorageTool",
                 "format",
@@ -151,7 +166,7 @@ class ApacheKafka:
                 f"--cluster-id={self._cluster_id}",
                 "-c",
                 str(self._config),
-                *features,
+                *self._format_options,
             )
         command = java_command("kafka.Kafka", str(self._config), jvm=self._jvm)
         start_at = self.log_file.stat().st_size if self.log_file.exists() else 0

@@ -1,18 +1,26 @@
 """Five Kafka clients behind one pair of functions, so that a test can cross every writer with every reader.
 
-In: bootstrap servers, a topic, :class:`~integration.java_peer.Sample` records. Out: where they went, and what
-was read, as :class:`~integration.java_peer.Received`. Does not know: which broker answers.
+In: bootstrap servers, a topic, :class:`~integration.java_peer.Sample` records; if wanted, security settings
+by kafka-python's names. Out: where the records went, and what was read, as
+:class:`~integration.java_peer.Received`. Does not know: which broker answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import aiokafka
 import confluent_kafka
 import kafka
+from integration.client_security import (
+    for_aiokafka,
+    for_java,
+    for_kafkacore,
+    for_librdkafka,
+    without_address,
+)
 from integration.java_peer import JavaPeer, Received, Sample
 
 import kafkacore
@@ -66,8 +74,11 @@ def _poll_until(count: int, poll: Callable[[], list[Received]]) -> list[Received
 class KafkaPythonLike:
     """kafka-python, or kafkacore, which has its names: the two differ by the import alone."""
 
-    def __init__(self, module: Any, **producer_config: object) -> None:
+    def __init__(
+        self, module: Any, security: Mapping[str, Any] | None = None, **producer_config: object
+    ) -> None:
         self._module = module
+        self._security = without_address(security or {})
         self._producer_config = producer_config
 
     def produce(self, servers: str, topic: str, samples: Sequence[Sample], codec: str) -> Places:
@@ -76,6 +87,7 @@ class KafkaPythonLike:
             compression_type=None if codec == "none" else codec,
             max_request_size=MAX_REQUEST_SIZE,
             linger_ms=5,
+            **self._security,
             **self._producer_config,
         )
         try:
@@ -98,7 +110,11 @@ class KafkaPythonLike:
 
     def consume(self, servers: str, topic: str, partitions: int, count: int) -> list[Received]:
         consumer = self._module.KafkaConsumer(
-            bootstrap_servers=servers, auto_offset_reset="earliest", enable_auto_commit=False, group_id=None
+            bootstrap_servers=servers,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            group_id=None,
+            **self._security,
         )
         try:
             consumer.assign([self._module.TopicPartition(topic, number) for number in range(partitions)])
@@ -117,6 +133,9 @@ class KafkaPythonLike:
 class Confluent:
     """confluent-kafka, which is librdkafka."""
 
+    def __init__(self, security: Mapping[str, Any] | None = None) -> None:
+        self._security = for_librdkafka(security or {})
+
     def produce(self, servers: str, topic: str, samples: Sequence[Sample], codec: str) -> Places:
         producer = confluent_kafka.Producer(
             {
@@ -125,6 +144,7 @@ class Confluent:
                 "message.max.bytes": MAX_REQUEST_SIZE,
                 "linger.ms": 5,
             }
+            | self._security
         )
         done: dict[int, tuple[int, int]] = {}
         errors: list[object] = []
@@ -161,6 +181,7 @@ class Confluent:
                 "enable.auto.commit": False,
                 "fetch.message.max.bytes": MAX_REQUEST_SIZE,
             }
+            | self._security
         )
         try:
             consumer.assign(
@@ -190,6 +211,9 @@ class Confluent:
 class AioKafka:
     """aiokafka, in an event loop per call."""
 
+    def __init__(self, security: Mapping[str, Any] | None = None) -> None:
+        self._security = for_aiokafka(security or {})
+
     def produce(self, servers: str, topic: str, samples: Sequence[Sample], codec: str) -> Places:
         return asyncio.run(self._produce(servers, topic, samples, codec))
 
@@ -199,6 +223,7 @@ class AioKafka:
             compression_type=None if codec == "none" else codec,
             max_request_size=MAX_REQUEST_SIZE,
             linger_ms=5,
+            **self._security,
         )
         await producer.start()
         try:
@@ -223,7 +248,11 @@ class AioKafka:
 
     async def _consume(self, servers: str, topic: str, partitions: int, count: int) -> list[Received]:
         consumer = aiokafka.AIOKafkaConsumer(
-            bootstrap_servers=servers, auto_offset_reset="earliest", enable_auto_commit=False, group_id=None
+            bootstrap_servers=servers,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            group_id=None,
+            **self._security,
         )
         await consumer.start()
         found: list[Received] = []
@@ -241,25 +270,26 @@ class AioKafka:
 class Java:
     """Kafka's own Java client."""
 
-    def __init__(self, peer: JavaPeer) -> None:
+    def __init__(self, peer: JavaPeer, security: Mapping[str, Any] | None = None) -> None:
         self._peer = peer
+        self._security = for_java(security or {})
 
     def produce(self, servers: str, topic: str, samples: Sequence[Sample], codec: str) -> Places:
         config = {"compression.type": codec, "max.request.size": str(MAX_REQUEST_SIZE), "linger.ms": "5"}
-        return self._peer.produce(servers, topic, samples, config)
+        return self._peer.produce(servers, topic, samples, config | self._security)
 
     def consume(self, servers: str, topic: str, partitions: int, count: int) -> list[Received]:
-        return self._peer.consume(servers, topic, count)
+        return self._peer.consume(servers, topic, count, self._security)
 
 
-def clients(peer: JavaPeer) -> dict[str, Client]:
-    """Every client by its name."""
+def clients(peer: JavaPeer, security: Mapping[str, Any] | None = None) -> dict[str, Client]:
+    """Every client by its name, with these settings."""
     return {
-        "kafkacore": KafkaPythonLike(kafkacore),
-        "java": Java(peer),
-        "confluent-kafka": Confluent(),
-        "kafka-python": KafkaPythonLike(kafka),
-        "aiokafka": AioKafka(),
+        "kafkacore": KafkaPythonLike(kafkacore, for_kafkacore(security or {})),
+        "java": Java(peer, security),
+        "confluent-kafka": Confluent(security),
+        "kafka-python": KafkaPythonLike(kafka, security),
+        "aiokafka": AioKafka(security),
     }
 
 

@@ -147,6 +147,12 @@ def kafka_group_coordinator_jar() -> Path:
     return jar
 
 
+def kafka_metadata_jar() -> Path:
+    """The kafka-metadata jar, with the definitions of the records of ``__cluster_metadata``."""
+    (jar,) = kafka_jars().glob("kafka-metadata-[0-9]*.jar")
+    return jar
+
+
 def class_archive_key() -> str:
     """Of an archive of classes: Java takes one of its own like alone, for the same jars in the same place."""
     java = Path(find_program("java")).resolve()

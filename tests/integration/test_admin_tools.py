@@ -185,7 +185,6 @@ def test_leader_election_tool_finds_every_partition_led_as_it_should_be(brokers:
     ("tool", "arguments", "words"),
     [
         (TOOLS + "MetadataQuorumCommand", ("describe", "--status"), "does not support DESCRIBE_QUORUM"),
-        (CONFIGS, ("--describe", "--entity-type", "users"), "does not support DESCRIBE_CLIENT_QUOTAS"),
         (
             CONFIGS,
             ("--describe", "--entity-type", "broker-loggers", "--entity-name", "1"),

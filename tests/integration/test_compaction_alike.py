@@ -38,6 +38,8 @@ DELETE_RETENTION_MS = 1_000
 LIMIT_MS = 60_000.0
 CREATE_VERSION, ALTER_VERSION, PRODUCE_VERSION = 7, 1, 9
 TOPIC_RESOURCE, SET = 2, 0
+#: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER
+NOT_LED_YET = (3, 6)
 
 CONFIG = {
     # As small as Apache Kafka 4.3 lets them be.
@@ -136,10 +138,19 @@ class Judge:
                 partition = make.PartitionProduceData(index=0, records=self._batch(BATCH))
                 data = make.TopicProduceData(name=TOPIC, partition_data=[partition])
                 asked_for = make(acks=-1, timeout_ms=30_000, topic_data=[data])
-                answer = asked.ask(asked_for, PRODUCE_VERSION).responses[0].partition_responses[0]
-                assert answer.error_code == 0
+                self._write(asked, asked_for)
                 if number % 200 == 100:
                     self._transactions()
+
+    def _write(self, asked: Line, request: ProduceRequest) -> None:
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        while True:
+            error_code = asked.ask(request, PRODUCE_VERSION).responses[0].partition_responses[0].error_code
+            # A topic is made before its leader knows that it leads.
+            if error_code not in NOT_LED_YET or SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
+                assert error_code == 0
+                return
+            SYSTEM_CLOCK.sleep_ms(20)
 
     def _transactions(self) -> None:
         """Of each kind: with records that later ones make old, and with keys of their own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import uuid
 from pathlib import Path
@@ -50,6 +51,22 @@ def consumed(kafka: ApacheKafka, topic: str, isolation: str = "read_uncommitted"
     table = table.rename_columns([names.get(name, name) for name in table.column_names]).select(COLUMNS)
     times = table["timestamp"].cast(pa.timestamp("us", "UTC"))
     return table.set_column(COLUMNS.index("timestamp"), "timestamp", times).to_pylist()
+
+
+def await_the_last_marker(kafka: ApacheKafka, topic: str) -> None:
+    """A commit is promised before its marker is in the log of every partition."""
+    place = TopicPartition(topic, 0)
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    isolations = ("read_uncommitted", "read_committed")
+    with contextlib.ExitStack() as stack:
+        both = [
+            stack.enter_context(
+                KafkaConsumer(bootstrap_servers=kafka.bootstrap_servers, isolation_level=isolation)
+            )
+            for isolation in isolations
+        ]
+        while len({consumer.end_offsets([place])[place] for consumer in both}) > 1:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
 
 
 def read(kafka: ApacheKafka, topic: str, **options: object) -> list[dict[str, object]]:
@@ -119,6 +136,7 @@ def test_transactions_are_read_as_a_consumer_reads_them(
                 producer.commit_transaction()
     with KafkaProducer(bootstrap_servers=apache_kafka.bootstrap_servers) as plain:
         plain.send(name, b"plain")
+    await_the_last_marker(apache_kafka, name)
     for target in (1, 1 << 30):
         committed = read(apache_kafka, name, isolation="read_committed", maxBytesPerPartition=target)
         assert committed == consumed(apache_kafka, name, "read_committed")

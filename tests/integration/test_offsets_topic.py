@@ -19,8 +19,11 @@ from kafkacore.structs import OffsetAndMetadata
 LIMIT_MS = 30_000.0
 
 
-def pairs_of(servers: str, group: str, count: int) -> list[tuple[bytes, bytes | None]]:
-    """Keys and values of a group's records, once there are ``count``, in the order of the log."""
+def pairs_of(servers: str, group: str, last: type) -> list[tuple[bytes, bytes | None]]:
+    """Keys and values of a group's records, once there is one whose key is of a kind.
+
+    A group that has begun anew, because its topic was not known at once, has several before it.
+    """
     deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
     found: list[tuple[bytes, bytes | None]] = []
     with KafkaConsumer(
@@ -29,7 +32,7 @@ def pairs_of(servers: str, group: str, count: int) -> list[tuple[bytes, bytes | 
         partitions = consumer.partitions_for_topic("__consumer_offsets")
         place = TopicPartition("__consumer_offsets", partition_for(group, len(partitions)))
         consumer.assign([place])
-        while len(found) < count:
+        while not any(isinstance(records.decode_key(key), last) for key, _ in found):
             assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, found
             for record in consumer.poll(timeout_ms=200).get(place, ()):
                 key = records.decode_key(record.key)
@@ -51,11 +54,12 @@ def test_what_apache_kafka_keeps_of_a_group_is_read(apache_kafka: ApacheKafka, j
             assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
             consumer.poll(timeout_ms=100)
         consumer.commit({place: OffsetAndMetadata(42, "a note", 5)})
-        found = pairs_of(servers, group, 2)
+        found = pairs_of(servers, group, OffsetCommitKey)
     decoded = [(records.decode_key(key), value) for key, value in found]
     generations = [value for key, value in decoded if isinstance(key, GroupMetadataKey) and value is not None]
     generation = records.decode_group_metadata(generations[-1])
-    assert (generation.protocol_type, generation.generation) == ("consumer", 1)
+    assert generation.protocol_type == "consumer"
+    assert generation.generation >= 1
     (member,) = generation.members
     assert (generation.leader, member.group_instance_id, member.client_id) == (
         member.member_id,

@@ -9,6 +9,7 @@ import pytest
 from integration.jars import run_java
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.admin import ClientQuotaAlteration, KafkaAdminClient
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -34,12 +35,28 @@ def figure(client: KafkaProducer | KafkaConsumer, name: str) -> float:
     return max(group[name] for group in client.metrics().values() if name in group)
 
 
-def write(broker: EmbeddedBroker, client_id: str) -> float:
+def write(broker: EmbeddedBroker, client_id: str, user: str | None = None) -> float:
     """One batch after the other; the longest throttling that the producer was told of."""
-    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id=client_id) as producer:
+    with KafkaProducer(**broker.client_settings(user), client_id=client_id) as producer:
         for _ in range(RECORDS):
             producer.send(TOPIC, VALUE, partition=0).get(30)
         return figure(producer, "throttle-time-max")
+
+
+def read(broker: EmbeddedBroker, client_id: str, user: str | None = None) -> float:
+    """All that there is; the longest throttling that the consumer was told of."""
+    with KafkaConsumer(
+        **broker.client_settings(user), client_id=client_id, auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.assign([PARTITION])
+        end = consumer.end_offsets([PARTITION])[PARTITION]
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        offsets: list[int] = []
+        while len(offsets) < end:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "what was written did not come"
+            offsets += [record.offset for found in consumer.poll(100).values() for record in found]
+        assert offsets == list(range(end))
+        return figure(consumer, "fetch-throttle-time-max")
 
 
 def test_producer_over_its_quota_is_told_and_others_are_not(broker: EmbeddedBroker) -> None:
@@ -49,20 +66,8 @@ def test_producer_over_its_quota_is_told_and_others_are_not(broker: EmbeddedBrok
 
 def test_consumer_over_its_quota_is_told_and_gets_everything(broker: EmbeddedBroker) -> None:
     write(broker, "other-writer")
-    for client_id in ("slow-reader", "other-reader"):
-        with KafkaConsumer(
-            bootstrap_servers=broker.bootstrap_servers, client_id=client_id, auto_offset_reset="earliest"
-        ) as consumer:
-            consumer.assign([PARTITION])
-            end = consumer.end_offsets([PARTITION])[PARTITION]
-            deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-            offsets: list[int] = []
-            while len(offsets) < end:
-                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "what was written did not come"
-                offsets += [record.offset for found in consumer.poll(100).values() for record in found]
-            assert offsets == list(range(end))
-            told = figure(consumer, "fetch-throttle-time-max")
-            assert (told > 0) == (client_id == "slow-reader")
+    assert read(broker, "slow-reader") > 0
+    assert read(broker, "other-reader") == 0
 
 
 def test_java_producer_is_told_of_its_throttling(broker: EmbeddedBroker, tmp_path: Path) -> None:
@@ -76,3 +81,36 @@ def test_java_producer_is_told_of_its_throttling(broker: EmbeddedBroker, tmp_pat
     ).decode()
     (line,) = [line for line in printed.splitlines() if "produce-throttle-time-max" in line]
     assert float(line.rsplit(":", 1)[1]) > 0
+
+
+# ---- By user -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded() -> Iterator[EmbeddedBroker]:
+    """Two users by SASL, who call their clients alike."""
+    more = {"quota.window.num": 2, "security_protocol": "SASL_PLAINTEXT"}
+    with EmbeddedBroker(users={"slow": "slow-5ecret", "other": "other-5ecret"}, **more) as started:
+        yield started
+
+
+def test_user_over_a_quota_that_was_set_at_run_time_pauses_and_another_user_does_not(
+    guarded: EmbeddedBroker,
+) -> None:
+    assert write(guarded, "same", "slow") == 0
+
+    def limit(**limits: float | None) -> None:
+        with KafkaAdminClient(**guarded.client_settings("other")) as admin:
+            admin.alter_client_quotas([ClientQuotaAlteration({"user": "slow"}, limits)])
+
+    limit(producer_byte_rate=20_000.0, consumer_byte_rate=20_000.0)
+    assert write(guarded, "same", "slow") > 0
+    assert write(guarded, "same", "other") == 0
+    assert read(guarded, "same", "slow") > 0
+    assert read(guarded, "same", "other") == 0
+    guarded.kill()
+    guarded.start()
+    # It is the user's, not the client's.
+    assert write(guarded, "another name", "slow") > 0
+    limit(producer_byte_rate=None)
+    assert write(guarded, "same", "slow") == 0

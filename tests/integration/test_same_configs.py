@@ -88,6 +88,9 @@ BROKER_DIFFERENCES = {
 OTHER_DEFAULTS = {
     "max.connections": "one process has so many descriptors",
     "queued.max.request.bytes": "memory for requests has a limit here",
+    "sasl.enabled.mechanisms": "it depends on what the listener speaks; there is no Kerberos by default",
+    "ssl.keystore.type": "what the file is, and JKS is none that can be",
+    "ssl.truststore.type": "as of the key store",
 }
 BROKER_VALUES: dict[str, tuple[str, ...]] = {
     "compression.type": ("brotli", "zstd"),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 import pyarrow
 import pytest
+from integration.secure_kafka import PASSWORDS
 from integration.shown_code import code_blocks
 
 import kafkacore
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.structs import TopicPartition
 
-PRODUCE, MANY, PROMETHEUS, TRANSACTION, READ, GROUP, HOLD, COLUMNS, SPARK, FIXTURES = range(10)
+PRODUCE, MANY, PROMETHEUS, TRANSACTION, READ, GROUP, HOLD, COLUMNS = range(8)
+#: Behind these come what is shown of secure connections.
+SPARK, FIXTURES = -2, -1
 
 
 class EnoughError(Exception):
@@ -87,3 +92,14 @@ def test_columns_become_a_table(blocks, apache_kafka):
         while "table" not in names:
             exec(blocks[COLUMNS], names)
     assert names["table"].num_rows > 0
+
+
+def test_a_secure_producer_is_made_as_shown(secure_kafka, monkeypatch):
+    settings = secure_kafka.settings("SASL_SSL")
+    places = {"broker:9093": settings["bootstrap_servers"], '"ca.pem"': repr(settings["ssl_cafile"])}
+    monkeypatch.setenv("KAFKA_PASSWORD", PASSWORDS["alice"])
+    [shown] = [block for block in code_blocks("README.md", places) if "SCRAM-SHA-512" in block]
+    names = {"KafkaProducer": kafkacore.KafkaProducer, "os": os}
+    exec(shown, names)
+    with names["producer"] as producer:
+        assert producer.send("shown-secure", b"v").get(timeout=20).offset == 0

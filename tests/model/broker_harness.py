@@ -8,19 +8,23 @@ from typing import Any
 
 from model.memory_log import MemoryLog, MemoryLogManager
 
-from kafkacore.broker.cluster_state import BrokerNode, ClusterState
+from kafkacore.broker.cluster_state import BrokerNode, ClusterState, NodeListener
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.denials import DenialLog
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.dynamic_config import DynamicConfigs
 from kafkacore.broker.fetch_session import FetchManager
 from kafkacore.broker.group.services import GroupServices
 from kafkacore.broker.kafka_apis import KafkaApis
+from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
+from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
 from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import BrokerServices, Request, RequestContext
 from kafkacore.broker.timer import Timer
 from kafkacore.broker.topic_catalog import TopicCatalog
+from kafkacore.broker.topic_changes import TopicChanges
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.record import Compression, RecordBatchBuilder
 from kafkacore.structs import TopicPartition
@@ -46,7 +50,8 @@ class BrokerHarness:
         self.config = BrokerConfig.from_properties({"data_dir": tmp_path, "port": 0, **config})
         self.wakeups = 0
         self.topics = TopicCatalog(self.log_manager, self.config, self.clock)  # type: ignore[arg-type]
-        nodes = [BrokerNode(self.config.node_id, "127.0.0.1", 9092), *other_nodes]
+        told = NodeListener("PLAINTEXT", "127.0.0.1", 19092, "127.0.0.1", 9092)
+        nodes = [BrokerNode(self.config.node_id, "127.0.0.1", 9092, None, (told,)), *other_nodes]
         self.cluster = ClusterState(self.topics, nodes)
         self.timer = Timer(self.clock.monotonic_ms())
         self.replica_manager = ReplicaManager(self.cluster, self.clock, self.timer, self._wakeup)
@@ -72,7 +77,6 @@ class BrokerHarness:
             dynamic_configs=self.dynamic_configs,
             clock=self.clock,
             cluster_id="test-cluster-id-000001",
-            listener_port=19092,
             topics=self.topics,
             cluster=self.cluster,
             replica_manager=self.replica_manager,
@@ -83,6 +87,13 @@ class BrokerHarness:
             coordinator_log=self.group_services.log,
             groups=self.group_services.coordinator,
             offsets=self.group_services.offsets,
+            metadata=ClusterMetadata(
+                MetadataLog(tmp_path / FILE_NAME, Disk(), self.clock),
+                TopicChanges(),
+                self.clock,
+                self.quotas.set_entity,
+            ),
+            denials=DenialLog(self.clock),
         )
         self.apis = KafkaApis(self.services)
         self.context = RequestContext("test", self.config.node_id, "127.0.0.1")

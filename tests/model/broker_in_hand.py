@@ -62,6 +62,7 @@ class BrokerInHand(KafkaBroker):
             super().start()
         # What another thread would do is done by the one that asks for it.
         self.services.topics.changes = TopicChanges()
+        self.services.metadata.changes = TopicChanges()
 
     def abandon(self) -> None:
         """Leave everything as it is, but give sockets back: the process is dead."""

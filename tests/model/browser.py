@@ -37,6 +37,11 @@ def _program(*names: str) -> str:
     raise BrowserError(f"{names[0]} is missing: on Debian and Ubuntu, apt-get install chromium-driver")
 
 
+#: It takes a free port of IPv6, and gives up when somebody has the same one of IPv4.
+PORT_TAKEN = "port not available"
+DRIVER_TRIES = 10
+
+
 class Browser:
     """A browser with one page; as a context manager."""
 
@@ -53,7 +58,8 @@ class Browser:
             raise
         return self
 
-    def _start(self) -> None:
+    def _start_driver(self) -> str:
+        """What it said before it was ready, or ended."""
         self._driver = subprocess.Popen(
             [_program("chromedriver"), "--port=0"],
             stdout=subprocess.PIPE,
@@ -71,7 +77,19 @@ class Browser:
             line = self._driver.stdout.readline()
             said += line
             if not line:
-                raise BrowserError(f"chromedriver ended: {said}")
+                break
+        return said
+
+    def _start(self) -> None:
+        said = self._start_driver()
+        for _ in range(DRIVER_TRIES):
+            if PORT_TAKEN not in said:
+                break
+            assert self._driver is not None
+            self._driver.communicate()
+            said = self._start_driver()
+        if "started successfully" not in said:
+            raise BrowserError(f"chromedriver ended: {said}")
         port = int(said.split("on port ")[-1].split(".")[0])
         self._url = f"http://127.0.0.1:{port}"
         arguments = [

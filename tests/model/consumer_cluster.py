@@ -9,6 +9,7 @@ from collections import defaultdict, deque
 from types import SimpleNamespace
 from uuid import UUID
 
+from kafkacore.client.connection_troubles import ConnectionTroubles
 from kafkacore.consumer.fetch_session import FIRST_VERSION_BY_ID
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -227,8 +228,9 @@ class ModelNetwork:
         self.cluster = cluster
         self.metadata = metadata
         self.clock = cluster.clock
-        #: There are no sockets for a heartbeat line to write to.
-        self.selector = None
+        #: There are no sockets for a heartbeat line to write to, and nobody who authenticates.
+        self.selector = SimpleNamespace(on_authenticated=None)
+        self.troubles = ConnectionTroubles()
         self.connected = set()
         self.failed = set()
         self.closed = False

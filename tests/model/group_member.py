@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 POLL_MS = 100
+#: kafka-python 3.0.12 stays without partitions for good if a poll ends while its join is being answered.
+KAFKA_PYTHONS_POLL_MS = 1_000
 MOST_RECORDS = 40
 #: Work that a poll's records cost, if the options do not say ``work_s``.
 WORK_S = 0.005
@@ -151,6 +153,7 @@ class KafkaPythonLike:
             from kafka.errors import KafkaError
 
             strategy = [_kafka_python_assignor(options["strategy"])]
+        self._poll_ms = POLL_MS if kafkacore else KAFKA_PYTHONS_POLL_MS
         self._topic = options["topic"]
         self._error = KafkaError
         self._partition: Callable[[int], Any] = lambda number: TopicPartition(self._topic, number)
@@ -182,10 +185,13 @@ class KafkaPythonLike:
             def on_partitions_lost(self, lost: Iterable[Any]) -> None:
                 member.on_lost(numbers(lost))
 
+        if not kafkacore:
+            # One that leads before it knows the topic joins twice, see above.
+            self._consumer.partitions_for_topic(self._topic)
         self._consumer.subscribe([self._topic], listener=Listener())
 
     def poll(self) -> dict[int, list[int]]:
-        found = self._consumer.poll(timeout_ms=POLL_MS)
+        found = self._consumer.poll(timeout_ms=self._poll_ms)
         return {partition.partition: [one.offset for one in records] for partition, records in found.items()}
 
     def commit(self, offsets: dict[int, int]) -> str | None:

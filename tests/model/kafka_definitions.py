@@ -16,10 +16,10 @@ FOLDER = "common/message/"
 COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
-def kafka_definitions(jar: Path) -> dict[str, dict[str, Any]]:
-    """Every definition in the jar, by the name of its message."""
+def kafka_definitions(jar: Path, folder: str = FOLDER) -> dict[str, dict[str, Any]]:
+    """Every definition in the folder of the jar, by the name of its message."""
     with zipfile.ZipFile(jar) as archive:
-        names = [name for name in archive.namelist() if name.startswith(FOLDER) and name.endswith(".json")]
+        names = [name for name in archive.namelist() if name.startswith(folder) and name.endswith(".json")]
         texts = [archive.read(name).decode() for name in names]
     found = [json.loads(COMMENT.sub("", text)) for text in texts]
     return {definition["name"]: definition for definition in found}

@@ -17,6 +17,8 @@ from unittest.mock import patch
 
 from model.broker_in_hand import BrokerInHand, frame_of
 from model.log_oracle import NOW_MS, batch, read_all
+from model.power_rights import CONFIG as GUARDED
+from model.power_rights import Rights
 
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.group.loader import PartitionLoader
@@ -42,6 +44,7 @@ KEPT = "kept"
 GROUP = "group"
 OFFSETS = "__consumer_offsets"
 CONFIG = {
+    **GUARDED,
     "log_segment_bytes": 900,
     "log_index_interval_bytes": 150,
     "port": 0,
@@ -125,6 +128,7 @@ class PowerRun:
         #: Answers to come, and to what.
         self._waiting: list[tuple[list[Any], TopicPartition, Partition, int]] = []
         self._commits: list[tuple[list[Any], int]] = []
+        self.rights = Rights(random.Random(self.seed))
         self.deciding = VirtualClock(start_ms=NOW_MS, seed=self.seed)
 
     def run(self, losses: int) -> list[str]:
@@ -204,8 +208,11 @@ class PowerRun:
             self._delete_records(broker)
         elif how < 0.90:
             broker.logs.run_retention(NOW_MS)
-        elif how < 0.95:
+        elif how < 0.94:
             self._change_topics(broker)
+        elif how < 0.95:
+            for _ in range(10):
+                self.findings += self.rights.change(broker)
         elif how < 0.96:
             self.cleanings += broker.logs.clean_filthiest() is not None
         else:
@@ -399,6 +406,7 @@ class PowerRun:
         if returned:
             self.findings.append(f"{returned} were deleted, and are there")
         self._judge_commit(broker, keeps_all)
+        self.findings += self.rights.judge(broker)
         for tp, partition in self._all():
             if tp.topic not in self.open:
                 self._judge_partition(broker, tp, partition, keeps_all)

@@ -6,10 +6,14 @@ Does not know: which broker answers, metadata, retries.
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from collections import deque
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
+
+from model.tls_ends import secured
 
 from kafkacore.protocol import decode_response, encode_request
 
@@ -17,11 +21,16 @@ LIMIT_S = 30.0
 
 
 class Line:
-    """One connection; a ``with`` block closes it. What was said is answered in its order."""
+    """One connection, inside TLS with a context, in pieces as ``cut`` says (``TlsSocket``); a ``with`` block
+    closes it. What was said is answered in its order.
+    """
 
-    def __init__(self, servers: str, client_id: str = "raw") -> None:
+    def __init__(
+        self, servers: str, client_id: str = "raw", tls: ssl.SSLContext | None = None, **cut: int
+    ) -> None:
         host, _, port = servers.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), LIMIT_S)
+        plain = socket.create_connection((host, int(port)), LIMIT_S)
+        self._socket = plain if tls is None else secured(plain, host, tls, **cut)
         self._client_id = client_id
         self._correlation_id = 0
         #: Correlation id, kind and version of each request that was said and whose answer was not heard.
@@ -29,10 +38,18 @@ class Line:
 
     def say(self, message: Any, version: int) -> None:
         """Send a request; its answer may be heard later."""
-        self._correlation_id += 1
-        pieces = encode_request(message, version, self._correlation_id, self._client_id)
-        self.say_bytes(b"".join(bytes(piece) for piece in pieces))
-        self._said.append((self._correlation_id, type(message), version))
+        self.say_at_once([(message, version)])
+
+    def say_at_once(self, requests: Sequence[tuple[Any, int]]) -> None:
+        """Send several, in one piece: they arrive together."""
+        frames = b""
+        for message, version in requests:
+            self._correlation_id += 1
+            pieces = encode_request(message, version, self._correlation_id, self._client_id)
+            payload = b"".join(bytes(piece) for piece in pieces)
+            frames += struct.pack(">i", len(payload)) + payload
+            self._said.append((self._correlation_id, type(message), version))
+        self._socket.sendall(frames)
 
     def hear(self) -> Any:
         """The answer's message to the earliest request that has none."""

@@ -48,7 +48,6 @@ def test_a_size_that_is_negative_or_above_the_limit_is_refused(header: bytes) ->
 
 
 def test_bytes_of_another_protocol_are_refused_by_their_size() -> None:
-    # KAFKA-4090: a TLS alert, read as a size, is 352 MB.
     for greeting in (b"HTTP/1.1 400 Bad Request\r\n", b"\x15\x03\x03\x00\x02\x02\x46"):
         with pytest.raises(InvalidReceiveError):
             FrameReader("a", 100 * 1024 * 1024).feed(greeting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -498,3 +499,93 @@ def test_a_frame_above_the_pools_limit_is_let_in_alone(make: Callable[..., Pair]
     pair.poll_until(lambda: pair.received == {"a": [b"x" * 1000]})
     pair.poll()
     assert pool.used == 0
+
+
+MIB = 1 << 20
+
+
+def claim(peer: socket.socket, size: int, sent: bytes = b"a few bytes") -> None:
+    peer.sendall(struct.pack(">i", size) + sent)
+
+
+def test_who_claims_all_memory_and_sends_nothing_is_closed_when_others_have_waited(
+    make: Callable[..., Pair],
+) -> None:
+    pool = MemoryPool(64 * MIB)
+    pair = make(memory_pool=pool, max_receive_size=100 * MIB)
+    silent, slow, good = (pair.connect(name) for name in ("silent", "slow", "good"))
+    claim(silent, 60 * MIB)
+    claim(slow, 3 * MIB)
+    pair.poll_until(lambda: pool.used >= 63 * MIB)
+    good.sendall(stream_of([b"x" * 2 * MIB]))
+    for _ in range(5):
+        slow.sendall(bytes(100_000))
+        pair.clock.advance(1000)
+        pair.poll(20)
+        assert pair.disconnected == {}
+    slow.sendall(bytes(100_000))
+    pair.clock.advance(1000)
+    pair.poll_until(lambda: "good" in pair.received)
+    assert list(pair.disconnected) == ["silent"]
+    state = pair.disconnected["silent"]
+    assert state.phase is ConnectionPhase.EXPIRED
+    assert "only 11 of a frame of 62914560 bytes have come" in state.reason
+    assert isinstance(state.error, InvalidReceiveError)
+    # And who is slow, but not that slow, is heard out.
+    slow.sendall(bytes(3 * MIB - 600_000 - 11))
+    pair.poll_until(lambda: "slow" in pair.received)
+
+
+def test_who_keeps_memory_that_nobody_waits_for_may_take_its_time(make: Callable[..., Pair]) -> None:
+    pool = MemoryPool(64 * MIB)
+    pair = make(memory_pool=pool, max_receive_size=100 * MIB)
+    claim(pair.connect("silent"), 60 * MIB)
+    pair.poll_until(lambda: pool.used >= 60 * MIB)
+    for _ in range(20):
+        pair.clock.advance(1000)
+        pair.poll()
+    assert pair.disconnected == {}
+
+
+def test_small_frames_come_through_while_large_ones_have_taken_all_memory(make: Callable[..., Pair]) -> None:
+    pool = MemoryPool(64 * MIB)
+    pair = make(memory_pool=pool, max_receive_size=100 * MIB)
+    claims = [pair.connect(str(size)) for size in (60, 4)]
+    claim(claims[0], 60 * MIB)
+    pair.poll_until(lambda: pool.used >= 60 * MIB)
+    claim(claims[1], pool.limit - pool.used)
+    pair.poll_until(lambda: pool.used == pool.limit)
+    good = pair.connect("good")
+    for number in range(3):
+        good.sendall(stream_of([b"question %d" % number]))
+        pair.poll_until(lambda count=number + 1: len(pair.received.get("good", ())) == count)
+    assert pair.disconnected == {}
+
+
+def test_memory_that_comes_back_goes_to_those_whom_it_is_enough_for(make: Callable[..., Pair]) -> None:
+    pool = MemoryPool(64 * MIB)
+    pair = make(memory_pool=pool, max_receive_size=100 * MIB)
+    holder, greedy, modest = (pair.connect(name) for name in ("holder", "greedy", "modest"))
+    claim(pair.connect("silent"), 30 * MIB)
+    claim(holder, 30 * MIB)
+    pair.poll_until(lambda: pool.used >= 60 * MIB)
+    claim(greedy, 40 * MIB)
+    pair.poll(20)
+    claim(modest, 20 * MIB)
+    for _ in range(5):
+        pair.poll(20)
+    assert pool.used < 61 * MIB
+    holder.close()
+    pair.poll_until(lambda: 50 * MIB <= pool.used < 51 * MIB)
+    assert list(pair.disconnected) == ["holder"]
+
+
+def test_closed_channel_gives_memory_of_its_frame_back_whoever_holds_it(make: Callable[..., Pair]) -> None:
+    pool = MemoryPool(64 * MIB)
+    pair = make(memory_pool=pool, max_receive_size=100 * MIB)
+    claim(pair.connect("a"), 60 * MIB)
+    pair.poll_until(lambda: pool.used >= 60 * MIB)
+    held = pair.selector.channel("a")
+    pair.selector.close("a")
+    assert held.is_closed
+    assert pool.used < MIB

@@ -298,7 +298,7 @@ def test_batch_expires_while_its_broker_is_throttled_and_never_before() -> None:
     assert harness.free == BUFFER_MEMORY
 
 
-def test_sent_batch_expires_as_possibly_persisted_and_keeps_its_memory_until_the_request_ends() -> None:
+def test_cve_2026_35554_sent_batch_that_expires_keeps_its_memory_until_the_request_ends() -> None:
     harness = Harness(delivery_timeout_ms=1000.0)
     future = harness.send()
     harness.run()

@@ -12,7 +12,7 @@ import pytest
 
 from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
-from kafkacore.errors import KafkaTimeoutError, NoBrokersAvailable
+from kafkacore.errors import KafkaTimeoutError, NoBrokersAvailable, SslAuthenticationError
 from kafkacore.testing import EmbeddedBroker, FaultProxy
 
 LIMIT_S = 20.0
@@ -71,10 +71,9 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
         (nobody(), "Connection refused"),
         (unknown_name(), "not known"),
         (answering(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "it speaks HTTP"),
-        (answering(b"\x15\x03\x01\x00\x02\x02\x28"), "it speaks TLS"),
         (answering(b""), "does the port want TLS?"),
     ],
-    ids=["nobody", "unknown name", "HTTP", "TLS", "hangs up"],
+    ids=["nobody", "unknown name", "HTTP", "hangs up"],
 )
 def test_who_is_no_broker_is_said_once_and_ends_in_a_typed_error_in_time(
     place: Iterator[str], reason: str, caplog: pytest.LogCaptureFixture
@@ -92,6 +91,27 @@ def test_who_is_no_broker_is_said_once_and_ends_in_a_typed_error_in_time(
     assert servers in said
     assert reason in said
     assert threading.active_count() == threads
+
+
+def test_a_port_that_speaks_tls_is_told_at_once_to_a_client_in_the_clear(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with (
+        answering(b"\x15\x03\x01\x00\x02\x02\x28") as servers,
+        pytest.raises(SslAuthenticationError, match="it speaks TLS: say security_protocol='SSL'"),
+    ):
+        KafkaProducer(bootstrap_servers=servers, bootstrap_timeout_ms=60_000, **FAST)
+    (said,) = warnings_in(caplog)
+    assert "trying again" not in said
+
+
+def test_a_port_in_the_clear_is_told_to_a_client_with_tls_after_some_tries() -> None:
+    """The first time may be a broker that goes down."""
+    with (
+        answering(b"") as servers,
+        pytest.raises(SslAuthenticationError, match="hangs up when it is spoken to in TLS"),
+    ):
+        KafkaProducer(bootstrap_servers=servers, bootstrap_timeout_ms=60_000, security_protocol="SSL", **FAST)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Every declaration, compared with Kafka's own definition in the kafka-clients and group-coordinator jars."""
+"""Every declaration, compared with Kafka's own in the jars of clients, group coordinator and metadata."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from integration.jars import kafka_clients_jar, kafka_group_coordinator_jar, spark_kafka_jars
+from integration.jars import (
+    kafka_clients_jar,
+    kafka_group_coordinator_jar,
+    kafka_metadata_jar,
+    spark_kafka_jars,
+)
 from model.kafka_definitions import kafka_definitions, valid_versions, versions_in
 
 from kafkacore.broker.group.records import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
+from kafkacore.broker.metadata.records import CLASSES
 from kafkacore.protocol import API_REGISTRY, ApiKey
 from kafkacore.protocol.schema import APIS, DATA
 from kafkacore.protocol.schema.declaration import Field, Message, Versions
@@ -19,6 +25,7 @@ pytestmark = pytest.mark.integration
 
 #: Not of the clients' jar.
 OFFSETS_TOPIC = "group_records"
+METADATA_LOG = "metadata_records"
 #: Kafka 4 has removed these versions; the embedded broker serves them, so that old clients can read from it.
 #: Their judge is the last jar that has them.
 REMOVED_VERSIONS = ("old_fetch", "old_list_offsets")
@@ -28,7 +35,7 @@ DECLARED = {
     **{
         message.name: message
         for name, data in DATA.items()
-        if name not in (OFFSETS_TOPIC, *REMOVED_VERSIONS)
+        if name not in (OFFSETS_TOPIC, METADATA_LOG, *REMOVED_VERSIONS)
         for message in data
     },
 }
@@ -168,6 +175,15 @@ def test_every_record_of_the_offsets_topic_is_declared_as_kafka_defines_it() -> 
         "GroupMetadataKey": GROUP_METADATA,
         "GroupMetadataValue": GROUP_METADATA,
     }
+
+
+def test_every_record_of_the_metadata_log_is_declared_as_kafka_defines_it() -> None:
+    definitions = kafka_definitions(kafka_metadata_jar(), "common/metadata/")
+    declared = {message.name: message for message in DATA[METADATA_LOG]}
+    found = [text for name, message in declared.items() for text in differences(message, definitions[name])]
+    assert found == []
+    kinds = {number: record_class.__name__ for number, record_class in CLASSES.items()}
+    assert kinds == {definitions[name]["apiKey"]: name for name in declared}
 
 
 def test_every_api_has_the_key_that_kafka_gives_it(definitions: dict[str, dict[str, Any]]) -> None:

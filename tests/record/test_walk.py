@@ -66,3 +66,12 @@ def test_walking_ends_at_every_cut_and_flipped_byte() -> None:
         flipped[at] ^= 0xFF
         headers, behind, _ = walk_headers(flipped, 0)
         assert behind >= sum(header.size_in_bytes for header in headers)
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_largest_length_that_a_header_can_say_leads_behind_the_chunk(magic: int) -> None:
+    # Found by fuzzing: the size overflowed, and the walk went on before the chunk.
+    head = bytes(8) + b"\x7f\xff\xff\xff" + bytes(4) + bytes([magic]) + bytes(44)
+    headers, behind, wrong = walk_headers(head, 5)
+    assert [header.size_in_bytes for header in headers] == [2**31 + 11]
+    assert (behind, wrong) == (5 + 2**31 + 11, None)

@@ -92,7 +92,22 @@ def test_options_survive_the_trip_to_a_worker():
             {"kafka.fetch.min.byte": "1"},
             "unknown option kafka.fetch.min.byte: did you mean kafka.fetch.min.bytes",
         ),
-        ({"kafka.security.protocol": "SASL_SSL"}, "kafka.security.protocol must be PLAINTEXT"),
+        (
+            {"kafka.security.protocol": "TLS"},
+            "protocol must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+        ),
+        (
+            {"kafka.security.protocol": "SSL", "kafka.ssl.truststore.location": "/a.jks"},
+            "kafka.ssl.truststore.type is missing, which means JKS: say PEM",
+        ),
+        (
+            {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.jaas.config": "a.LdapLoginModule required;"},
+            "kafka.sasl.jaas.config has a login module that kafkacore does not know",
+        ),
+        (
+            {"kafka.security.protocol": "SSL", "kafka.ssl.truststore.locatoin": "/a.pem"},
+            "unknown option kafka.ssl.truststore.locatoin",
+        ),
         ({"failOnDataLoss": "perhaps"}, "failOnDataLoss must be true or false"),
         ({"startingOffsetsByTimestampStrategy": "guess"}, '"error" or "latest"'),
         ({"kafka.auto.offset.reset": "earliest"}, "set startingOffsets instead"),

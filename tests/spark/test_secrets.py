@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security.references import MAX_FILE_BYTES
 from kafkacore.spark.configs import consumer_configs
-from kafkacore.spark.secrets import MAX_FILE_BYTES, REDACTION_REGEX, resolved
+from kafkacore.spark.secrets import REDACTION_REGEX, resolved
 from kafkacore.spark.sink.options import SinkOptions
 from kafkacore.spark.source import KafkaCoreDataSource
 
@@ -205,7 +206,7 @@ def refusals(spark, options, topic, checkpoint):
 
     said = []
     for refused in (read, stream, write):
-        with pytest.raises(Exception, match=r"must be PLAINTEXT|there is no setting") as failed:
+        with pytest.raises(Exception, match=r"ssl\.keystore\.key need each other") as failed:
             refused()
         said.append(str(failed.value))
     return said

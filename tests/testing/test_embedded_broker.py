@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import ssl
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from model.raw_line import Line
 
-from kafkacore import KafkaProducer
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore import KafkaConsumer, KafkaProducer
+from kafkacore.admin import KafkaAdminClient
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaConfigurationError, KafkaTimeoutError
+from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest
+from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest
+from kafkacore.security import Secret
+from kafkacore.security.client_authenticator import SaslClientAuthenticator
+from kafkacore.security.sasl import SaslConfig
 from kafkacore.testing import EmbeddedBroker, FaultProxy
 
 pytest_plugins = ["pytester"]
@@ -112,3 +122,92 @@ def test_plugin_loads_nothing_of_the_broker_until_a_test_asks(pytester: pytest.P
         """
     )
     pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_secure_broker_says_what_its_clients_need_and_shows_no_password() -> None:
+    users = {"alice": "canary = \\ of: alice", "bob": "other"}
+    with EmbeddedBroker(security_protocol="SASL_SSL", users=users, flush="os") as broker:
+        settings = broker.client_settings("bob")
+        assert settings == {
+            "bootstrap_servers": broker.bootstrap_servers,
+            "security_protocol": "SASL_SSL",
+            "ssl_cafile": str(broker.data_dir / "tls" / "ca.pem"),
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_plain_username": "bob",
+            "sasl_plain_password": "other",
+        }
+        command_line = Path(f"/proc/{broker.pid}/cmdline").read_bytes()
+        assert b"canary" not in command_line
+        with secure_line(broker, "alice") as line:
+            assert line.ask(MetadataRequest(topics=[]), 9).brokers
+        port = broker.port
+        broker.restart()
+        assert broker.port == port
+        with secure_line(broker, "alice") as line:
+            assert line.ask(MetadataRequest(topics=[]), 9).brokers
+        assert "canary" not in broker.log_path.read_text() + repr(broker.config)
+        with pytest.raises(KafkaConfigurationError, match="no user carol"):
+            broker.client_settings("carol")
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_client_without_login_is_told_that_one_may_be_wanted(
+    protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with EmbeddedBroker(security_protocol=f"SASL_{protocol}", users={"alice": "hers"}, flush="os") as broker:
+        settings = {
+            name: value for name, value in broker.client_settings().items() if not name.startswith("sasl")
+        }
+        settings["security_protocol"] = protocol
+        with (
+            KafkaAdminClient(**settings, request_timeout_ms=3_000) as admin,
+            pytest.raises(KafkaTimeoutError, match="does the port want a login"),
+        ):
+            admin.list_topics()
+        caplog.clear()
+        said: list[str] = []
+        with KafkaConsumer("anything", **settings) as consumer:
+            # As many polls as it takes, and some more.
+            for _ in range(20):
+                assert consumer.poll(timeout_ms=0 if said else 1_000) == {}
+                said = [each.levelname for each in caplog.records if "want a login" in each.message]
+        assert said == ["WARNING"]
+
+
+def secure_line(broker: EmbeddedBroker, user: str) -> Line:
+    settings = broker.client_settings(user)
+    line = Line(settings["bootstrap_servers"], tls=ssl.create_default_context(cafile=settings["ssl_cafile"]))
+    password = Secret(settings["sasl_plain_password"])
+    config = SaslConfig(mechanism=settings["sasl_mechanism"], username=user, password=password)
+    who = SaslClientAuthenticator(config, "127.0.0.1", "raw", SYSTEM_CLOCK)
+    frame = who.begin()
+    while frame is not None:
+        line.say_bytes(b"".join(frame))
+        frame = who.receive(memoryview(line.hear_bytes()))
+    return line
+
+
+def salt_told_of(broker: EmbeddedBroker, user: str) -> str:
+    with Line(broker.bootstrap_servers) as line:
+        line.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
+        answer = line.ask(SaslAuthenticateRequest(auth_bytes=f"n,,n={user},r=mine".encode()), 2)
+        return bytes(answer.auth_bytes).decode().split(",")[1]
+
+
+def test_restart_does_not_tell_by_salts_which_users_there_are() -> None:
+    with EmbeddedBroker(security_protocol="SASL_PLAINTEXT", users={"alice": "hers"}, flush="os") as broker:
+        before = [salt_told_of(broker, user) for user in ("alice", "mallory")]
+        broker.restart()
+        assert [salt_told_of(broker, user) for user in ("alice", "mallory")] == before
+        assert before[0] != before[1]
+
+
+def test_broker_of_several_listeners_comes_back_to_all_its_ports() -> None:
+    given = {"listeners": "PLAINTEXT://127.0.0.1:0,SSL://localhost:0"}
+    with EmbeddedBroker(flush="os", **given) as broker:
+        before = [broker.client_settings(listener=name) for name in ("PLAINTEXT", "SSL")]
+        assert before[1]["security_protocol"] == "SSL"
+        broker.restart()
+        assert [broker.client_settings(listener=name) for name in ("PLAINTEXT", "SSL")] == before
+        with pytest.raises(KafkaConfigurationError, match="no listener OTHER; it has PLAINTEXT, SSL"):
+            broker.client_settings(listener="OTHER")

@@ -12,7 +12,8 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 CHECK = PROJECT / "tools" / "check_tools.py"
-ALL = {"cc": "", "mvn": "", "javac": "", "chromedriver": "", "java": 'openjdk version "17.0.15" 2025-04-15'}
+QUIET = ("cc", "mvn", "javac", "chromedriver", "krb5-config", "krb5kdc", "kadmin.local")
+ALL = dict.fromkeys(QUIET, "") | {"java": 'openjdk version "17.0.15" 2025-04-15'}
 
 
 def machine(folder: Path, tools: dict[str, str]) -> Path:
@@ -51,6 +52,7 @@ def test_machine_with_everything_lacks_nothing(tmp_path: Path) -> None:
         ("javac", "openjdk-17"),
         ("mvn", "maven"),
         ("chromedriver", "chromium"),
+        ("krb5-config", "libkrb5-dev"),
     ],
 )
 def test_missing_tool_is_named_with_its_package(tmp_path: Path, tool: str, package: str) -> None:
@@ -92,7 +94,7 @@ def test_old_java_in_java_home_is_found_before_the_new_one_on_path(tmp_path: Pat
 def test_jdk_of_java_home_needs_nothing_on_path(tmp_path: Path) -> None:
     jdk = {"java": ALL["java"], "javac": ""}
     machine(tmp_path / "jdk" / "bin", jdk)
-    path = machine(tmp_path / "bin", {"cc": "", "mvn": "", "chromedriver": ""})
+    path = machine(tmp_path / "bin", {name: "" for name in QUIET if name != "javac"})
     assert lacks(path, JAVA_HOME=str(tmp_path / "jdk")) == []
 
 

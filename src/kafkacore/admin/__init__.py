@@ -1,6 +1,35 @@
-"""Asking and changing the cluster: topics so far. ``client`` is the façade; ``requester`` asks and waits."""
+"""Asking and changing the cluster: topics, access control, users, quotas. ``client`` is the façade;
+``requester`` asks and waits.
+"""
 
+from kafkacore.admin.acls import ACL, ACLFilter, ResourcePattern, ResourcePatternFilter
 from kafkacore.admin.client import KafkaAdminClient
 from kafkacore.admin.new_topic import NewTopic
+from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent, ClientQuotaMatch
+from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
+from kafkacore.structs import (
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourceType,
+    ScramMechanism,
+)
 
-__all__ = ["KafkaAdminClient", "NewTopic"]
+__all__ = [
+    "ACL",
+    "ACLFilter",
+    "ACLOperation",
+    "ACLPermissionType",
+    "ACLResourcePatternType",
+    "ClientQuotaAlteration",
+    "ClientQuotaFilterComponent",
+    "ClientQuotaMatch",
+    "KafkaAdminClient",
+    "NewTopic",
+    "ResourcePattern",
+    "ResourcePatternFilter",
+    "ResourceType",
+    "ScramMechanism",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
+]

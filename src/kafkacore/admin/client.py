@@ -1,4 +1,4 @@
-"""Topics listed, described, created, altered and deleted: arguments in, plain Python values out.
+"""The admin client, and its calls about topics: arguments in, plain Python values out.
 
 Method and argument names are kafka-python's. Does not know: how a request travels and is waited for
 (``requester``).
@@ -11,8 +11,11 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
+from kafkacore.admin.acl_calls import AclCalls
 from kafkacore.admin.new_topic import NewTopic
+from kafkacore.admin.quota_calls import QuotaCalls
 from kafkacore.admin.requester import Requester
+from kafkacore.admin.user_calls import UserCalls
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import resolve, servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -27,7 +30,7 @@ _TOPIC_RESOURCE = 2
 _SET, _DELETE = 0, 1
 
 
-class KafkaAdminClient:
+class KafkaAdminClient(AclCalls, UserCalls, QuotaCalls):
     """Asks and changes a cluster. One thread at a time; connects on first use.
 
     Parameters

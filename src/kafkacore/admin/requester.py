@@ -10,7 +10,7 @@ from typing import Any
 
 from kafkacore.client import ClientResponse, NetworkClient
 from kafkacore.clock import Clock
-from kafkacore.errors import KafkaTimeoutError, UnsupportedVersionError
+from kafkacore.errors import KafkaError, KafkaTimeoutError, RetriableError, UnsupportedVersionError
 
 log = logging.getLogger(__name__)
 
@@ -38,21 +38,27 @@ class Requester:
         ------
         KafkaTimeoutError
             No broker answered within ``timeout_ms``. The request may have been carried out all the same.
+        AuthenticationFailedError
+            A broker does not let us in, or we do not believe that it is one.
         UnsupportedVersionError
             The broker does not know the request.
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while (left_ms := deadline_ms - self._clock.monotonic_ms()) > 0:
             response = self._try_once(request, left_ms)
+            if response is not None:
+                _raise_final(response.authentication_error)
             if response is None or response.disconnected:
                 log.debug("%s: asking again", type(request).__name__)
                 continue
             if response.version_mismatch is not None:
                 raise UnsupportedVersionError(str(response.version_mismatch))
             return response.message
+        troubles = self._client.troubles.summary()
         raise KafkaTimeoutError(
             f"no broker of {self._bootstrap_servers} answered {type(request).__name__} within "
             f"{timeout_ms:.0f} ms: is it running, and is the address right?"
+            + (f" ({troubles})" if troubles else "")
         )
 
     def _try_once(self, request: Any, left_ms: float) -> ClientResponse | None:
@@ -61,6 +67,8 @@ class Requester:
         if node is None or not self._client.ready(node, now_ms):
             wait_ms = 100.0 if node is None else self._client.connection_delay(node, now_ms)
             self._client.poll(min(left_ms, max(wait_ms, 1.0), 100.0), now_ms)
+            if node is not None:
+                _raise_final(self._client.authentication_error(node))
             return None
         asked = self._client.new_client_request(
             node.node_id, request, now_ms, request_timeout_ms=int(max(left_ms, 1))
@@ -71,3 +79,9 @@ class Requester:
             for response in self._client.poll(100.0, now_ms):
                 if response.request is asked:
                     return response
+
+
+def _raise_final(error: KafkaError | None) -> None:
+    """What another try does not mend."""
+    if error is not None and not isinstance(error, RetriableError):
+        raise error

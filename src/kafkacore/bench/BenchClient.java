@@ -66,6 +66,11 @@ public final class BenchClient {
                 task.put(parts[0], parts[1]);
             }
         }
+        if (task.containsKey("properties")) {
+            try (var file = Files.newBufferedReader(Path.of(task.get("properties")))) {
+                settings.load(file);
+            }
+        }
         Thread watch = new Thread(BenchClient::endWithParent);
         watch.setDaemon(true);
         watch.start();

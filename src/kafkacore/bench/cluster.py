@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.bench.meter import process_cpu_seconds
@@ -40,14 +41,21 @@ class BenchCluster:
         Gets a sentence for what could not be put away.
     broker_pid:
         The cluster's process, if it runs on this machine.
+    security:
+        How our clients reach it, if that takes more than its address.
     """
 
     def __init__(
-        self, bootstrap: str | None, say: Callable[[str], None], broker_pid: int | None = None
+        self,
+        bootstrap: str | None,
+        say: Callable[[str], None],
+        broker_pid: int | None = None,
+        security: Mapping[str, Any] | None = None,
     ) -> None:
         self._say = say
         self._given = bootstrap
         self._pid = broker_pid
+        self.security = dict(security or {})
         self._broker: BrokerProcess | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._topics: list[str] = []
@@ -120,6 +128,7 @@ class BenchCluster:
             bootstrap_servers=self.bootstrap,
             request_timeout_ms=timeout_ms,
             bootstrap_timeout_ms=timeout_ms,
+            **self.security,
         )
 
     def create_topic(self, partitions: int) -> str:
@@ -131,7 +140,7 @@ class BenchCluster:
             admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=-1)])
         # Until it is served: Java's producer gets stuck where a partition's first batch is refused and its
         # second taken.
-        with KafkaConsumer(bootstrap_servers=self.bootstrap) as consumer:
+        with KafkaConsumer(bootstrap_servers=self.bootstrap, **self.security) as consumer:
             consumer.end_offsets([TopicPartition(name, partition) for partition in range(partitions)])
         return name
 

@@ -60,10 +60,12 @@ class JavaClient:
             first = next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr.strip())
             raise JavaMissing(f"the Java client does not compile against {self._classpath}: {first}")
 
-    def command(self, task: Task) -> list[str]:
-        """What runs ``task``."""
+    def command(self, task: Task, properties: Path | None = None) -> list[str]:
+        """What runs ``task``, with further settings of the client in a file."""
         arguments = [f"{name}={getattr(task, name)}" for name in ARGUMENTS]
         arguments += [f"client.{name}={_text(value)}" for name, value in task.settings.items()]
+        if properties is not None:
+            arguments.append(f"properties={properties}")
         classpath = f"{self._folder}{os.pathsep}{self._classpath}"
         return [self._java, *JVM_OPTIONS, "-cp", classpath, "BenchClient", *arguments]
 

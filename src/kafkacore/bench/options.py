@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from kafkacore.bench import security
 from kafkacore.bench.sequence import NUMBER_BYTES
 from kafkacore.errors import KafkaConfigurationError
 
@@ -49,6 +51,8 @@ class BenchOptions:
     broker_pid: int | None = None
     #: Longest that one run of one client may take, in seconds.
     run_limit_s: float = 600.0
+    #: Of the running cluster: how our clients reach it. It is shown nowhere.
+    security: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def check(self) -> None:
         """Refuse what cannot be measured.
@@ -82,10 +86,18 @@ class BenchOptions:
         ):
             if wrong:
                 raise KafkaConfigurationError(what)
+        if self.security:
+            if self.bootstrap is None:
+                raise KafkaConfigurationError(
+                    "a secure connection is one to a running cluster: say --bootstrap, too"
+                )
+            security.check(self.security, bool(self.peers))
 
     def paced_records(self, rate: float) -> int:
         """How many records a paced run sends."""
         return max(1, min(self.records, int(rate * PACED_S)))
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        shown = asdict(self)
+        told = shown.pop("security")
+        return shown | {name: told.get(name) for name in ("security_protocol", "sasl_mechanism")}

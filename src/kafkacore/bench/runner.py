@@ -11,7 +11,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from kafkacore.bench.machine import describe_machine, missing_for_arrow, missing
 from kafkacore.bench.options import OURS, ROUNDTRIP_RATE, BenchOptions
 from kafkacore.bench.pacing import latencies_ms, percentiles
 from kafkacore.bench.result import Case, Standing, round_figures, summarize, whole_result
+from kafkacore.bench.security import exported, write_java_properties
 from kafkacore.bench.sequence import distinct_count, write_values
 from kafkacore.bench.settings import consumer_settings, poll_records, producer_settings
 from kafkacore.bench.task import Task
@@ -107,10 +108,15 @@ class _Bench:
         self._progress = progress
         self._stack = stack
         self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafkacore-bench-")))
+        self._secrets = self._folder / "client.properties"
         self._java: JavaClient | None = None
         self.missing: dict[str, str] = {}
         self.peers = [peer for peer in options.peers if self._is_there(peer)]
-        self.cluster = stack.enter_context(BenchCluster(options.bootstrap, progress.say, options.broker_pid))
+        if options.security:
+            stack.enter_context(exported(options.security))
+        self.cluster = stack.enter_context(
+            BenchCluster(options.bootstrap, progress.say, options.broker_pid, options.security)
+        )
         self._groups = count()
         #: Topics that are there to be read, by cluster, codec and partitions.
         self._filled: dict[tuple[str, str, int], str] = {}
@@ -230,7 +236,7 @@ class _Bench:
         """Why the topic is not what was sent to it."""
         distinct = distinct_count(case.records, case.size)
         sent = (case.size, case.records, distinct, warm_up_records)
-        return read_back(cluster.bootstrap, topic, case.partitions, *sent).reason
+        return read_back(cluster.bootstrap, topic, case.partitions, *sent, cluster.security).reason
 
     def _consuming(
         self, case: Case, peer: str, cluster: BenchCluster, name: str | None = None
@@ -316,9 +322,16 @@ class _Bench:
         return path
 
     def _worker(self, task: Task, cluster: BenchCluster) -> Worker:
+        task = replace(task, is_secure=bool(cluster.security))
         if task.peer == "java":
             assert self._java is not None, "a peer that is missing was asked"
-            return Worker(self._java.command(task), self._options.run_limit_s, cluster.look)
+            if task.is_secure:
+                write_java_properties(cluster.security, self._secrets)
+            return Worker(
+                self._java.command(task, self._secrets if task.is_secure else None),
+                self._options.run_limit_s,
+                cluster.look,
+            )
         command = [sys.executable, "-m", "kafkacore.bench.worker", task.to_json()]
         return Worker(command, self._options.run_limit_s, cluster.look)
 

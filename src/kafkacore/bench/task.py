@@ -44,6 +44,8 @@ class Task:
     goes: int = 1
     #: Without a record for so long, a reader gives up, in seconds.
     patience_s: float = 30.0
+    #: Whether what the environment says of a secure connection is meant.
+    is_secure: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

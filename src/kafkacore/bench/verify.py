@@ -5,7 +5,9 @@ Does not know: who wrote it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
+from typing import Any
 
 from kafkacore.bench.sequence import Sequences, Verdict
 from kafkacore.clock import SYSTEM_CLOCK
@@ -22,7 +24,14 @@ LOOK_MS = 20.0
 
 
 def read_back(
-    bootstrap: str, topic: str, partitions: int, size: int, records: int, distinct: int, warm_up: int
+    bootstrap: str,
+    topic: str,
+    partitions: int,
+    size: int,
+    records: int,
+    distinct: int,
+    warm_up: int,
+    security: Mapping[str, Any] | None = None,
 ) -> Verdict:
     """Read all partitions from start to end and compare.
 
@@ -34,11 +43,16 @@ def read_back(
         How many were sent, and how many numbers they have.
     warm_up:
         How many warm-up records were sent before.
+    security:
+        How our clients reach the cluster, if that takes more than its address.
     """
     everything = [TopicPartition(topic, number) for number in range(partitions)]
     sequences = Sequences(size)
     with KafkaConsumer(
-        bootstrap_servers=bootstrap, auto_offset_reset="earliest", max_partition_fetch_bytes=4 << 20
+        bootstrap_servers=bootstrap,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=4 << 20,
+        **(security or {}),
     ) as consumer:
         consumer.assign(everything)
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + ARRIVAL_LIMIT_MS

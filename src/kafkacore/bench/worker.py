@@ -12,13 +12,16 @@ import os
 import sys
 import threading
 from array import array
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kafkacore.bench.meter import Meter
 from kafkacore.bench.pacing import Pacer, percentiles
 from kafkacore.bench.peers import consumer_of, producer_of
+from kafkacore.bench.security import settings_of
 from kafkacore.bench.sequence import WARM_UP, Sequences, read_values, warm_up_value
+from kafkacore.bench.settings import client_of
 from kafkacore.bench.task import Task
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaTimeoutError
@@ -29,6 +32,8 @@ SETTLE_MS = 500
 
 def run(task: Task) -> dict[str, Any]:
     """Do it; the figures."""
+    if task.is_secure:
+        task = replace(task, settings=task.settings | settings_of(client_of(task.peer)))
     return {"produce": _produce, "paced": _paced, "consume": _consume, "receive": _receive}[task.role](task)
 
 

@@ -5,12 +5,12 @@ Does not know: which APIs there are, what they do.
 
 from libc.stdint cimport int32_t
 
+from kafkacore.broker._produce_call cimport skip_tags
 from kafkacore.broker._request cimport Request, RequestContext
 from kafkacore.metrics.sensor cimport Sensor
 from kafkacore.wire.cursor cimport Cursor
 
 from kafkacore.broker._request import CloseConnectionError
-from kafkacore.protocol.message import skip_tagged_fields
 
 # In all arrays of one request together: each of 10,000 partitions of as many topics takes two. Kafka bounds
 # only a request's size; but an element of two bytes becomes an object of some 70 and an answer of its own.
@@ -76,8 +76,7 @@ cdef class Dispatcher:
             return self._answer_unknown(handler, context, api_key, version, correlation_id, on_response)
         client_id = cursor.read_nullable_string(False)
         flexible_from = handler.request_class.FLEXIBLE_FROM
-        if flexible_from is not None and version >= <int> flexible_from:
-            skip_tags(cursor)
+        skip_tags(cursor, flexible_from is not None and version >= <int> flexible_from)
         began_ms = self._clock.monotonic_ms()
         stats = self._stats[api_key]
         (<Sensor?> stats.queue).record(began_ms - self.metrics.turn_began_ms, began_ms)
@@ -104,10 +103,3 @@ cdef class Dispatcher:
             request.waits_since_ms = self._clock.monotonic_ms()
         else:
             request.respond(response)
-
-
-cdef int skip_tags(Cursor cursor) except -1:
-    cdef Py_ssize_t count = cursor.read_unsigned_varint()
-    if count:
-        skip_tagged_fields(cursor, count)
-    return 0

@@ -11,6 +11,7 @@ from kafkacore.broker._request cimport Request
 from kafkacore.record.header cimport BatchHeader
 from kafkacore.record.layout cimport COMPRESSION_MASK, CONTROL_BIT, CURRENT_MAGIC, MAGIC_AT, TRANSACTIONAL_BIT
 
+from kafkacore.broker.authorization import require
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.internal_topics import INTERNAL_TOPICS
 from kafkacore.broker.log.validation import RefusedRecordsError, RefusedTimestampsError
@@ -24,13 +25,15 @@ from kafkacore.errors import (
     UnsupportedCompressionTypeError,
 )
 from kafkacore.record import Compression, read_batch_headers
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
 cdef enum:
     ACKS_ALL = -1
     FIRST_VERSION_WITH_ZSTD = 7
 
 cdef int ZSTD = Compression.ZSTD
+cdef object WRITE = ACLOperation.WRITE
+cdef object TOPIC = ResourceType.TOPIC
 # Whoever calls itself so may write to internal topics (Kafka's ``AdminUtils``).
 ADMIN_CLIENT_ID = "__admin_client"
 # As the class makes it, without the function in between.
@@ -53,10 +56,13 @@ cdef class ProduceAppend:
     cdef readonly ProduceCall call
     # Text, not the exception: its traceback would hold this object, and the payload with it, in a cycle.
     cdef readonly str first_error
+    # Whom to ask first, or nobody.
+    cdef object _authorizer
 
     def __init__(self, Request request not None, services):
         self.request = request
         self.services = services
+        self._authorizer = services.authorizer
         self.call = request.message
         self.first_error = ""
 
@@ -80,11 +86,13 @@ cdef class ProduceAppend:
     cdef int _append(self, ProduceTopic topic, ProducePartition partition) except -1:
         cdef int acks = self.call.acks
         cdef int64_t last_offset
-        if not -1 <= acks <= 1:
-            raise InvalidRequiredAcksError(f"acks={acks} is none of -1, 0, 1")
         name = topic.name
         if topic.topic_id is not None:
             name = self.services.topics.name_of_bytes(topic.topic_id)
+        if self._authorizer is not None:
+            require(self.request, self.services, WRITE, TOPIC, name, topic.topic_id)
+        if not -1 <= acks <= 1:
+            raise InvalidRequiredAcksError(f"acks={acks} is none of -1, 0, 1")
         if name in INTERNAL_TOPICS and self.request.client_id != ADMIN_CLIENT_ID:
             raise InvalidTopicError(f"Cannot append to internal topic {name}")
         check_records(partition.records, self.request.version)

@@ -2,7 +2,10 @@
 
 from libc.stdint cimport int64_t
 
+from kafkacore.wire.cursor cimport Cursor
 from kafkacore.wire.writer cimport Writer
+
+cdef int skip_tags(Cursor cursor, bint compact) except -1
 
 cdef class ProducePartition:
     cdef readonly int index

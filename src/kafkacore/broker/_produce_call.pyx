@@ -93,6 +93,7 @@ cdef class ProduceCall:
 
 
 cdef int skip_tags(Cursor cursor, bint compact) except -1:
+    """Pass over the tagged fields with which a part of a message ends, if its version has any."""
     cdef Py_ssize_t count
     if compact:
         count = cursor.read_unsigned_varint()

@@ -5,7 +5,11 @@ from libc.stdint cimport int32_t
 cdef class RequestContext:
     cdef readonly str connection_id
     cdef readonly str host
+    cdef readonly str listener_name
+    cdef readonly str security_protocol
     cdef readonly int node_id
+    # Whom it has shown itself to be: a KafkaPrincipal.
+    cdef public object principal
     # What the client calls itself in ApiVersions (KIP-511).
     cdef public str software_name
     cdef public str software_version

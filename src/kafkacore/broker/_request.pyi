@@ -3,6 +3,7 @@ from typing import Any, final
 
 from kafkacore.broker.delayed_operation import DelayedOperation
 from kafkacore.broker.quota import Quotas
+from kafkacore.security.principal import KafkaPrincipal
 
 HANG_UP: Any
 
@@ -13,10 +14,21 @@ class RequestContext:
     connection_id: str
     node_id: int
     host: str
+    listener_name: str
+    security_protocol: str
+    principal: KafkaPrincipal
     software_name: str
     software_version: str
     client_id: str | None
-    def __init__(self, connection_id: str, node_id: int, host: str = "") -> None: ...
+    def __init__(
+        self,
+        connection_id: str,
+        node_id: int,
+        host: str = "",
+        listener_name: str = "PLAINTEXT",
+        security_protocol: str = "PLAINTEXT",
+        principal: KafkaPrincipal = ...,
+    ) -> None: ...
 
 @final
 class Request:

@@ -6,6 +6,7 @@ Does not know: sockets, what any API does.
 cimport cython
 from libc.stdint cimport int32_t
 
+from kafkacore.security.principal import ANONYMOUS
 
 # Instead of an answer: close the connection.
 HANG_UP = object()
@@ -27,12 +28,25 @@ cdef class RequestContext:
         The node on whose listener it was accepted.
     host:
         The client's address.
+    listener_name, security_protocol:
+        The listener that it came by, and what is spoken there (``SASL_SSL``).
+
+    Attributes
+    ----------
+    principal:
+        Who the client is: :data:`ANONYMOUS` unless its listener asks. It is known before its first request.
     """
 
-    def __init__(self, str connection_id not None, int node_id, str host=""):
+    def __init__(
+        self, str connection_id not None, int node_id, str host="", str listener_name="PLAINTEXT",
+        str security_protocol="PLAINTEXT", principal=ANONYMOUS,
+    ):
         self.connection_id = connection_id
         self.node_id = node_id
         self.host = host
+        self.listener_name = listener_name
+        self.security_protocol = security_protocol
+        self.principal = principal
         self.software_name = self.software_version = ""
 
 

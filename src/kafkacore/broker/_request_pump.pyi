@@ -7,6 +7,7 @@ from kafkacore.broker._request import HANG_UP as HANG_UP
 from kafkacore.broker._request import Request, RequestContext
 from kafkacore.broker.kafka_apis import KafkaApis
 from kafkacore.network import Selector
+from kafkacore.security import Authenticator
 
 @final
 class Connection:
@@ -15,8 +16,10 @@ class Connection:
     pending: deque[memoryview]
     request: Request | None
     is_gone: bool
+    is_known: bool
+    authenticator: Authenticator | None
     pause: Any
-    def __init__(self, context: RequestContext, pump: RequestPump) -> None: ...
+    def __init__(self, context: RequestContext, pump: RequestPump, is_known: bool = True) -> None: ...
     def __call__(self, request: Request, pieces: list[Any] | None) -> None: ...
 
 @disjoint_base

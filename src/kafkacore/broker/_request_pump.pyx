@@ -29,6 +29,11 @@ cdef class Connection:
         The peer has hung up: what it said before is still done, but nothing is answered.
     pause:
         Ends the pause that a quota asks for; ``None`` without one.
+    is_known:
+        Whether the context says who the client is; it is asked for at the next frame if not.
+    authenticator:
+        What has authenticated it by SASL, or ``None``: then each of its frames is looked at before it is
+        handled, since it may authenticate anew, or be too late.
     """
 
     cdef readonly RequestContext context
@@ -36,6 +41,8 @@ cdef class Connection:
     cdef readonly object pending
     cdef public Request request
     cdef public bint is_gone
+    cdef public bint is_known
+    cdef public object authenticator
     cdef public object pause
     # A request is being handled, or waits, or its response is not yet written.
     cdef bint is_busy
@@ -43,8 +50,9 @@ cdef class Connection:
     cdef bint is_pumping
     cdef RequestPump pump
 
-    def __init__(self, RequestContext context not None, RequestPump pump not None):
+    def __init__(self, RequestContext context not None, RequestPump pump not None, bint is_known=True):
         self.context = context
+        self.is_known = is_known
         self.id = context.connection_id
         self.pending = deque()
         self.pump = pump
@@ -81,7 +89,7 @@ cdef class RequestPump:
         cdef Connection connection
         for receive in self._selector.completed_receives:
             connection = self._connections.get(receive.source_id)
-            if connection is not None:
+            if connection is not None and (connection.is_known or self._identify(connection)):
                 connection.pending.append(receive.payload)
                 self._pump(connection)
         for send in self._selector.completed_sends:
@@ -119,6 +127,9 @@ cdef class RequestPump:
 
     cdef int handle(self, Connection connection, payload) except -1:
         cdef Request request
+        if connection.authenticator is not None and self._is_held_back(connection, payload):
+            connection.is_busy = False
+            return 0
         try:
             request = self._apis.handle(connection.context, payload, connection)
             if request.operation is not None and not request.operation.is_completed:

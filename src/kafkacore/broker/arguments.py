@@ -7,7 +7,9 @@ own comes before ``--override``, that before the config file, and that before th
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -18,14 +20,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.config_keys import ResolvedProperties, resolve
+from kafkacore.broker.listener_keys import PROTOCOLS
 from kafkacore.broker.properties_file import read_properties
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security import Secret
 
 if TYPE_CHECKING:
     from kafkacore.broker.server import KafkaBroker
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 DEFAULT: Final = "default"
+PASSWORD_VARIABLE: Final = "KAFKACORE_PASSWORD"  # noqa: S105 - a name
 EPHEMERAL_PREFIX: Final = "kafkacore-ephemeral-"
 
 
@@ -62,6 +67,27 @@ def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None
         action="store_true",
         default=None,
         help="listen where other machines can reach it; they are not asked who they are",
+    )
+    place.add_argument(
+        "--security-protocol",
+        type=str.upper,
+        choices=PROTOCOLS,
+        help="what clients speak (default: PLAINTEXT); with SSL, and no key store in the config file, a "
+        "certificate for development is made, for which clients trust the file tls/ca.pem of the data folder",
+    )
+    place.add_argument(
+        "--user",
+        dest="users",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"may log in; the password is that of {PASSWORD_VARIABLE} in the environment, or asked for",
+    )
+    place.add_argument(
+        "--users-file",
+        metavar="FILE",
+        type=Path,
+        help="users that may log in, each a line NAME=PASSWORD",
     )
     place.add_argument(
         "--status-port",
@@ -129,9 +155,16 @@ def resolved_properties(
         "listen": arguments.listen,
         "flush": arguments.flush,
         "allow_remote": arguments.allow_remote,
+        "security_protocol": arguments.security_protocol,
         "status_port": arguments.status_port,
     }
     layers += [(_flag(name), {name: value}) for name, value in flags.items() if value is not None]
+    if "SSL" in (arguments.security_protocol or "") and not _names_a_key_store(layers):
+        layers.append(("--security-protocol", {"self_made_certificate": True}))
+    if arguments.users_file is not None:
+        layers.append(("--users-file", {"users": read_properties(arguments.users_file, "users file")}))
+    if arguments.users:
+        layers.append(("--user", {"users": {name: _password(name) for name in arguments.users}}))
     if not any(
         {"data_dir", "data.dir", "log.dirs", "log.dir", "log_dirs"} & layer.keys() for _, layer in layers
     ):
@@ -140,6 +173,23 @@ def resolved_properties(
             "or --ephemeral for one that is removed at the end"
         )
     return resolve(layers)
+
+
+def _names_a_key_store(layers: list[tuple[str, dict[str, Any]]]) -> bool:
+    return any("ssl.keystore." in name.replace("_", ".") for _, layer in layers for name in layer)
+
+
+def _password(user: str) -> Secret:
+    """From the environment or the terminal, and never from the command line, which everybody can read."""
+    given = os.environ.get(PASSWORD_VARIABLE)
+    if given is None and sys.stdin.isatty():
+        given = getpass.getpass(f"Password of {user}: ")
+    if not given:
+        raise KafkaConfigurationError(
+            f"--user {user} has no password: put it into the environment as {PASSWORD_VARIABLE}, or name a "
+            "file of lines NAME=PASSWORD with --users-file"
+        )
+    return Secret(given)
 
 
 def _flag(field: str) -> str:
@@ -178,7 +228,7 @@ def run(
     default_level:
         From which level on it says what it does, unless the arguments say.
     on_ready:
-        As for :func:`~kafkacore.broker.server.run_broker`; without effect where JSON is asked for.
+        As for :func:`~kafkacore.broker.run.run_broker`; without effect where JSON is asked for.
 
     Raises
     ------
@@ -226,7 +276,7 @@ def _run(
     stop_on_stdin_eof: bool,
 ) -> int:
     from kafkacore.broker.log_lines import said_on
-    from kafkacore.broker.server import run_broker
+    from kafkacore.broker.run import run_broker
 
     with ExitStack() as stack:
         level = arguments.broker_log_level or default_level

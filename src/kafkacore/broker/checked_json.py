@@ -32,7 +32,10 @@ def read_checked_json(data: bytes, *, needs_crc: bool = True) -> dict[str, Any]:
     ValueError
         It is no object of JSON, or its CRC is wrong.
     """
-    content = json.loads(data)
+    try:
+        content = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deep to be a state file") from None
     if not isinstance(content, dict):
         raise ValueError("it is no object of JSON")
     found = content.pop(_CRC, None)

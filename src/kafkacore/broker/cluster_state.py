@@ -32,13 +32,31 @@ NO_EPOCH = -1
 NO_LEADER = -1
 
 
+class NodeListener(NamedTuple):
+    """A listener of a node that is up: what is listened on, and what clients that come by it are told."""
+
+    name: str
+    host: str
+    port: int
+    told_host: str
+    told_port: int
+
+
 class BrokerNode(NamedTuple):
-    """A node as clients are told of it."""
+    """A node as clients are told of it: host and port are those of its first listener."""
 
     node_id: int
     host: str
     port: int
     rack: str | None = None
+    listeners: tuple[NodeListener, ...] = ()
+
+    def seen_by(self, listener_name: str) -> BrokerNode:
+        """The node as those are told of it who came by a listener of that name."""
+        for listener in self.listeners:
+            if listener.name == listener_name:
+                return self._replace(host=listener.told_host, port=listener.told_port)
+        return self
 
 
 class ClusterState:
@@ -75,6 +93,10 @@ class ClusterState:
         """Those that are up, by their number."""
         return [self._up[node_id] for node_id in sorted(self._up)]
 
+    def nodes_seen_by(self, listener_name: str) -> list[BrokerNode]:
+        """As :meth:`nodes`, with the addresses for those who came by a listener of that name."""
+        return [node.seen_by(listener_name) for node in self.nodes()]
+
     def node_ids(self) -> list[int]:
         """All of them, up or not."""
         return sorted(self._all)
@@ -82,6 +104,10 @@ class ClusterState:
     def node(self, node_id: int) -> BrokerNode | None:
         """The node of that number if it is up."""
         return self._up.get(node_id)
+
+    def known_node(self, node_id: int) -> BrokerNode:
+        """The node of that number, up or not."""
+        return self._all[node_id]
 
     # ---- Partitions -----------------------------------------------------------------------------------
 

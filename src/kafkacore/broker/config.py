@@ -7,17 +7,35 @@ how anything is used.
 
 from __future__ import annotations
 
-import ipaddress
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from kafkacore.broker.config_keys import BROKER_KEYS, BrokerKey, as_text, resolve
+from kafkacore.broker.listener_keys import DEFAULT_PROTOCOL_MAP, USER_PREFIX
+from kafkacore.broker.listeners import (
+    EVERY_ADDRESS,
+    Endpoint,
+    Listener,
+    check_security,
+    configured_listeners,
+    parse_endpoints,
+    parse_protocol_map,
+)
 from kafkacore.broker.quota import parse_overrides
 from kafkacore.broker.topic_config import INT_MAX, TOPIC_CONFIG, checked_value
 from kafkacore.errors import InvalidConfigurationError, KafkaConfigurationError
+from kafkacore.security import Secret
+from kafkacore.security.loopback import is_loopback
+
+#: Fields that the two properties of listeners say together.
+_ADDRESSES = frozenset(
+    {"host", "port", "security_protocol", "listeners"}
+    | {"advertised_host", "advertised_port", "advertised_listeners"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +47,21 @@ class BrokerConfig:
     data_dir:
         Folder of the logs; made (mode 0700) if it is missing. One broker per folder.
     host, port:
-        Where to listen. Port 0 takes a free one. A host that other machines can reach is refused unless
-        ``allow_remote`` is set, because nothing here asks who a client is.
+        Where the first listener is. Port 0 takes a free one. A host that other machines can reach is refused
+        unless clients have to authenticate there, or ``allow_remote`` is set.
+    listeners, listener_security_protocol_map, advertised_listeners:
+        As Kafka has them, for several listeners and other protocols; the first one's address is ``host`` and
+        ``port``. Without ``listeners`` there is one, of the name of its ``security_protocol``.
+    security_protocol:
+        What the one listener speaks, where ``listeners`` is not given.
+    listener_properties:
+        Kafka's properties of listeners, with dots, and passwords of users (``sasl.user.alice``); checked by
+        :func:`~kafkacore.broker.listeners.checked_property`.
+    self_made_certificate:
+        For development: a listener with TLS that has no key store gets a certificate of our own making.
     advertised_host:
-        What clients are told to connect to; ``host`` if not given, and needed where that is every address.
+        What clients of the first listener are told to connect to; ``host`` if not given, and needed where
+        that is every address.
     advertised_port:
         The port that clients are told, where it is not the one listened on: that of a proxy in front of the
         broker, such as ``kafkacore.testing.FaultProxy``.
@@ -58,9 +87,19 @@ class BrokerConfig:
     data_dir: Path
     host: str = "127.0.0.1"
     port: int = 9092
+    security_protocol: str = "PLAINTEXT"
+    listeners: str = ""
+    listener_security_protocol_map: str = DEFAULT_PROTOCOL_MAP
+    advertised_listeners: str = ""
     advertised_host: str | None = None
     advertised_port: int | None = None
     allow_remote: bool = False
+    self_made_certificate: bool = False
+    connection_setup_timeout_ms: int = 10_000
+    connection_failed_authentication_delay_ms: int = 100
+    authorizer_class_name: str = ""
+    super_users: str = ""
+    allow_everyone_if_no_acl_found: bool = False
     status_port: int = -1
     flush: str = "ack"
     node_id: int = 1
@@ -106,6 +145,7 @@ class BrokerConfig:
     log_cleaner_io_buffer_size: int = 512 * 1024
     log_cleaner_io_max_bytes_per_second: float = sys.float_info.max
     log_defaults: Mapping[str, str] = field(default_factory=dict)
+    listener_properties: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data_dir", Path(self.data_dir).absolute())
@@ -120,23 +160,90 @@ class BrokerConfig:
                 f"group.min.session.timeout.ms={self.group_min_session_timeout_ms} must not be larger than "
                 f"group.max.session.timeout.ms={self.group_max_session_timeout_ms}"
             )
-        if not self.allow_remote and not is_loopback(self.host):
+        object.__setattr__(self, "host", self.node_listeners[0].host)
+        if self.listeners:
+            object.__setattr__(self, "listeners", ",".join(str(each) for each in self._endpoints()))
+        for listener in self.node_listeners:
+            self._check_reach(listener)
+            check_security(listener, has_certificate=self.self_made_certificate)
+        if self.users and not any(listener.has_sasl for listener in self.node_listeners):
             raise KafkaConfigurationError(
-                f"listening on {self.host} lets other machines in and no authentication is configured; "
-                "listen on 127.0.0.1, or say allow.remote=true (kafkacore broker --allow-remote) "
-                "if that is meant"
-            )
-        if self.client_host in ("0.0.0.0", "::"):
-            raise KafkaConfigurationError(
-                f"clients cannot connect to {self.client_host}; say which of this machine's names "
-                "or addresses they are to be told with advertised.host"
+                f"{USER_PREFIX}{min(self.users)}: no listener asks who a client is; let one speak SASL_SSL "
+                "(security.protocol=SASL_SSL, kafkacore broker --security-protocol SASL_SSL)"
             )
         for name in ("producer", "consumer", "request"):
             parse_overrides(f"quota.{name}.overrides", getattr(self, f"quota_{name}_overrides"))
         self.connection_overrides()
+        self.super_user_names()
         if self.queued_max_request_bytes == 0:
             raise KafkaConfigurationError("queued.max.request.bytes=0 must be -1 (no limit) or more than 0")
         self._check_log_defaults()
+
+    @cached_property
+    def node_listeners(self) -> tuple[Listener, ...]:
+        """Where a node listens and how; the first has ``host`` and ``port``."""
+        if self.listeners and self.security_protocol != "PLAINTEXT":
+            raise KafkaConfigurationError(
+                f"security.protocol={self.security_protocol} is of the one listener of a broker that has no "
+                "listeners property; leave it out, and say it in listeners"
+            )
+        endpoints = [Endpoint(self.security_protocol, self.host, self.port)]
+        if self.listeners:
+            endpoints = parse_endpoints("listeners", self.listeners)
+            endpoints[0] = endpoints[0]._replace(host=self.host, port=self.port)
+        text = self.advertised_listeners
+        told = {each.name: each for each in parse_endpoints("advertised.listeners", text)} if text else {}
+        first = endpoints[0].name
+        if self.advertised_host or self.advertised_port:
+            known = told.get(first, Endpoint(first, endpoints[0].host, 0))
+            told[first] = Endpoint(
+                first, self.advertised_host or known.host, self.advertised_port or known.port
+            )
+        made = configured_listeners(
+            endpoints, told, parse_protocol_map(self.listener_security_protocol_map), self.listener_properties
+        )
+        return tuple(self._with_host(listener) for listener in made)
+
+    def _with_host(self, listener: Listener) -> Listener:
+        """A listener that names no host is on every address if it may be, else on this machine's own."""
+        if listener.host:
+            return listener
+        host = "0.0.0.0" if self.allow_remote or listener.authenticates else "127.0.0.1"
+        return replace(listener, host=host, advertised_host=listener.advertised_host or host)
+
+    def _check_reach(self, listener: Listener) -> None:
+        """Refuse what lets other machines in without asking them, and what no client could connect to."""
+        if not (self.allow_remote or listener.authenticates or is_loopback(listener.host)):
+            raise KafkaConfigurationError(
+                f"listening on {listener.host} lets other machines in and no authentication is configured "
+                f"there; listen on 127.0.0.1, let the listener speak SASL_SSL, or say allow.remote=true "
+                "(kafkacore broker --allow-remote) if that is meant"
+            )
+        if listener.advertised_host in EVERY_ADDRESS:
+            raise KafkaConfigurationError(
+                f"clients cannot connect to {listener.advertised_host}; say which of this machine's names "
+                "or addresses they are to be told with advertised.host, or advertised.listeners"
+            )
+
+    @property
+    def users(self) -> dict[str, Secret]:
+        """User → password, of the properties ``sasl.user.<name>``."""
+        found = self.listener_properties.items()
+        return {
+            name.removeprefix(USER_PREFIX): value for name, value in found if name.startswith(USER_PREFIX)
+        }
+
+    def super_user_names(self) -> list[str]:
+        """``super.users``: principals, as text."""
+        names = [part.strip() for part in self.super_users.split(";") if part.strip()]
+        for name in names:
+            kind, colon, user = name.partition(":")
+            if not (kind and colon and user):
+                raise KafkaConfigurationError(
+                    f"super.users={self.super_users} must be type:name with semicolons between, for example "
+                    f"User:admin;User:alice; {name} is not"
+                )
+        return names
 
     def connection_overrides(self) -> dict[str, int]:
         """``max.connections.per.ip.overrides``: address → connections."""
@@ -168,44 +275,57 @@ class BrokerConfig:
 
     @property
     def client_host(self) -> str:
-        """The host that clients are told."""
-        return self.advertised_host or self.host
+        """The host that clients of the first listener are told."""
+        return self.node_listeners[0].advertised_host
 
     def topic_defaults(self) -> dict[str, str]:
         """Every topic configuration key with the value that a topic gets when it says nothing."""
         return {name: self.log_defaults.get(name, key.default) for name, key in TOPIC_CONFIG.items()}
 
-    def properties(self) -> dict[str, str]:
+    def properties(self) -> dict[str, Any]:
         """What differs from the defaults, as Kafka's property names and text; not address, folder or flush.
 
         ``from_properties`` of these, with ``data_dir``, ``listen`` and ``flush`` added, gives this
-        configuration.
+        configuration. What is secret is a :class:`Secret`.
         """
-        given: dict[str, str] = {}
+        given: dict[str, Any] = {}
+        left_out = ("data_dir", "host", "port", "flush", "log_defaults", "listener_properties")
         for item in fields(self):
             value = getattr(self, item.name)
-            if item.name in ("data_dir", "host", "port", "flush", "log_defaults") or value == item.default:
+            if item.name in left_out or value == item.default:
                 continue
-            given[_dotted(item.name)] = as_text(value)
+            given[item.name.replace("_", ".")] = as_text(value)
         for name, text in self.log_defaults.items():
             key = TOPIC_CONFIG[name]
             if key.broker_name and text != key.default:
                 given[key.broker_name] = text
-        return given
+        return {**given, **self.listener_properties}
 
     def effective_properties(self) -> dict[str, str]:
-        """Every property that is set, by Kafka's name and as text, as a file of properties would say it."""
-        listener = _listener(self.host, self.port)
-        shown = {"listeners": listener}
-        shown["advertised.listeners"] = _listener(self.client_host, self.advertised_port or self.port)
+        """Every property that is set, by Kafka's name and as text, as a file of properties would say it.
+
+        What is secret is said to be hidden.
+        """
+        told = [
+            Endpoint(each.name, each.advertised_host, each.advertised_port or each.port)
+            for each in self.node_listeners
+        ]
+        shown = {
+            "listeners": ",".join(str(each) for each in self._endpoints()),
+            "advertised.listeners": ",".join(map(str, told)),
+        }
         for key in BROKER_KEYS:
             value = getattr(self, key.field)
-            if key.field not in ("host", "port", "advertised_host", "advertised_port") and value is not None:
+            if key.field not in _ADDRESSES and value is not None:
                 shown[key.name] = as_text(value)
         for name, text in self.topic_defaults().items():
             if TOPIC_CONFIG[name].broker_name:
                 shown[TOPIC_CONFIG[name].broker_name] = text
+        shown |= {name: as_text(value) for name, value in self.listener_properties.items()}
         return dict(sorted(shown.items()))
+
+    def _endpoints(self) -> list[Endpoint]:
+        return [Endpoint(each.name, each.host, each.port) for each in self.node_listeners]
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, Any]) -> BrokerConfig:
@@ -226,21 +346,3 @@ def _check(key: BrokerKey, value: Any) -> None:
         raise KafkaConfigurationError(f"{key.name}={value} must be between {key.low} and {key.high}")
     if key.choices and value not in key.choices:
         raise KafkaConfigurationError(f"{key.name}={value} must be one of {', '.join(key.choices)}")
-
-
-def _listener(host: str, port: int) -> str:
-    return f"PLAINTEXT://[{host}]:{port}" if ":" in host else f"PLAINTEXT://{host}:{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to ``host``. A name other than localhost is not trusted to be."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _dotted(name: str) -> str:
-    return name.replace("_", ".")

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkacore.broker.config_docs import DEFAULT_DOCS, TOPIC_DOCS
 from kafkacore.broker.config_keys import BROKER_KEYS
-from kafkacore.broker.dynamic_config import DYNAMIC_NAMES, ConfigSource, Synonym, property_values
+from kafkacore.broker.dynamic_config import ConfigSource, Synonym, is_dynamic, property_values
+from kafkacore.broker.listener_keys import LISTENER_KEYS, USER_PREFIX
+from kafkacore.broker.listeners import Endpoint, is_secret, listener_key
 from kafkacore.broker.topic_config import BROKER_SYNONYMS, TOPIC_CONFIG, ConfigType
 
 if TYPE_CHECKING:
+    from kafkacore.broker.config import BrokerConfig
     from kafkacore.broker.request import BrokerServices
 
 _KEYS: Final = {key.name: key for key in BROKER_KEYS}
@@ -32,6 +35,8 @@ class ConfigEntry(NamedTuple):
     read_only: bool
     synonyms: tuple[Synonym, ...]
     documentation: str | None
+    #: Its value is told to nobody.
+    is_sensitive: bool = False
 
 
 def topic_entries(
@@ -54,13 +59,15 @@ def broker_entries(services: BrokerServices, node_id: int) -> Iterator[ConfigEnt
     values = property_values(config) | {"node.id": str(node_id)}
     node = services.cluster.node(node_id)
     assert node is not None, "the node that was asked is up"
-    port = services.listener_port if node_id == config.node_id else node.port
     values |= {
         "broker.rack": node.rack,
-        "advertised.listeners": f"PLAINTEXT://{node.host}:{node.port}",
-        "listeners": f"PLAINTEXT://{config.host}:{port}",
+        "advertised.listeners": ",".join(
+            str(Endpoint(each.name, each.told_host, each.told_port)) for each in node.listeners
+        ),
+        "listeners": ",".join(str(Endpoint(each.name, each.host, each.port)) for each in node.listeners),
     }
     values |= dict.fromkeys(BROKER_SYNONYMS)
+    values |= _listener_values(config)
     for name, value in sorted(values.items()):
         given = services.dynamic_configs.synonyms(name, node_id)
         if name in BROKER_SYNONYMS:
@@ -68,9 +75,17 @@ def broker_entries(services: BrokerServices, node_id: int) -> Iterator[ConfigEnt
         elif value is not None and (not given or given[0].value != value):
             given.insert(0, Synonym(name, value, ConfigSource.STATIC_BROKER))
         source = given[0].source if given else ConfigSource.DEFAULT
-        read_only = name not in DYNAMIC_NAMES
         kind, documentation = property_type(name), _documentation(name)
-        yield ConfigEntry(name, value, source, kind, read_only, tuple(given), documentation)
+        is_fixed, is_sensitive = not is_dynamic(name), is_secret(name)
+        yield ConfigEntry(name, value, source, kind, is_fixed, tuple(given), documentation, is_sensitive)
+
+
+def _listener_values(config: BrokerConfig) -> dict[str, str | None]:
+    """What is said of all listeners, or not, and of each; nothing that is secret."""
+    values = {name: key.default for name, key in LISTENER_KEYS.items() if name not in _KEYS}
+    for name, value in config.listener_properties.items():
+        values[name] = None if is_secret(name) else str(value)
+    return values
 
 
 def default_entries(services: BrokerServices) -> Iterator[ConfigEntry]:
@@ -85,8 +100,18 @@ def property_type(name: str) -> ConfigType:
     """How the value of a broker's property is to be read."""
     if name in BROKER_SYNONYMS:
         return BROKER_SYNONYMS[name].type
+    if name.startswith(USER_PREFIX):
+        return ConfigType.PASSWORD
+    of_listener = listener_key(name) if name not in _KEYS else None
+    if of_listener is not None:
+        return of_listener.type
     return ConfigType.LIST if name in _LISTS else _KEYS[name].type
 
 
 def _documentation(name: str) -> str:
+    if name.startswith(USER_PREFIX):
+        return "The password of a user."
+    of_listener = listener_key(name) if name not in _KEYS else None
+    if of_listener is not None:
+        return of_listener.documentation
     return DEFAULT_DOCS.get(name) or _KEYS[name].documentation

@@ -6,7 +6,6 @@ of both. Does not know: how anything is used. Source of names and syntax: Kafka'
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -17,8 +16,19 @@ from kafkacore.broker.kafka_keys import (
     WITHOUT_EFFECT,
     WITHOUT_EFFECT_PREFIXES,
 )
+from kafkacore.broker.listener_keys import (
+    LISTENER_KEYS,
+    LISTENER_PREFIX,
+    PROTOCOLS,
+    USER_PREFIX,
+    is_of_a_listener,
+)
+from kafkacore.broker.listeners import Endpoint, checked_property, parse_endpoints, parse_protocol_map, words
 from kafkacore.broker.topic_config import BROKER_SYNONYMS, INT_MAX, LONG_MAX, TOPIC_CONFIG, ConfigType
 from kafkacore.errors import KafkaConfigurationError
+
+#: The one authorizer that there is, by the name of Kafka's.
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class BrokerKey(NamedTuple):
@@ -42,15 +52,39 @@ _D = ConfigType.DOUBLE
 BROKER_KEYS: Final = (
     BrokerKey("log.dirs", "data_dir", _S, "The folder of the logs; made, with mode 0700, if it is missing. "
               "One folder, and one broker per folder."),
-    BrokerKey("listeners", "host", _S, "Where clients connect: one listener, `PLAINTEXT://host:port`. Port 0 "
-              "takes a free one. Without a host it is this machine alone, unless `allow.remote` is set."),
-    BrokerKey("port", "port", _I, "The port alone, instead of `listeners`.", 0, 65535),
-    BrokerKey("advertised.listeners", "advertised_host", _S, "What clients are told to connect to, if not "
-              "`listeners`: `PLAINTEXT://host:port`."),
-    BrokerKey("advertised.port", "advertised_port", _I, "The port that clients are told, where a proxy "
-              "stands in front of the broker.", 1, 65535),
-    BrokerKey("allow.remote", "allow_remote", _B, "Listen where other machines can connect. They are not "
-              "asked who they are."),
+    BrokerKey("listeners", "listeners", _S, "Where clients connect: `NAME://host:port`, several separated by "
+              "commas. Port 0 takes a free one. Without a host it is this machine alone, unless clients "
+              "authenticate there or `allow.remote` is set."),
+    BrokerKey("host", "host", _S, "The first listener's host alone, instead of `listeners`."),
+    BrokerKey("port", "port", _I, "The first listener's port alone, instead of `listeners`.", 0, 65535),
+    BrokerKey("security.protocol", "security_protocol", _S, "What is spoken on the one listener, where "
+              "`listeners` is not given.", choices=PROTOCOLS),
+    BrokerKey("listener.security.protocol.map", "listener_security_protocol_map", _S, "What is spoken on "
+              "listeners whose names do not say it: `OUTSIDE:SASL_SSL,INSIDE:PLAINTEXT`."),
+    BrokerKey("advertised.listeners", "advertised_listeners", _S, "What clients are told to connect to, if "
+              "not `listeners`: `NAME://host:port`, each for those that came by the listener of that name. "
+              "Port 0 is the one listened on."),
+    BrokerKey("advertised.host", "advertised_host", _S, "The host alone that clients of the first listener "
+              "are told."),
+    BrokerKey("advertised.port", "advertised_port", _I, "The port alone that clients of the first listener "
+              "are told, where a proxy stands in front of the broker.", 1, 65535),
+    BrokerKey("allow.remote", "allow_remote", _B, "Listen where other machines can connect, although they "
+              "are not asked who they are."),
+    BrokerKey("self.made.certificate", "self_made_certificate", _B, "For development: a listener with TLS "
+              "and without a key store gets a certificate that the broker makes (that needs the package "
+              "cryptography); clients trust `tls/ca.pem` in the data folder."),
+    BrokerKey("connection.setup.timeout.ms", "connection_setup_timeout_ms", _I, "How long TLS and "
+              "authentication together may take, and a first request from its first byte to its last.",
+              1, INT_MAX),
+    BrokerKey("connection.failed.authentication.delay.ms", "connection_failed_authentication_delay_ms", _I,
+              "How long the answer to a failed authentication is kept back.", 0, INT_MAX),
+    BrokerKey("authorizer.class.name", "authorizer_class_name", _S, "What decides who may do what: Kafka's "
+              "`org.apache.kafka.metadata.authorizer.StandardAuthorizer`, by access control entries. Without "
+              "it everybody may do everything.", choices=("", STANDARD_AUTHORIZER)),
+    BrokerKey("super.users", "super_users", _S, "Who may do everything, whatever the entries say: "
+              "`User:admin;User:alice`."),
+    BrokerKey("allow.everyone.if.no.acl.found", "allow_everyone_if_no_acl_found", _B, "Whether everybody may "
+              "do everything to a resource that no entry is about."),
     BrokerKey("status.port", "status_port", _I, "Where the status page and the metrics are, on 127.0.0.1; "
               "0 takes a free port, -1 is nowhere. `kafkacore broker` says 0.", -1, 65535),
     BrokerKey("flush", "flush", _S, "What acknowledged means with acks=all: on the disk (`ack`), or written "
@@ -142,7 +176,13 @@ BROKER_KEYS: Final = (
 # fmt: on
 
 #: Fields that are set by more than their own property, and so are shown under another one's name.
-_SHOWN_AS: Final = {"port": "listeners", "advertised_port": "advertised.listeners"}
+_SHOWN_AS: Final = {
+    "host": "listeners",
+    "port": "listeners",
+    "security_protocol": "listeners",
+    "advertised_host": "advertised.listeners",
+    "advertised_port": "advertised.listeners",
+}
 _BY_NAME: Final = {key.name: key for key in BROKER_KEYS} | {
     key.field.replace("_", "."): key for key in BROKER_KEYS
 }
@@ -153,8 +193,9 @@ _UNITS: Final = {
     "log.roll.hours": ("segment.ms", 3_600_000),
     "log.roll.jitter.hours": ("segment.jitter.ms", 3_600_000),
 }
-_LISTENER = re.compile(r"([\w.-]+)://(\[[^\]]*\]|[^:\[\]]*):(\d{1,5})")
-_EXAMPLE = "PLAINTEXT://127.0.0.1:9092"
+_EXAMPLE: Final = "PLAINTEXT://127.0.0.1:9092"
+#: Beginnings of names in which an underscore is no dot.
+_AS_WRITTEN: Final = (LISTENER_PREFIX, USER_PREFIX)
 
 
 class ResolvedProperties(NamedTuple):
@@ -180,7 +221,7 @@ def resolve(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> ResolvedProperti
     """
     resolver = _Resolver()
     for origin, properties in layers:
-        resolver.take(origin, {name.replace("_", "."): value for name, value in properties.items()})
+        resolver.take(origin, {_dotted(name): value for name, value in properties.items()})
     return resolver.resolved()
 
 
@@ -198,6 +239,14 @@ def parse_listen(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def _dotted(name: str) -> str:
+    dotted = name.replace("_", ".")
+    for start in _AS_WRITTEN:
+        if dotted.startswith(start):
+            return start + name[len(start) :]
+    return dotted
+
+
 def as_text(value: object) -> str:
     """A value as a file of properties has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -209,6 +258,9 @@ class _Resolver:
     def __init__(self) -> None:
         self._arguments: dict[str, Any] = {}
         self._log_defaults: dict[str, str] = {}
+        self._listener_properties: dict[str, Any] = {}
+        #: Names of listeners that are a controller's, and so none of ours.
+        self._controllers: set[str] = set()
         self._origins: dict[str, str] = {}
         self._notes: dict[str, str] = {}
         self._layer: Mapping[str, Any] = {}
@@ -224,13 +276,14 @@ class _Resolver:
             "process.roles": self._process_roles,
             "log.defaults": self._topic_defaults,
             "security.inter.broker.protocol": self._inter_broker_protocol,
-            # Read together with the listeners.
-            "listener.security.protocol.map": lambda name, value: None,
+            "listener.security.protocol.map": self._protocol_map,
             "controller.listener.names": lambda name, value: None,
+            "users": self._users,
         }
 
     def take(self, origin: str, layer: Mapping[str, Any]) -> None:
         self._layer, self._origin = layer, origin
+        self._controllers |= {each.upper() for each in words(str(layer.get("controller.listener.names", "")))}
         # Of one source the finer unit wins, as in Kafka.
         coarse_first = [name for name in _UNITS if name in layer]
         for name in coarse_first + [name for name in layer if name not in _UNITS]:
@@ -254,16 +307,32 @@ class _Resolver:
                     f"{name}={value} cannot be had: this broker is one node, which replicates nothing; "
                     f"write {name}=1, or use Apache Kafka"
                 )
+        elif is_of_a_listener(name):
+            self._take_listener_property(name, value)
         else:
             self._take_foreign(name, value)
+
+    def _take_listener_property(self, name: str, value: Any) -> None:
+        if (value is None or not str(value).strip()) and not name.startswith(USER_PREFIX):
+            self._listener_properties.pop(name, None)
+            return
+        if name.startswith(tuple(f"{LISTENER_PREFIX}{each.lower()}." for each in self._controllers)):
+            self._notes[name] = f"{name} has no effect: this broker has no controller"
+            return
+        checked = checked_property(name, value)
+        if checked is None:
+            self._notes[name] = f"{name} has no effect: it is of a broker as a client of others, or of Java"
+            return
+        self._listener_properties[name] = checked
+        self._origins[name] = self._origin
 
     def _take_foreign(self, name: str, value: Any) -> None:
         """A property that is not ours: known to have no effect, refused, or a slip of the pen."""
         if name.startswith(SECURITY_PREFIXES):
             if str(value).strip():
                 raise KafkaConfigurationError(
-                    f"{name} cannot be had: this broker has no TLS and asks nobody who they are; leave the "
-                    "property out, and let the broker listen on 127.0.0.1"
+                    f"{name} cannot be had: this broker's authorizer has authorizer.class.name, super.users "
+                    "and allow.everyone.if.no.acl.found; leave the property out"
                 )
             return
         reason = WITHOUT_EFFECT.get(name) or next(
@@ -308,8 +377,7 @@ class _Resolver:
             )
 
     def _inter_broker_protocol(self, name: str, value: Any) -> None:
-        if str(value).strip() != "PLAINTEXT":
-            raise KafkaConfigurationError(f"{name}={value} cannot be had: this broker speaks PLAINTEXT only")
+        self._notes[name] = f"{name}={value} has no effect: there are no other brokers to speak to"
 
     def _topic_defaults(self, name: str, value: Mapping[str, Any]) -> None:
         for topic_key, text in value.items():
@@ -323,72 +391,76 @@ class _Resolver:
         self._set("port", port)
 
     def _listeners(self, name: str, value: Any) -> None:
-        found = self._client_listener(name, str(value))
-        if found is not None:
-            self._set("host", found[0])
-            self._set("port", found[1])
+        endpoints = self._client_endpoints(name, str(value))
+        if not endpoints:
+            return
+        self._set("host", endpoints[0].host)
+        self._set("port", endpoints[0].port)
+        is_plain = len(endpoints) == 1 and endpoints[0].name == "PLAINTEXT"
+        self._set("listeners", "" if is_plain else ",".join(map(str, endpoints)))
 
     def _advertised_listeners(self, name: str, value: Any) -> None:
-        found = self._client_listener(name, str(value))
-        if found is None:
-            return
-        host, port = found
-        if not host:
-            raise KafkaConfigurationError(f"{name}={value} must have a host, for clients to connect to")
-        self._set("advertised_host", host)
-        listened = self._client_listener("listeners", str(self._layer.get("listeners", _EXAMPLE)))
+        listened = str(self._layer.get("listeners", self._arguments.get("listeners") or _EXAMPLE))
+        ports = {each.name: each.port for each in parse_endpoints("listeners", listened)}
+        endpoints = self._client_endpoints(name, str(value))
+        for endpoint in endpoints:
+            if not endpoint.host:
+                raise KafkaConfigurationError(f"{name}={value} must have a host, for clients to connect to")
         # The port that is listened on anyway is no port of its own: it follows when a flag says another.
-        self._set("advertised_port", None if listened and listened[1] == port else port)
+        told = [each._replace(port=0) if ports.get(each.name) == each.port else each for each in endpoints]
+        if len(told) == 1 and told[0].name == "PLAINTEXT":
+            self._set("advertised_host", told[0].host)
+            self._set("advertised_port", told[0].port or None)
+        elif told:
+            self._set("advertised_listeners", ",".join(map(str, told)))
 
-    def _client_listener(self, name: str, text: str) -> tuple[str, int] | None:
-        """Host and port of the one listener that is not a controller's; ``None`` if there is none."""
-        protocols = dict(
-            part.strip().split(":", 1)
-            for part in str(self._layer.get("listener.security.protocol.map", "")).split(",")
-            if ":" in part
-        )
-        controllers = {
-            part.strip() for part in str(self._layer.get("controller.listener.names", "")).split(",")
-        }
-        found: list[tuple[str, int]] = []
-        for part in text.split(","):
-            match = _LISTENER.fullmatch(part.strip())
-            if match is None:
-                raise KafkaConfigurationError(f"{name}={text} must be PLAINTEXT://host:port, as {_EXAMPLE}")
-            listener, host, port = match[1], match[2].strip("[]"), int(match[3])
-            if listener in controllers:
-                self._notes[f"{name} {listener}"] = (
-                    f"{part.strip()} of {name} has no effect: this broker has no controller"
+    def _client_endpoints(self, name: str, text: str) -> list[Endpoint]:
+        """Those that are not a controller's."""
+        found = []
+        for endpoint in parse_endpoints(name, text):
+            if endpoint.name in self._controllers:
+                self._notes[f"{name} {endpoint.name}"] = (
+                    f"{endpoint} of {name} has no effect: this broker has no controller"
                 )
-                continue
-            if protocols.get(listener, listener).upper() != "PLAINTEXT":
-                raise KafkaConfigurationError(
-                    f"{name}={text} cannot be had: this broker speaks PLAINTEXT only, without TLS or SASL"
-                )
-            found.append((host, port))
-        if len(found) > 1:
-            raise KafkaConfigurationError(
-                f"{name}={text}: this broker has one listener for clients; name one"
-            )
-        return found[0] if found else None
+            else:
+                found.append(endpoint)
+        return found
+
+    def _protocol_map(self, name: str, value: Any) -> None:
+        parse_protocol_map(str(value))
+        self._set("listener_security_protocol_map", str(value).strip())
+
+    def _users(self, name: str, value: Mapping[str, Any]) -> None:
+        for user, password in value.items():
+            self._take_listener_property(f"{USER_PREFIX}{user}", password)
 
     # ---- The end ---------------------------------------------------------------------------------------
 
     def resolved(self) -> ResolvedProperties:
-        if self._arguments.get("host") == "":
-            is_open = self._arguments.get("allow_remote", False)
-            self._arguments["host"] = "0.0.0.0" if is_open else "127.0.0.1"
-            if not is_open:
-                self._notes["listeners"] = (
-                    "listeners without a host: this machine alone can connect, "
-                    "because allow.remote is not set"
-                )
+        if self._is_closed_to_others():
+            self._notes["listeners"] = (
+                "listeners without a host: this machine alone can connect, because allow.remote is not set"
+            )
         if "data_dir" not in self._arguments:
             raise KafkaConfigurationError(
                 "data.dir is missing: name the folder for the broker's data, in a file log.dirs"
             )
-        arguments = {**self._arguments, "log_defaults": self._log_defaults}
+        arguments = {
+            **self._arguments,
+            "log_defaults": self._log_defaults,
+            "listener_properties": self._listener_properties,
+        }
         return ResolvedProperties(arguments, self._origins, list(self._notes.values()))
+
+    def _is_closed_to_others(self) -> bool:
+        """Whether a listener without a host is taken for this machine's alone, since it asks nobody."""
+        host = self._arguments.get("host", "-")
+        text = self._arguments.get("listeners") or f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:0"
+        protocols = parse_protocol_map(self._arguments.get("listener_security_protocol_map", ""))
+        return not self._arguments.get("allow_remote", False) and any(
+            not each.host and protocols.get(each.name, each.name) == "PLAINTEXT"
+            for each in parse_endpoints("listeners", text)
+        )
 
 
 def _suggestion(name: str) -> str:
@@ -397,7 +469,7 @@ def _suggestion(name: str) -> str:
         return f": it is a topic's; the broker's is {other}" if other else ": it can only be said of a topic"
     import difflib  # Only who has made a mistake waits for it.
 
-    known = {*_BY_NAME, *BROKER_SYNONYMS, *_UNITS, *WITHOUT_EFFECT, *REPLICATION_FACTORS}
+    known = {*_BY_NAME, *BROKER_SYNONYMS, *_UNITS, *WITHOUT_EFFECT, *REPLICATION_FACTORS, *LISTENER_KEYS}
     known |= {"listen", "log.dir", "broker.id", "process.roles"}
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.75)
     return f"; did you mean {close[0]}?" if close else ""

@@ -35,6 +35,6 @@ class CurrentLeaders:
             self._nodes[leader] = node
         return leader, epoch
 
-    def endpoints(self) -> list[BrokerNode]:
-        """Where the named leaders listen."""
-        return list(self._nodes.values())
+    def endpoints(self, listener_name: str) -> list[BrokerNode]:
+        """Where the named leaders listen, for those who came by that listener."""
+        return [node.seen_by(listener_name) for node in self._nodes.values()]

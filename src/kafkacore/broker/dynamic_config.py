@@ -16,6 +16,8 @@ from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.config_keys import BROKER_KEYS, as_text
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.kafka_keys import WITHOUT_EFFECT
+from kafkacore.broker.listener_keys import LISTENER_KEYS, LISTENER_PREFIX
+from kafkacore.broker.listeners import checked_property, is_secret, listener_key
 from kafkacore.broker.topic_config import BROKER_SYNONYMS, checked_value, java_double
 from kafkacore.errors import (
     InvalidConfigurationError,
@@ -23,6 +25,8 @@ from kafkacore.errors import (
     KafkaConfigurationError,
     KafkaStorageError,
 )
+from kafkacore.security import Secret
+from kafkacore.structs import printable
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +34,12 @@ FILE_NAME = "dynamic-configs.json"
 _VERSION = 1
 
 #: Told as ``listeners`` and ``advertised.listeners``.
-_ADDRESSES: Final = frozenset({"listeners", "port", "advertised.listeners", "advertised.port"})
+_ADDRESSES: Final = frozenset(
+    {"listeners", "host", "port", "security.protocol"}
+    | {"advertised.listeners", "advertised.host", "advertised.port"}
+)
 _KEYS: Final = {key.name: key for key in BROKER_KEYS if key.name not in BROKER_SYNONYMS}
-#: The properties that are obeyed from the moment they are changed.
+#: Those of them, and of topics' defaults, that are obeyed from the moment they are changed.
 DYNAMIC_NAMES: Final = BROKER_SYNONYMS.keys() | {key.name for key in _KEYS.values() if key.is_dynamic}
 
 
@@ -47,10 +54,10 @@ class ConfigSource(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """A value that was given for a configuration, and where."""
+    """A value that was given for a configuration, and where; ``None`` for one that is secret."""
 
     name: str
-    value: str
+    value: str | None
     source: ConfigSource
 
 
@@ -76,6 +83,9 @@ class DynamicConfigs:
         self._path = static.data_dir / FILE_NAME
         #: Called with the new configuration after each change.
         self.on_changed: Callable[[BrokerConfig], None] = lambda _: None
+        #: Called with a configuration of other listeners that is about to be taken; may refuse it by a
+        #: :class:`KafkaConfigurationError`.
+        self.on_check: Callable[[BrokerConfig], None] = lambda _: None
         #: Node → its properties; ``None`` is all nodes.
         self._given: dict[int | None, dict[str, str]] = self._read()
         #: The configuration in force.
@@ -98,7 +108,7 @@ class DynamicConfigs:
             Names the property that is unknown, cannot be changed at run time, or has a value that it may not
             have. As in Kafka, not an invalid configuration.
         """
-        fixed = [name for name in properties if name not in DYNAMIC_NAMES]
+        fixed = [name for name in properties if not is_dynamic(name)]
         if fixed:
             raise InvalidRequestError(" ".join(_why_fixed(name) for name in fixed))
         if node_id not in (None, self._static.node_id) and properties:
@@ -106,9 +116,17 @@ class DynamicConfigs:
                 f"Node {node_id} shares its logs with node {self._static.node_id}: change "
                 f"{', '.join(properties)} for all brokers."
             )
+        of_listeners = [name for name in properties if name.startswith(LISTENER_PREFIX)]
+        if node_id is None and of_listeners:
+            raise InvalidRequestError(
+                f"{', '.join(of_listeners)} is of one broker's listener: change it for node "
+                f"{self._static.node_id}."
+            )
         checked = {name: _checked(name, text) for name, text in properties.items()}
         try:
-            self._in_force(self._given | {node_id: checked})
+            in_force = self._in_force(self._given | {node_id: checked})
+            if of_listeners:
+                self.on_check(in_force)
         except KafkaConfigurationError as error:
             raise InvalidRequestError(str(error.args[0])) from None
         return checked
@@ -167,13 +185,14 @@ class DynamicConfigs:
         usable = {}
         for name, text in values.items():
             try:
-                if name not in DYNAMIC_NAMES:
+                if not is_dynamic(name):
                     raise InvalidRequestError("it cannot be changed at run time")
                 usable[name] = _checked(name, text)
-                self._in_force({None: usable})
+                self._in_force({self._static.node_id: usable})
             except (InvalidRequestError, KafkaConfigurationError) as error:
                 usable.pop(name, None)
-                logger.error("%s: %s=%s is left out: %s", self._path, name, text, error.args[0])
+                why = printable(f"{name}={text} is left out: {error.args[0]}")
+                logger.error("%s: %s", self._path, why)
         return usable
 
     # ---- Where a value comes from ---------------------------------------------------------------------
@@ -185,14 +204,14 @@ class DynamicConfigs:
         """
         key = BROKER_SYNONYMS.get(name)
         names = (name,) if key is None or key.fallback is None else (name, key.fallback[0])
-        layers = (
+        layers: tuple[tuple[Mapping[str, str | None], ConfigSource], ...] = (
             (self.of(node_id), ConfigSource.DYNAMIC_BROKER),
             (self.of(None), ConfigSource.DYNAMIC_DEFAULT_BROKER),
             (self._static_values, ConfigSource.STATIC_BROKER),
             (self._defaults, ConfigSource.DEFAULT),
         )
         found = [
-            Synonym(alias, values[alias], source)
+            Synonym(alias, None if is_secret(alias) else values[alias], source)
             for values, source in layers
             for alias in names
             if alias in values
@@ -202,8 +221,20 @@ class DynamicConfigs:
         return found
 
 
+def is_dynamic(name: str) -> bool:
+    """Whether a property is obeyed from the moment that it is changed."""
+    key = listener_key(name) if name.startswith(LISTENER_PREFIX) else None
+    return name in DYNAMIC_NAMES or (key is not None and key.is_dynamic)
+
+
 def _checked(name: str, text: str) -> str:
     key = BROKER_SYNONYMS.get(name)
+    if key is None and name.startswith(LISTENER_PREFIX):
+        try:
+            checked = checked_property(name, text)
+        except KafkaConfigurationError as error:
+            raise InvalidRequestError(str(error.args[0])) from None
+        return checked.text() if isinstance(checked, Secret) else str(checked)
     if key is None:
         return text.strip()
     try:
@@ -216,9 +247,11 @@ def _node_name(node_id: int | None) -> str:
     return "" if node_id is None else str(node_id)
 
 
-def _static_values(static: BrokerConfig) -> dict[str, str]:
-    """What the broker was started with that is not the default, by the names that are told."""
-    given = static.properties()
+def _static_values(static: BrokerConfig) -> dict[str, str | None]:
+    """What the broker was started with that is not the default, by the names that are told; no secrets."""
+    given = {
+        name: None if isinstance(value, Secret) else value for name, value in static.properties().items()
+    }
     named = {
         key.name: given[dotted] for key in BROKER_KEYS if (dotted := key.field.replace("_", ".")) in given
     }
@@ -234,7 +267,8 @@ def _default_values(static: BrokerConfig) -> dict[str, str]:
             defaults[name] = key.default
         else:
             defaults[key.fallback[0]] = key.fallback[1]
-    return {name: text for name, text in defaults.items() if text is not None}
+    of_listeners = {name: key.default for name, key in LISTENER_KEYS.items() if name not in _KEYS}
+    return {name: text for name, text in (of_listeners | defaults).items() if text is not None}
 
 
 def property_values(config: BrokerConfig) -> dict[str, str | None]:
@@ -250,7 +284,7 @@ def _told(value: object) -> str | None:
 
 
 def _why_fixed(name: str) -> str:
-    if name in _KEYS:
+    if name in _KEYS or listener_key(name) is not None:
         return f"Cannot update {name} dynamically: give it to the broker when it starts."
     reason = WITHOUT_EFFECT.get(name)
     return f"This broker has no {name}" + (f": {reason}." if reason else ".")

@@ -12,6 +12,9 @@ from kafkacore.errors import BrokerResponseError, KafkaStorageError, UnknownErro
 
 logger = logging.getLogger(__name__)
 
+#: A name in it may be as long as a field can be, and then the sentence would not fit the answer's.
+LONGEST_MESSAGE = 1000
+
 
 def error_code(error: Exception) -> int:
     """What the client is told about ``error``. A surprise of ours is logged with its traceback."""
@@ -27,7 +30,8 @@ def error_code(error: Exception) -> int:
 def error_message(error: Exception) -> str:
     """The sentence for the client: the error's own, else the name of its code. Nothing of our inside."""
     if isinstance(error, BrokerResponseError):
-        return str(error.args[0]) if error.args and error.args[0] else error.message
+        text = str(error.args[0]) if error.args and error.args[0] else error.message
+        return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"
     if isinstance(error, OSError):
         if error.errno in DISK_FULL:
             return "The broker's disk is full; make room on it and try again."

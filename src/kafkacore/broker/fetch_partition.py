@@ -5,7 +5,7 @@ Does not know: requests' formats, logs, what a session is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -25,6 +25,8 @@ class FetchParams(NamedTuple):
     min_bytes: int
     max_bytes: int
     read_committed: bool = False
+    #: Whether the asker may read a topic; everybody may where there is nothing to ask.
+    may_read: Callable[[str], bool] | None = None
 
 
 class FetchPartition:

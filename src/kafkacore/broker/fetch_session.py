@@ -41,6 +41,10 @@ MIN_EVICTION_MS = 120_000.0
 #: Partitions that a fetch looks at beside those that something is known of.
 LOOKED_AT_IN_TURN = 4
 
+#: Partitions of all sessions, a third of a KiB each. Kafka bounds the sessions alone; one may be of 100,000
+#: partitions that there are not, or that the client may not read.
+MOST_PARTITIONS = 250_000
+
 #: Topic by id, or by name, and partition.
 PartitionKey = tuple[UUID | str, int]
 
@@ -311,6 +315,12 @@ class FetchManager:
         return session if session is not None and session.node_id == ask.node_id else None
 
     def _update(self, session: FetchSession, ask: FetchAsk) -> None:
+        if self.partition_count + len(ask.partitions) > MOST_PARTITIONS:
+            self._touch(session)
+            added = sum(key not in session.partitions for key in ask.partitions)
+            if added and not self._has_room(added, session.last_used_ms):
+                self.remove(session)
+                raise FetchSessionIdNotFoundError(f"no room for what is new in fetch session {session.id}")
         for key, asked in ask.partitions.items():
             partition = session.partitions.get(key)
             if partition is None:
@@ -348,6 +358,8 @@ class FetchManager:
     def begin(self, ask: FetchAsk, results: PartitionResults) -> int:
         """A session for a client that has been told ``results``; its id, or 0 if there is no room for it."""
         now_ms = self._clock.monotonic_ms()
+        if not self._has_room(len(results), now_ms):
+            return NO_SESSION
         if len(self._sessions) >= self._max_sessions and not self._make_room(ask, len(results), now_ms):
             return NO_SESSION
         session = FetchSession(self._new_id(), ask, now_ms)
@@ -366,6 +378,16 @@ class FetchManager:
             session_id = self._clock.random.randint(1, INT_MAX)
             if session_id not in self._sessions:
                 return session_id
+
+    def _has_room(self, count: int, now_ms: float) -> bool:
+        """Whether so many more partitions can be remembered; sessions that are not used any more make way."""
+        while self.partition_count + count > MOST_PARTITIONS:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now_ms - oldest.last_used_ms <= MIN_EVICTION_MS:
+                return False
+            self.remove(oldest)
+            self.eviction_count += 1
+        return True
 
     def _make_room(self, ask: FetchAsk, size: int, now_ms: float) -> bool:
         """Whether a session has made way for a new one of ``size`` partitions."""

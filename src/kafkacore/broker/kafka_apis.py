@@ -6,21 +6,30 @@ Source of the shape: Kafka's ``KafkaApis``.
 
 from __future__ import annotations
 
+from typing import Any
+
 from kafkacore.broker._dispatch import Dispatcher
 from kafkacore.broker.handlers import (
+    alter_client_quotas,
     alter_configs,
+    alter_user_scram_credentials,
     api_versions,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_groups,
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    describe_user_scram_credentials,
     elect_leaders,
     fetch,
     find_coordinator,
@@ -38,10 +47,12 @@ from kafkacore.broker.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sasl,
     sync_group,
 )
 from kafkacore.broker.metrics import BrokerMetrics
 from kafkacore.broker.request import (
+    HANG_UP,
     ApiHandler,
     BrokerServices,
     CloseConnectionError,
@@ -50,6 +61,7 @@ from kafkacore.broker.request import (
     Request,
     RequestContext,
 )
+from kafkacore.errors import IllegalSaslStateError
 
 #: Every API that this broker serves. What is not here is not advertised, and its request closes the
 #: connection.
@@ -67,11 +79,13 @@ HANDLERS: tuple[ApiHandler, ...] = (
     sync_group.HANDLER,
     describe_groups.HANDLER,
     list_groups.HANDLER,
+    sasl.HANDSHAKE,
     api_versions.HANDLER,
     create_topics.HANDLER,
     delete_topics.HANDLER,
     init_producer_id.HANDLER,
     offset_for_leader_epoch.HANDLER,
+    sasl.AUTHENTICATE,
     describe_configs.HANDLER,
     alter_configs.HANDLER,
     incremental_alter_configs.HANDLER,
@@ -85,6 +99,13 @@ HANDLERS: tuple[ApiHandler, ...] = (
     delete_groups.HANDLER,
     offset_delete.HANDLER,
     describe_cluster.HANDLER,
+    describe_acls.HANDLER,
+    create_acls.HANDLER,
+    delete_acls.HANDLER,
+    describe_client_quotas.HANDLER,
+    alter_client_quotas.HANDLER,
+    describe_user_scram_credentials.HANDLER,
+    alter_user_scram_credentials.HANDLER,
 )
 
 
@@ -104,6 +125,24 @@ class KafkaApis(Dispatcher):
         names = {key: h.request_class.NAME.removesuffix("Request") for key, h in handlers.items()}
         super().__init__(services, interceptor, handlers, BrokerMetrics(names, services.clock))
         api_versions.serve(HANDLERS)
+
+    def answer_before_authentication(self, context: RequestContext, payload: memoryview) -> list[Any]:
+        """The answer to an ApiVersions request, the one that may be made before it is known who asks.
+
+        Raises
+        ------
+        MalformedMessageError, IllegalSaslStateError
+            It is none.
+        """
+        answers: list[list[Any] | None] = []
+        try:
+            self.handle(context, payload, lambda request, pieces: answers.append(pieces))
+        except CloseConnectionError as error:
+            raise IllegalSaslStateError(str(error)) from error
+        assert answers, "ApiVersions is answered at once"
+        if answers[0] is None or answers[0] is HANG_UP:
+            raise IllegalSaslStateError("there is no answer to its ApiVersions request")
+        return answers[0]
 
     def _answer_unknown(
         self,

@@ -62,7 +62,7 @@ _BY_REASON: Final = {
         group.coordinator.cached.buffer.max.bytes
         log.flush.offset.checkpoint.interval.ms log.flush.scheduler.interval.ms
         log.flush.start.offset.checkpoint.interval.ms log.initial.task.delay.ms
-        log.retention.check.interval.ms max.connection.creation.rate max.request.partition.size.limit
+        log.retention.check.interval.ms max.request.partition.size.limit
         producer.id.expiration.check.interval.ms producer.id.expiration.ms
         request.timeout.ms socket.connection.setup.timeout.max.ms
         socket.connection.setup.timeout.ms socket.listen.backlog.size socket.receive.buffer.bytes
@@ -135,17 +135,7 @@ WITHOUT_EFFECT: Final = {name: reason for reason, names in _BY_REASON.items() fo
 WITHOUT_EFFECT_PREFIXES: Final = {"zookeeper.": "there is no ZooKeeper"}
 
 #: Beginnings of names that ask for what keeps others out. They are refused: to go on without would be worse.
-SECURITY_PREFIXES: Final = (
-    "ssl.",
-    "sasl.",
-    "authorizer.",
-    "listener.name.",
-    "principal.builder.class",
-    "connections.max.reauth.ms",
-    "connection.failed.authentication.delay.ms",
-    "security.providers",
-    "super.users",
-)
+SECURITY_PREFIXES: Final = ("authorizer.",)
 
 #: How often something is kept; this broker keeps it once.
 REPLICATION_FACTORS: Final = (

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from kafkacore.structs import printable
+
 #: Of one message so many in so long; the rest is counted.
 MOST_OF_A_KIND = 20
 WINDOW_S = 10.0
@@ -85,13 +87,23 @@ class LineHandler(logging.Handler):
         self._stream.flush()
 
 
+class NameLogger(logging.LoggerAdapter[logging.Logger]):
+    """A logger for what clients have given names to: a name makes no line of its own, whoever writes them."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(logging.getLogger(name), None)
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if self.isEnabledFor(level):
+            # The caller's place in the sources, not this one.
+            kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
+            told = [printable(each) if isinstance(each, str) else each for each in args]
+            super().log(level, msg, *told, **kwargs)
+
+
 def one_line(text: str) -> str:
-    """``text`` with its line ends, escape sequences and other characters that print nothing written out."""
-    if len(text) > _LONGEST_LINE:
-        text = text[:_LONGEST_LINE] + "…"
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    """``text`` as one line that is not too long."""
+    return printable(text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + "…")
 
 
 def _as_text(record: logging.LogRecord) -> str:

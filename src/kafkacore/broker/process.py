@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.listeners import Listener, parse_endpoints
 from kafkacore.clock import SYSTEM_CLOCK, Clock
-from kafkacore.errors import KafkaError
+from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.security import Secret
 
 Self = TypeVar("Self", bound="BrokerProcess")
 
@@ -55,7 +61,7 @@ class BrokerProcess:
     def __init__(
         self, data_dir: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK, **config: Any
     ) -> None:
-        if "listen" not in config:
+        if not {"listen", "listeners"} & config.keys():
             config.setdefault("port", 0)
         self.config = BrokerConfig.from_properties({"data_dir": Path(data_dir), **config})
         self.data_dir = self.config.data_dir
@@ -70,6 +76,48 @@ class BrokerProcess:
     def bootstrap_servers(self) -> str:
         """``host:port`` for a client's configuration."""
         return str(self._announced("bootstrap_servers"))
+
+    def client_settings(self, user: str | None = None, listener: str | None = None) -> dict[str, Any]:
+        """What a client of ours is to be given to connect: ``KafkaProducer(**broker.client_settings())``.
+
+        Parameters
+        ----------
+        user:
+            Who it logs in as, where it has to: one of ``users``, the first if not given.
+        listener:
+            The name of the listener that it comes by; the first if not given.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            There is no such user or listener.
+        """
+        found = self._listener(listener)
+        settings: dict[str, Any] = {"bootstrap_servers": self._announced("listeners")[found.name]}
+        if found.protocol == "PLAINTEXT":
+            return settings
+        settings["security_protocol"] = found.protocol
+        if found.has_tls and "ssl_cafile" in self._ready:
+            settings["ssl_cafile"] = self._ready["ssl_cafile"]
+        if found.has_sasl:
+            name = user if user is not None else next(iter(self.config.users), None)
+            if name is None or name not in self.config.users:
+                raise KafkaConfigurationError(
+                    f"the broker has no user {name}; give it users={{name: password}} when it is made"
+                )
+            settings["sasl_mechanism"] = found.mechanisms[0]
+            settings["sasl_plain_username"] = name
+            settings["sasl_plain_password"] = self.config.users[name].text()
+        return settings
+
+    def _listener(self, name: str | None) -> Listener:
+        listeners = self.config.node_listeners
+        for listener in listeners:
+            if name in (None, listener.name):
+                return listener
+        raise KafkaConfigurationError(
+            f"the broker has no listener {name}; it has {', '.join(each.name for each in listeners)}"
+        )
 
     @property
     def host(self) -> str:
@@ -118,14 +166,15 @@ class BrokerProcess:
         assert not self.is_running, "started already"
         self.kill()  # nothing is left of one that has ended by itself but its pipes
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self.log_path.open("ab") as log:
+        with self.log_path.open("ab") as log, _readable(self._secrets()) as secrets:
             # A session of its own, so that Ctrl-C reaches us alone and we stop it in the right order.
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module, no shell
-                self._command(),
+                [*self._command(), *(["--config-file", f"/dev/fd/{secrets}"] if secrets is not None else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
+                pass_fds=() if secrets is None else (secrets,),
             )
         self._process, self._parent = process, os.getpid()
         try:
@@ -140,9 +189,28 @@ class BrokerProcess:
         host = f"[{config.host}]" if ":" in config.host else config.host
         command = [sys.executable, "-m", "kafkacore.broker", "--stop-on-stdin-eof"]
         command += ["--data-dir", str(self.data_dir), "--listen", f"{host}:{port}", "--flush", config.flush]
-        for name, value in config.properties().items():
-            command += ["--config", f"{name}={value}"]
+        for name, value in self._properties().items():
+            if not isinstance(value, Secret):
+                command += ["--config", f"{name}={value}"]
         return command
+
+    def _properties(self) -> dict[str, Any]:
+        """The configuration; once it has listened somewhere, it listens there again."""
+        given = self.config.properties()
+        bound = self._ready.get("bound_ports", {})
+        if self.config.listeners and bound:
+            endpoints = parse_endpoints("listeners", self.config.listeners)
+            given["listeners"] = ",".join(str(each._replace(port=bound[each.name])) for each in endpoints)
+        return given
+
+    def _secrets(self) -> bytes:
+        """What nobody is to read on a command line, as a file of properties."""
+        lines = [
+            f"{_escaped(name)}={_escaped(value.text())}\n"
+            for name, value in self._properties().items()
+            if isinstance(value, Secret)
+        ]
+        return "".join(lines).encode()
 
     def _read_ready_line(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
         assert process.stdout is not None
@@ -228,6 +296,23 @@ class BrokerProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self.stop()
+
+
+@contextmanager
+def _readable(content: bytes) -> Iterator[int | None]:
+    """A descriptor that a child reads ``content`` from; it has no name in any folder. ``None`` for none."""
+    if not content:
+        yield None
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        yield file.fileno()
+
+
+def _escaped(text: str) -> str:
+    """As a file of properties has it."""
+    return re.sub(r"([\\=: ])", r"\\\1", text).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
 def _close_pipes(process: subprocess.Popen[bytes]) -> None:

@@ -15,6 +15,7 @@ from kafkacore.errors import KafkaStorageError
 
 BLOCK_SIZE = 1000
 FILE_NAME = "producer-ids.json"
+_LAST_ID = 2**63 - 1
 
 
 class ProducerIdManager:
@@ -40,9 +41,9 @@ class ProducerIdManager:
             return 0
         try:
             block_end = json.loads(text)["next_block_start"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise KafkaStorageError(f"{self._path} cannot be read: {error}") from None
-        if not isinstance(block_end, int) or block_end < 0:
+        if not isinstance(block_end, int) or not 0 <= block_end <= _LAST_ID - BLOCK_SIZE:
             raise KafkaStorageError(f"{self._path}: next_block_start is {block_end!r}")
         return block_end
 

@@ -15,11 +15,18 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANKS = " \t\f"
 #: A name ends at the first of these that no backslash stands before.
 _NAME = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
+#: One line at a time: a list of them all takes many times what the text has.
+_NATURAL_LINE = re.compile(r"([^\r\n]*)(?:\r\n|[\r\n]|\Z)")
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
-def read_properties(path: Path) -> dict[str, str]:
+def read_properties(path: Path, kind: str = "config file") -> dict[str, str]:
     """The properties of a file; of a name that it has twice, the last value.
+
+    Parameters
+    ----------
+    kind:
+        What the file is called where it cannot be used.
 
     Raises
     ------
@@ -29,9 +36,9 @@ def read_properties(path: Path) -> dict[str, str]:
     try:
         return parse_properties(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise KafkaConfigurationError(f"the config file {path} cannot be read: {error.strerror}") from None
+        raise KafkaConfigurationError(f"the {kind} {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise KafkaConfigurationError(f"the config file {path} is not UTF-8 text") from None
+        raise KafkaConfigurationError(f"the {kind} {path} is not UTF-8 text") from None
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -47,8 +54,8 @@ def parse_properties(text: str) -> dict[str, str]:
 def _logical_lines(text: str) -> Iterator[str]:
     """Lines with those joined that end in a backslash; no comments, no empty ones."""
     begun = ""
-    for natural in re.split(r"\r\n|[\r\n]", text):
-        line = natural.lstrip(_BLANKS)
+    for natural in _NATURAL_LINE.finditer(text):
+        line = natural[1].lstrip(_BLANKS)
         if not begun and (not line or line[0] in "#!"):
             continue
         # An even number of backslashes is that of escaped ones.

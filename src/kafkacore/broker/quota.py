@@ -1,8 +1,8 @@
 """Quotas: how much a client may send, be sent and have worked for it, and how long it pauses for more.
 
-Client ids and amounts in, milliseconds to pause out. Does not know: sockets, what a request says. Owned by
-the network thread. Source of the behaviour: Kafka's ``ClientQuotaManager``, ``ClientRequestQuotaManager`` and
-``Rate``; clients by their id alone, because nobody here says who he is.
+Users, client ids and amounts in, milliseconds to pause out. Does not know: sockets, what a request says.
+Owned by the network thread. Source of the behaviour: Kafka's ``ClientQuotaManager``,
+``ClientRequestQuotaManager`` and ``Rate``.
 
 What is over a quota is never refused: the answer goes out at once, says how long the pause is, and the
 connection is not read for that long (KIP-219).
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kafkacore.broker._request import Request
     from kafkacore.broker.config import BrokerConfig
 
-#: A client that has not been seen for so long is forgotten.
-INACTIVE_MS = 3_600_000.0
 PRODUCE_API_KEY = 0
 
 
@@ -33,6 +31,13 @@ class QuotaKind(IntEnum):
     PRODUCE = 0
     FETCH = 1
     REQUEST = 2
+
+
+class QuotaEntity(NamedTuple):
+    """Whose limit it is: a name, "" for all without one of their own, ``None`` where it does not matter."""
+
+    user: str | None
+    client_id: str | None
 
 
 class WindowedRate:
@@ -71,8 +76,15 @@ class WindowedRate:
         return sum(amount for _, amount in samples) / window_ms * 1000, window_ms
 
 
+_ANY_CLIENT = QuotaEntity(None, "")
+
+
 class ClientQuota:
     """One kind of quota, for every client.
+
+    Whoever has several limits obeys the most precise one, as in Kafka: of user and client id, of the user, of
+    the client id; each by name, then the default. One limit of a user is for all of its clients together.
+    What an API has set goes before the configuration.
 
     Parameters
     ----------
@@ -98,17 +110,47 @@ class ClientQuota:
         self._sample_count = sample_count
         self._sample_ms = sample_ms
         self._max_throttle_ms = max_throttle_ms
+        #: Who has not been seen for so long has a rate of nothing: to forget it changes none.
+        self._inactive_ms = sample_count * sample_ms
+        self._entities: dict[QuotaEntity, float] = {}
         # The one that was seen longest ago first.
-        self._rates: OrderedDict[str, WindowedRate] = OrderedDict()
+        self._rates: OrderedDict[QuotaEntity, WindowedRate] = OrderedDict()
 
     @property
     def is_enabled(self) -> bool:
         """Whether any client has a limit."""
-        return self._default is not None or bool(self._overrides)
+        return self._default is not None or bool(self._overrides) or bool(self._entities)
 
-    def limit(self, client_id: str) -> float | None:
+    def limit(self, client_id: str, user: str = "") -> float | None:
         """What a client may have in a second; ``None`` for as much as it wants."""
-        return self._overrides.get(client_id, self._default)
+        return self._obeyed(client_id, user)[0]
+
+    def _obeyed(self, client_id: str, user: str) -> tuple[float | None, QuotaEntity]:
+        """The limit of a client, and whoever shares it."""
+        entities, shared = self._entities, QuotaEntity(None, client_id)
+        if entities:
+            for name in (user, ""):
+                for client in (client_id, ""):
+                    limit = entities.get(QuotaEntity(name, client))
+                    if limit is not None:
+                        return limit, QuotaEntity(user, client_id)
+                limit = entities.get(QuotaEntity(name, None))
+                if limit is not None:
+                    return limit, QuotaEntity(user, None)
+            limit = entities.get(shared)
+            if limit is not None:
+                return limit, shared
+        limit = self._overrides.get(client_id)
+        if limit is None:
+            limit = entities.get(_ANY_CLIENT, self._default)
+        return limit, shared
+
+    def set_entity(self, entity: QuotaEntity, limit: float | None) -> None:
+        """Give an entity another limit; ``None`` takes it away."""
+        if limit is None:
+            self._entities.pop(entity, None)
+        else:
+            self._entities[entity] = limit
 
     def set_limit(self, client_id: str | None, limit: float | None) -> None:
         """Give a client, or all that have none of their own, another limit; ``None`` takes it away."""
@@ -119,17 +161,19 @@ class ClientQuota:
         else:
             self._overrides[client_id] = limit
 
-    def max_in_window(self, client_id: str) -> float | None:
+    def max_in_window(self, client_id: str, user: str = "") -> float | None:
         """More than this at once is over the limit whatever was before."""
-        limit = self.limit(client_id)
+        limit = self.limit(client_id, user)
         return None if limit is None else limit * (self._sample_count - 1) * self._sample_ms / 1000
 
-    def record_and_get_throttle_ms(self, client_id: str, amount: float, now_ms: float) -> float:
+    def record_and_get_throttle_ms(
+        self, client_id: str, amount: float, now_ms: float, user: str = ""
+    ) -> float:
         """Count ``amount``; how long the client is to pause for its rate to be what it may be."""
-        limit = self.limit(client_id)
+        limit, shared = self._obeyed(client_id, user)
         if limit is None:
             return 0.0
-        rate = self._rate(client_id, now_ms)
+        rate = self._rate(shared, now_ms)
         rate.record(amount, now_ms)
         observed, window_ms = rate.measure(now_ms)
         if observed <= limit:
@@ -137,22 +181,23 @@ class ClientQuota:
         throttle_ms = float(round((observed - limit) / limit * window_ms))
         return throttle_ms if self._max_throttle_ms is None else min(throttle_ms, self._max_throttle_ms)
 
-    def record(self, client_id: str, amount: float, now_ms: float) -> None:
+    def record(self, client_id: str, amount: float, now_ms: float, user: str = "") -> None:
         """Count ``amount``, which may be negative, and let the next request find out."""
-        if self.limit(client_id) is not None:
-            self._rate(client_id, now_ms).record(amount, now_ms)
+        limit, shared = self._obeyed(client_id, user)
+        if limit is not None:
+            self._rate(shared, now_ms).record(amount, now_ms)
 
-    def rate(self, client_id: str, now_ms: float) -> float:
-        """What a client with a limit has had in a second, of late."""
-        rate = self._rates.get(client_id)
+    def rate(self, client_id: str, now_ms: float, user: str = "") -> float:
+        """What a client with a limit, and whoever shares it, has had in a second, of late."""
+        rate = self._rates.get(self._obeyed(client_id, user)[1])
         return 0.0 if rate is None else rate.measure(now_ms)[0]
 
-    def _rate(self, client_id: str, now_ms: float) -> WindowedRate:
-        rate = self._rates.get(client_id)
+    def _rate(self, shared: QuotaEntity, now_ms: float) -> WindowedRate:
+        rate = self._rates.get(shared)
         if rate is None:
-            rate = self._rates[client_id] = WindowedRate(self._sample_count, self._sample_ms)
-        self._rates.move_to_end(client_id)
-        while now_ms - (oldest := next(iter(self._rates.items())))[1].used_ms > INACTIVE_MS:
+            rate = self._rates[shared] = WindowedRate(self._sample_count, self._sample_ms)
+        self._rates.move_to_end(shared)
+        while now_ms - (oldest := next(iter(self._rates.items())))[1].used_ms > self._inactive_ms:
             if oldest[1] is rate:
                 break
             del self._rates[oldest[0]]
@@ -197,11 +242,10 @@ class Quotas:
         self._kinds[kind].set_limit(client_id, limit)
         self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
 
-    def record_and_get_throttle_ms(
-        self, kind: QuotaKind, client_id: str, amount: float, now_ms: float
-    ) -> float:
-        """As :meth:`ClientQuota.record_and_get_throttle_ms`."""
-        return self._kinds[kind].record_and_get_throttle_ms(client_id, amount, now_ms)
+    def set_entity(self, kind: QuotaKind, entity: QuotaEntity, limit: float | None) -> None:
+        """As :meth:`ClientQuota.set_entity`, from the next request on."""
+        self._kinds[kind].set_entity(entity, limit)
+        self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
 
     def on_response(self, request: Request, response: Any) -> None:
         """An answer is about to be sent, or would be if one were wanted: how long is the pause after it?
@@ -209,11 +253,10 @@ class Quotas:
         The answer is told, where its API has a field for that; ``request.throttle_ms`` tells the server.
         """
         now_ms = self._clock.monotonic_ms()
-        client_id = request.client_id or ""
         throttle_ms = 0.0
         if request.api_key == PRODUCE_API_KEY:
             throttle_ms = self._kinds[QuotaKind.PRODUCE].record_and_get_throttle_ms(
-                client_id, request.size, now_ms
+                request.client_id or "", request.size, now_ms, request.context.principal.name
             )
         if response is not None:
             throttle_ms = max(throttle_ms, self._request_throttle_ms(request, now_ms))
@@ -225,12 +268,12 @@ class Quotas:
     def fetch_throttle_ms(self, request: Request, size: int) -> int:
         """Whether a Fetch may be answered with ``size`` bytes of records: 0, else the pause after none."""
         now_ms = self._clock.monotonic_ms()
-        client_id = request.client_id or ""
+        client_id, user = request.client_id or "", request.context.principal.name
         fetch = self._kinds[QuotaKind.FETCH]
-        throttle_ms = fetch.record_and_get_throttle_ms(client_id, size, now_ms)
+        throttle_ms = fetch.record_and_get_throttle_ms(client_id, size, now_ms, user)
         throttle_ms = max(throttle_ms, self._request_throttle_ms(request, now_ms))
         if throttle_ms > 0:
-            fetch.record(client_id, -size, now_ms)
+            fetch.record(client_id, -size, now_ms, user)
         self._pause(request, throttle_ms)
         return int(throttle_ms)
 
@@ -238,7 +281,7 @@ class Quotas:
         # A request that waits costs the thread nothing meanwhile.
         worked_ms = (request.waits_since_ms or now_ms) - request.began_ms
         return self._kinds[QuotaKind.REQUEST].record_and_get_throttle_ms(
-            request.client_id or "", worked_ms / 10, now_ms
+            request.client_id or "", worked_ms / 10, now_ms, request.context.principal.name
         )
 
     def _pause(self, request: Request, throttle_ms: float) -> None:
@@ -247,9 +290,10 @@ class Quotas:
         request.throttle_ms = throttle_ms
         self.throttled_count += throttle_ms > 0
 
-    def max_fetch_bytes(self, client_id: str | None) -> float | None:
+    def max_fetch_bytes(self, request: Request) -> float | None:
         """More than this in one answer could only be throttled, for ever."""
-        return self._kinds[QuotaKind.FETCH].max_in_window(client_id or "")
+        user = request.context.principal.name
+        return self._kinds[QuotaKind.FETCH].max_in_window(request.client_id or "", user)
 
 
 def parse_overrides(name: str, text: str) -> dict[str, float]:

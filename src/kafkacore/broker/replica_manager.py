@@ -26,7 +26,12 @@ from kafkacore.broker.fetch_partition import (
 )
 from kafkacore.broker.timer import Timer
 from kafkacore.clock import Clock
-from kafkacore.errors import InconsistentTopicIdError, OffsetOutOfRangeError, UnknownTopicIdError
+from kafkacore.errors import (
+    InconsistentTopicIdError,
+    OffsetOutOfRangeError,
+    TopicAuthorizationFailedError,
+    UnknownTopicIdError,
+)
 from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
@@ -245,6 +250,8 @@ class ReplicaManager:
         topic_partition = partition.topic_partition
         if topic_partition is None:
             raise UnknownTopicIdError(f"No topic has the id {partition.topic_id}")
+        if params.may_read is not None and not params.may_read(topic_partition.topic):
+            raise TopicAuthorizationFailedError(f"{topic_partition.topic} may not be read")
         log = self._cluster.led_log(topic_partition, params.node_id, partition.current_leader_epoch)
         if partition.topic_id != ZERO_ID and partition.topic_id != self._cluster.topic_id(topic_partition):
             raise InconsistentTopicIdError(f"{topic_partition.topic} has another id than the fetch session")

@@ -19,15 +19,19 @@ from kafkacore.protocol import encode_response
 from kafkacore.wire import Cursor
 
 if TYPE_CHECKING:
+    from kafkacore.broker.authorization import Authorizer
     from kafkacore.broker.cluster_state import ClusterState
+    from kafkacore.broker.denials import DenialLog
     from kafkacore.broker.dynamic_config import DynamicConfigs
     from kafkacore.broker.fetch_session import FetchManager
     from kafkacore.broker.group.coordinator_log import CoordinatorLog
     from kafkacore.broker.group.group_coordinator import GroupCoordinator
     from kafkacore.broker.group.offset_manager import OffsetManager
+    from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
     from kafkacore.broker.producer_ids import ProducerIdManager
     from kafkacore.broker.replica_manager import ReplicaManager
     from kafkacore.broker.topic_catalog import TopicCatalog
+    from kafkacore.security.server_mechanism import CredentialStore
 
 __all__ = [
     "ANSWERED_LATER",
@@ -47,12 +51,15 @@ OnResponse = Callable[[Request, "list[Any] | None"], None]
 
 @dataclass(slots=True)
 class BrokerServices:
-    """What a handler works with. ``listener_port`` is the one listened on."""
+    """What a handler works with.
+
+    ``authorizer`` is ``None`` where everybody may do everything,
+    ``credentials`` where no user is known.
+    """
 
     dynamic_configs: DynamicConfigs
     clock: Clock
     cluster_id: str
-    listener_port: int
     topics: TopicCatalog
     cluster: ClusterState
     replica_manager: ReplicaManager
@@ -63,6 +70,10 @@ class BrokerServices:
     coordinator_log: CoordinatorLog
     groups: GroupCoordinator
     offsets: OffsetManager
+    metadata: ClusterMetadata
+    denials: DenialLog
+    authorizer: Authorizer | None = None
+    credentials: CredentialStore | None = None
 
     @property
     def config(self) -> BrokerConfig:

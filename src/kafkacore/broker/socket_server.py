@@ -14,18 +14,24 @@ import errno
 import logging
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkacore.broker._request_pump import Connection, RequestPump
 from kafkacore.broker.connection_limits import ConnectionLimits
+from kafkacore.broker.listener_access import ListenerAccess
+from kafkacore.broker.listeners import Listener
+from kafkacore.broker.node_listeners import OpenListener, close_listeners
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import RequestContext
 from kafkacore.broker.timer import Timer, TimerTask
 from kafkacore.clock import Clock
-from kafkacore.errors import InvalidReceiveError, KafkaProtocolError
+from kafkacore.errors import AuthenticationFailedError, InvalidReceiveError, KafkaProtocolError
+from kafkacore.metrics import Authentications, Sensor
 from kafkacore.network import ChannelState, Selector
 from kafkacore.network.other_protocols import spoken_protocol
+from kafkacore.protocol import ApiKey
 
 if TYPE_CHECKING:
     from kafkacore.broker.kafka_apis import KafkaApis
@@ -54,6 +60,20 @@ class _Pause(TimerTask):
         self._pump(self._connection)
 
 
+class _Rest(TimerTask):
+    """A listener accepts nothing until it is over."""
+
+    __slots__ = ("_opened", "_wake")
+
+    def __init__(self, opened: OpenListener, wake: Callable[[OpenListener], None]) -> None:
+        super().__init__()
+        self._opened = opened
+        self._wake = wake
+
+    def run(self) -> None:
+        self._wake(self._opened)
+
+
 class _Call:
     """A function of another thread, and what it gave."""
 
@@ -77,7 +97,9 @@ class SocketServer(RequestPump):
     Parameters
     ----------
     listeners:
-        Node → its listening socket; closed by :meth:`close`.
+        Whose sockets are closed by :meth:`close`.
+    access:
+        Listener's name → who gets in by it, and how.
     selector:
         Owned and closed by this server.
     apis:
@@ -92,7 +114,8 @@ class SocketServer(RequestPump):
 
     def __init__(
         self,
-        listeners: Mapping[int, socket.socket],
+        listeners: Sequence[OpenListener],
+        access: Mapping[str, ListenerAccess],
         selector: Selector,
         apis: KafkaApis,
         replica_manager: ReplicaManager,
@@ -101,8 +124,8 @@ class SocketServer(RequestPump):
         clock: Clock,
         limits: ConnectionLimits,
     ) -> None:
-        #: Listener id → node and socket.
-        self._listeners = {_listener_id(node): (node, sock) for node, sock in listeners.items()}
+        self._listeners: dict[str, OpenListener] = {}
+        self._access = access
         super().__init__(selector, apis)
         self._replica_manager = replica_manager
         self._timer = timer
@@ -110,11 +133,16 @@ class SocketServer(RequestPump):
         self.limits = limits
         self.accepted_count = 0
         self.refused_count = 0
+        self.failed_authentication_count = 0
+        self.authentications = Authentications(Sensor)
+        selector.on_authenticated = self.authentications.note
+        self.expired_count = 0
         self.throttled_count = 0
         self.throttled_ms = 0.0
         self._is_stopping = False
-        for listener_id, (_, listener) in self._listeners.items():
-            selector.register_listener(listener_id, listener)
+        #: Those that have accepted too many, until they go on.
+        self._resting: dict[str, _Rest] = {}
+        self.open_node(listeners)
 
     @property
     def connection_count(self) -> int:
@@ -148,7 +176,7 @@ class SocketServer(RequestPump):
         self._selector.poll(self._wait_ms(timeout_ms))
         self._apis.metrics.turn_began_ms = self._clock.monotonic_ms()
         for listener_id, accepted, address in self._selector.accepted:
-            self._on_accepted(self._listeners[listener_id][0], accepted, address)
+            self._on_accepted(self._listeners[listener_id], accepted, address)
         disconnected = self._selector.disconnected
         for connection_id in disconnected:
             if connection_id in self._connections:
@@ -170,32 +198,40 @@ class SocketServer(RequestPump):
         for connection in list(self._connections.values()):
             self._forget(connection)
         self._selector.close_all()
-        for _, listener in self._listeners.values():
-            listener.close()
+        close_listeners(self._listeners.values())
+        for access in self._access.values():
+            access.close()
 
     # ---- Nodes ----------------------------------------------------------------------------------------
 
     def close_node(self, node_id: int) -> None:
         """Stop listening for a node, and hang up on all who have connected to it."""
-        listener_id = _listener_id(node_id)
-        self._selector.unregister_listener(listener_id)
-        _, listener = self._listeners.pop(listener_id)
-        listener.close()
+        for opened in [each for each in self._listeners.values() if each.node_id == node_id]:
+            self._selector.unregister_listener(opened.id)
+            del self._listeners[opened.id]
+            opened.socket.close()
         for connection in list(self._connections.values()):
             if connection.context.node_id == node_id:
                 self._close(connection)
 
-    def open_node(self, node_id: int, listener: socket.socket) -> None:
-        """Accept connections for a node that was closed."""
-        listener_id = _listener_id(node_id)
-        self._listeners[listener_id] = (node_id, listener)
-        self._selector.register_listener(listener_id, listener)
+    def open_node(self, listeners: Iterable[OpenListener]) -> None:
+        """Accept connections by these listeners."""
+        for opened in listeners:
+            self._listeners[opened.id] = opened
+            self._selector.register_listener(opened.id, opened.socket)
+
+    def change_listeners(self, listeners: Iterable[Listener]) -> None:
+        """Obey other properties of listeners, for the connections that come by them from now on."""
+        for listener in listeners:
+            self._access[listener.name].change(listener)
 
     # ---- Events ---------------------------------------------------------------------------------------
 
-    def _on_accepted(self, node_id: int, accepted: socket.socket, address: Any) -> None:
+    def _on_accepted(self, opened: OpenListener, accepted: socket.socket, address: Any) -> None:
         host, port = address[:2] if isinstance(address, tuple) else (str(address), 0)
-        refusal = self.limits.admit(host)
+        access = self._access[opened.listener.name]
+        self._slow_down(opened, access)
+        refusal = self.limits.admit(host, access.limit)
         if refusal is not None:
             self.refused_count += 1
             logger.warning("refused %s:%d: %s", host, port, refusal)
@@ -207,17 +243,46 @@ class SocketServer(RequestPump):
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             logger.debug("%s is gone before it was served: %s", connection_id, error)
-            self.limits.release(host)
+            self.limits.release(host, access.limit)
             accepted.close()
             return
-        self._selector.register(connection_id, accepted)
-        self._connections[connection_id] = Connection(RequestContext(connection_id, node_id, host), self)
+        context = RequestContext(
+            connection_id, opened.node_id, host, opened.listener.name, opened.listener.protocol
+        )
+        builder = None
+        if not access.is_open:
+            builder = access.builder(partial(self._apis.answer_before_authentication, context))
+        try:
+            self._selector.register(connection_id, accepted, builder)
+        except OSError as error:
+            logger.debug("%s is gone before it was served: %s", connection_id, error)
+            self.limits.release(host, access.limit)
+            accepted.close()
+            return
+        self._connections[connection_id] = Connection(context, self, builder is None)
+
+    def _slow_down(self, opened: OpenListener, access: ListenerAccess) -> None:
+        """Accept no more for a while, if there are more than there may be."""
+        now_ms = self._clock.monotonic_ms()
+        wait_ms = access.rate.count(now_ms)
+        if wait_ms > 0 and opened.id not in self._resting:
+            self._selector.unregister_listener(opened.id)
+            self._resting[opened.id] = _Rest(opened, self._wake)
+            self._timer.add(now_ms + wait_ms, self._resting[opened.id])
+
+    def _wake(self, opened: OpenListener) -> None:
+        del self._resting[opened.id]
+        if self._listeners.get(opened.id) is opened:
+            self._selector.register_listener(opened.id, opened.socket)
 
     def _on_disconnected(self, connection_id: str, state: ChannelState) -> None:
         connection = self._connections.get(connection_id)
         if connection is None:
             return
-        if isinstance(state.error, OSError) and state.error.errno in _FILE_ERRORS:
+        if isinstance(state.error, AuthenticationFailedError):
+            self.failed_authentication_count += 1
+            logger.warning("refused %s: %s", connection_id, ascii(state.reason)[1:-1])
+        elif isinstance(state.error, OSError) and state.error.errno in _FILE_ERRORS:
             logger.error(
                 "closed %s: the records that it was sent could not be read whole: %s",
                 connection_id,
@@ -228,6 +293,52 @@ class SocketServer(RequestPump):
         else:
             logger.debug("%s is gone: %s", connection_id, state.reason)
         self._forget(connection)
+
+    # ---- Authentication -------------------------------------------------------------------------------
+
+    def _identify(self, connection: Connection) -> bool:
+        """Find out who the client of a channel is that has become ready; whether it may be served."""
+        channel = self._selector.channel(connection.id)
+        if channel is None:
+            # It has ended in the same poll, and nobody can say who it was.
+            return False
+        try:
+            principal = self._access[connection.context.listener_name].principal(channel)
+        except AuthenticationFailedError as error:
+            self.failed_authentication_count += 1
+            logger.warning("refused %s: %s", connection.id, ascii(str(error))[1:-1])
+            self._close(connection)
+            return False
+        connection.context.principal = principal
+        connection.is_known = True
+        connection.authenticator = channel.authenticator
+        return True
+
+    def _is_held_back(self, connection: Connection, payload: memoryview) -> bool:
+        """Whether a frame is none of the APIs': it begins a re-authentication, or the session is over, or the
+        client has not waited until it is authenticated again.
+        """
+        assert connection.authenticator is not None
+        if not connection.authenticator.is_complete:
+            # It came in one piece with the SaslHandshake, which may have been refused.
+            logger.warning("closing %s: it does not wait until it is authenticated", connection.id)
+            self._close(connection)
+            return True
+        if int.from_bytes(payload[:2]) == ApiKey.SASL_HANDSHAKE:
+            if connection.is_gone:
+                logger.debug("%s is gone, and will not authenticate again", connection.id)
+            elif connection.pending:
+                logger.warning("closing %s: it does not wait until it is authenticated", connection.id)
+                self._close(connection)
+            else:
+                self._selector.reauthenticate(connection.id, payload)
+            return True
+        if self._clock.monotonic_ms() > connection.authenticator.expires_at_ms:
+            self.expired_count += 1
+            logger.info("closing %s: its session is over, and it has not authenticated again", connection.id)
+            self._close(connection)
+            return True
+        return False
 
     # ---- Requests -------------------------------------------------------------------------------------
 
@@ -248,7 +359,7 @@ class SocketServer(RequestPump):
 
     def _forget(self, connection: Connection) -> None:
         if self._connections.pop(connection.id, None) is not None:
-            self.limits.release(connection.context.host)
+            self.limits.release(connection.context.host, self._access[connection.context.listener_name].limit)
         connection.pending.clear()
         if connection.pause is not None:
             connection.pause.cancel()
@@ -261,15 +372,11 @@ class SocketServer(RequestPump):
             request.operation = None
 
 
-def _listener_id(node_id: int) -> str:
-    return f"listener-{node_id}"
-
-
 def _what_is_wrong(state: ChannelState, connection_id: str) -> str:
     """In a sentence for the log, which has the connection already."""
     spoken = spoken_protocol(state.error.frame_size) if isinstance(state.error, InvalidReceiveError) else None
     if spoken == "TLS":
-        return "it speaks TLS, which this broker does not: the client's security.protocol must be PLAINTEXT"
+        return "it speaks TLS, which this listener does not: the client's security.protocol must be PLAINTEXT"
     if spoken is not None:
         return f"it speaks {spoken}, and this port Kafka's protocol"
     return state.reason.removeprefix(f"{connection_id}: ")

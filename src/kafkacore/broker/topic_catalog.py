@@ -195,17 +195,13 @@ class TopicCatalog:
         checked = self.check_new(name, partition_count, configs)
         topic_id = self._new_id()
         on_checked()
-        # At once, so that a second one may not take the same room.
-        self._partition_count += partition_count
         self._names_by_id[topic_id.bytes] = name
-        try:
-            with self._change_of(name):
-                yield lambda: self._log_manager.create_topic(name, partition_count, topic_id, checked)
-        except Exception:
-            self._partition_count -= partition_count
-            del self._names_by_id[topic_id.bytes]
-            yield from self._forget(name, range(partition_count))
-            raise
+        yield from self._making(
+            name,
+            range(partition_count),
+            lambda: self._log_manager.create_topic(name, partition_count, topic_id, checked),
+            lambda: self._names_by_id.pop(topic_id.bytes),
+        )
         logger.info(
             "created topic %s with %d partitions",
             name,
@@ -213,6 +209,24 @@ class TopicCatalog:
             extra=event("topic_created", topic=name, partitions=partition_count),
         )
         return self._topics[name]
+
+    def _making(
+        self,
+        name: str,
+        partitions: range,
+        make: Callable[[], object],
+        on_failure: Callable[[], object] = _nothing,
+    ) -> Change[None]:
+        """Have ``partitions`` made. They count at once, so that nobody else may take the same room."""
+        self._partition_count += len(partitions)
+        try:
+            with self._change_of(name):
+                yield make
+        except Exception:
+            self._partition_count -= len(partitions)
+            on_failure()
+            yield from self._forget(name, partitions)
+            raise
 
     @contextmanager
     def _change_of(self, name: str) -> Iterator[None]:
@@ -288,14 +302,9 @@ class TopicCatalog:
     def _growing(self, name: str, partition_count: int, on_checked: Callable[[range], None]) -> Change[None]:
         added = self.check_growth(name, partition_count)
         on_checked(added)
-        self._partition_count += len(added)
-        try:
-            with self._change_of(name):
-                yield lambda: self._log_manager.create_partitions(name, partition_count)
-        except Exception:
-            self._partition_count -= len(added)
-            yield from self._forget(name, added)
-            raise
+        yield from self._making(
+            name, added, lambda: self._log_manager.create_partitions(name, partition_count)
+        )
         logger.info(
             "topic %s has %d partitions now",
             name,

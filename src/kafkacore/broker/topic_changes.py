@@ -1,8 +1,9 @@
-"""Changes of topics, one after the other: what is long about them is done on a thread of its own.
+"""Changes, one after the other, of topics: what is long about them is done on a thread of its own.
 
 A change in, as a generator; what it gives, or what went wrong, out. The generator runs on the network
 thread and yields what another thread, ``kafka-topics``, is to do meanwhile: to make 10,000 partitions takes
-seconds, in which everybody else is served. Does not know: what a topic is.
+seconds, in which everybody else is served. Changes of the cluster's metadata are done the same way, by
+another such thread. Does not know: what a topic is.
 """
 
 from __future__ import annotations
@@ -43,9 +44,16 @@ class TopicChanges:
     call_soon:
         Has the network thread run something; may be called from any thread. Without it there is no other
         thread, and a change is over when :meth:`submit` returns.
+    thread_name:
+        Of the other thread.
     """
 
-    def __init__(self, call_soon: Callable[[Callable[[], None]], None] | None = None) -> None:
+    def __init__(
+        self,
+        call_soon: Callable[[Callable[[], None]], None] | None = None,
+        thread_name: str = "kafka-topics",
+    ) -> None:
+        self._thread_name = thread_name
         self._call_soon = call_soon
         #: The first is being done.
         self._queue: deque[tuple[Change[Any], OnDone]] = deque()
@@ -54,9 +62,19 @@ class TopicChanges:
 
     def submit(self, change: Change[Any], on_done: OnDone) -> None:
         """Do a change when those before it are done; ``on_done`` gets what it returns, or its exception."""
+        if self._call_soon is None:
+            self._do_here(change, on_done)
+            return
         self._queue.append((change, on_done))
         if len(self._queue) == 1:
             self._resume(None)
+
+    def _do_here(self, change: Change[Any], on_done: OnDone) -> None:
+        try:
+            outcome = run_here(change)
+        except Exception as failure:  # noqa: BLE001 - told to whoever has asked for the change
+            outcome = failure
+        _tell(on_done, outcome)
 
     def _resume(self, error: Exception | None) -> None:
         """Let the first change go on, and those behind it as far as they need no other thread."""
@@ -65,24 +83,14 @@ class TopicChanges:
             try:
                 work = next(change) if error is None else change.throw(error)
             except StopIteration as end:
-                self._end(on_done, end.value)
+                _tell(on_done, end.value)
             except Exception as failure:  # noqa: BLE001 - told to whoever has asked for the change
-                self._end(on_done, failure)
+                _tell(on_done, failure)
             else:
-                if self._call_soon is not None:
-                    self._begin(work)
-                    return
-                error = _failure_of(work)
-                continue
+                self._begin(work)
+                return
+            self._queue.popleft()
             error = None
-
-    def _end(self, on_done: OnDone, outcome: Any) -> None:
-        try:
-            on_done(outcome)
-        except Exception:
-            # One request that cannot be answered is not the broker.
-            logger.exception("a change of topics could not be answered")
-        self._queue.popleft()
 
     def _begin(self, work: Work) -> None:
         assert self._call_soon is not None, "there is another thread"
@@ -90,7 +98,7 @@ class TopicChanges:
             self._call_soon(lambda: self._resume(None))
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="kafka-topics")
+            self._thread = threading.Thread(target=self._run, name=self._thread_name)
             self._thread.start()
         self._work.put(work)
 
@@ -106,6 +114,14 @@ class TopicChanges:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+
+
+def _tell(on_done: OnDone, outcome: Any) -> None:
+    try:
+        on_done(outcome)
+    except Exception:
+        # One request that cannot be answered is not the broker.
+        logger.exception("a change could not be answered")
 
 
 def _failure_of(work: Work) -> Exception | None:

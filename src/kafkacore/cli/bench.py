@@ -15,6 +15,7 @@ from kafkacore.bench.options import CODECS, MODES, PEERS, PROFILES, BenchOptions
 from kafkacore.bench.spark.options import JsonValues, SparkBenchOptions
 from kafkacore.bench.spark.rows import ROWS
 from kafkacore.cli.common import Commands, add_command, natural
+from kafkacore.cli.connection import add_security, client_settings
 from kafkacore.cli.report import Reporter, print_table
 from kafkacore.errors import KafkaConfigurationError
 
@@ -25,6 +26,7 @@ EXAMPLES = """  kafkacore bench                                  # produce and c
   kafkacore bench roundtrip --linger-ms 0          # latency from send to reception
   kafkacore bench broker --bootstrap localhost:9092 # the embedded broker against that one
   kafkacore bench spark --bootstrap localhost:9092 --spark-kafka-jars 'jars/*'
+  kafkacore bench --bootstrap localhost:9093 --security-protocol SSL --cafile ca.pem   # all clients by TLS
   kafkacore bench spark --rows read,stream --records 5000000
   kafkacore bench consume --json | jq '.results[] | {peer, median}'
 
@@ -65,6 +67,7 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
     target.add_argument(
         "--bootstrap", metavar="HOST:PORT", help="a running cluster (default: start the embedded broker)"
     )
+    add_security(parser)
     target.add_argument(
         "--broker-pid", type=natural, metavar="PID", help="the cluster's process here: measure its CPU too"
     )
@@ -172,6 +175,7 @@ def _counts(text: str) -> tuple[int, ...]:
 def options_of(arguments: argparse.Namespace) -> BenchOptions:
     """The benchmark that the arguments ask for."""
     records = BenchOptions.records if arguments.records is None else arguments.records
+    security = security_of(arguments)
     modes = {None: ("produce", "consume"), "all": MODES}.get(arguments.mode, (arguments.mode,))
     return BenchOptions(
         modes=modes,
@@ -191,7 +195,21 @@ def options_of(arguments: argparse.Namespace) -> BenchOptions:
         warm_up_records=min(BenchOptions.warm_up_records, records),
         java_classpath=arguments.java_classpath,
         broker_pid=arguments.broker_pid,
+        security=security,
     )
+
+
+def security_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """How our clients reach the cluster, without its address; nothing for an open one."""
+    given, named = arguments.bootstrap, argparse.Namespace(**vars(arguments))
+    settings = client_settings(named)
+    if arguments.command_config and given is None:
+        # The file may say where the cluster is.
+        arguments.bootstrap = named.bootstrap
+    secure = {
+        name: value for name, value in settings.items() if name.startswith(("security_", "ssl_", "sasl_"))
+    }
+    return {} if secure.get("security_protocol", "PLAINTEXT") == "PLAINTEXT" else secure
 
 
 def spark_options_of(arguments: argparse.Namespace) -> SparkBenchOptions:
@@ -199,6 +217,10 @@ def spark_options_of(arguments: argparse.Namespace) -> SparkBenchOptions:
     for name, given in (("--partitions", arguments.partitions), ("--codec", arguments.codec)):
         if given is not None and len(given) != 1:
             raise KafkaConfigurationError(f"bench spark takes one {name} at a time")
+    if security_of(arguments):
+        raise KafkaConfigurationError(
+            "bench spark measures without encryption: leave the secure connection out"
+        )
     defaults = SparkBenchOptions()
     return SparkBenchOptions(
         bootstrap=arguments.bootstrap,

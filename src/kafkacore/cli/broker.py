@@ -6,9 +6,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from kafkacore.broker import arguments as broker_arguments
+from kafkacore.broker.own_certificate import own_authority
 from kafkacore.cli.common import Commands, add_command
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kafkacore.broker.listeners import Listener
     from kafkacore.broker.server import KafkaBroker
 
 EXAMPLES = """  kafkacore broker --data-dir ./kafka
@@ -17,6 +21,7 @@ EXAMPLES = """  kafkacore broker --data-dir ./kafka
   kafkacore broker --data-dir ./kafka --listen 127.0.0.1:0 --override num.partitions=6
   kafkacore broker --data-dir ./kafka --flush os      # survives the process, not a loss of power
   kafkacore broker --config-file server.properties --print-config
+  KAFKACORE_PASSWORD=… kafkacore broker --data-dir ./kafka --security-protocol SASL_SSL --user alice
 
 One node for development, tests and one machine: it replicates nothing. Past that, point bootstrap_servers
 at Apache Kafka. Ctrl-C, SIGTERM and SIGHUP stop it cleanly. All properties: docs/BROKER.md
@@ -44,5 +49,21 @@ def _say_ready(broker: KafkaBroker) -> None:
         f"Listening on {broker.bootstrap_servers}, data in {broker.config.data_dir}; Ctrl-C stops it.",
         flush=True,
     )
+    config = broker.config
+    for listener in config.node_listeners:
+        if listener.protocol != "PLAINTEXT" or len(config.node_listeners) > 1:
+            print(
+                _for_clients(listener, broker.addresses()[listener.name], own_authority(config)), flush=True
+            )
     if broker.status_url is not None:
         print(f"Status page: {broker.status_url}", flush=True)
+
+
+def _for_clients(listener: Listener, address: str, authority: Path | None) -> str:
+    """What a client has to be told to come by a listener."""
+    settings = [f"bootstrap_servers={address}", f"security_protocol={listener.protocol}"]
+    if listener.has_tls and authority is not None:
+        settings.append(f"ssl_cafile={authority}")
+    if listener.has_sasl:
+        settings.append(f"sasl_mechanism={listener.mechanisms[0]}")
+    return f"For clients: {' '.join(settings)}"

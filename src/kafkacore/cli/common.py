@@ -6,7 +6,10 @@ import argparse
 import base64
 import difflib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError, KafkaError
@@ -71,17 +74,6 @@ def add_command(
     return parser
 
 
-def add_bootstrap(parser: argparse.ArgumentParser) -> None:
-    """``--bootstrap``, as every client command has it."""
-    parser.add_argument(
-        "--bootstrap",
-        default=DEFAULT_BOOTSTRAP,
-        metavar="HOST:PORT",
-        help=f"brokers, comma-separated (default: {DEFAULT_BOOTSTRAP})",
-    )
-    add_timeout(parser)
-
-
 def add_timeout(parser: argparse.ArgumentParser) -> None:
     """``--timeout``, for :func:`time_limits`."""
     parser.add_argument(
@@ -103,6 +95,28 @@ def no_topic(arguments: argparse.Namespace, *topics: str) -> CommandError:
     names = ", ".join(map(repr, topics))
     some = f"topic {names} does" if len(topics) == 1 else f"topics {names} do"
     return CommandError(f"{some} not exist on {arguments.bootstrap}: see `kafkacore topics list`")
+
+
+@contextmanager
+def lost_brokers_said() -> Iterator[None]:
+    """A broker that cannot be reached any more, and that it can be again, is a line on standard error: the
+    command would wait without a word else. Of a log that says it anyway nothing is changed.
+    """
+    troubles = logging.getLogger("kafkacore.client.connection_troubles")
+    if troubles.isEnabledFor(logging.WARNING):
+        yield
+        return
+    former = troubles.level, troubles.propagate
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("kafkacore: %(message)s"))
+    troubles.addHandler(handler)
+    troubles.setLevel(logging.WARNING)
+    troubles.propagate = False
+    try:
+        yield
+    finally:
+        troubles.removeHandler(handler)
+        troubles.level, troubles.propagate = former
 
 
 def assignment(text: str) -> tuple[str, str]:

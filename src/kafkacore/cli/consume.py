@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from kafkacore.cli.common import (
     CommandError,
     Commands,
-    add_bootstrap,
     add_command,
+    lost_brokers_said,
     natural,
     no_topic,
     put_bytes,
-    time_limits,
 )
+from kafkacore.cli.connection import add_bootstrap, client_settings
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition
@@ -76,9 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise KafkaConfigurationError("--exit-at-end needs all partitions, and a group shares them")
         return _run_as_member(arguments)
     with KafkaConsumer(
-        bootstrap_servers=arguments.bootstrap,
+        **client_settings(arguments, "request_timeout_ms"),
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
-        **time_limits(arguments, "request_timeout_ms"),
     ) as consumer:
         partitions = _partitions(consumer, arguments)
         consumer.assign(partitions)
@@ -89,7 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
             consumer.seek(partitions[0], arguments.offset)
         else:
             consumer.seek_to_end(*partitions)
-        _print_records(consumer, partitions, arguments)
+        with lost_brokers_said():
+            _print_records(consumer, partitions, arguments)
     return 0
 
 
@@ -98,17 +98,17 @@ def _run_as_member(arguments: argparse.Namespace) -> int:
     from kafkacore.cli.printed_offsets import PrintedOffsets
 
     with KafkaConsumer(
-        bootstrap_servers=arguments.bootstrap,
+        **client_settings(arguments, "request_timeout_ms"),
         group_id=arguments.group,
         enable_auto_commit=False,
         auto_offset_reset="earliest" if arguments.from_beginning else "latest",
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
-        **time_limits(arguments, "request_timeout_ms"),
     ) as consumer:
         _partitions(consumer, arguments)
         printed = PrintedOffsets(consumer)
         consumer.subscribe([arguments.topic], listener=printed)
-        _print_as_member(consumer, printed, arguments)
+        with lost_brokers_said():
+            _print_as_member(consumer, printed, arguments)
     return 0
 
 

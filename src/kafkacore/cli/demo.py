@@ -3,7 +3,8 @@ and drawn.
 
 The steps, in order: a broker as a process of its own, :mod:`flights` produced to it,
 :mod:`kafkacore.spark.pipeline` from it to Parquet with an aggregate, the check of that against pandas, the
-chart. A folder holds one run: the second time everything is there already and nothing is added.
+chart. A folder holds one run: the second time everything is there already and nothing is added. With
+``--security-protocol`` all of it goes through TLS, SASL or both, by a certificate and a user made up for it.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import argparse
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli import flights
 from kafkacore.cli.common import Commands, add_command
+from kafkacore.cli.connection import PROTOCOLS
 from kafkacore.cli.processes import CpuMeter
 from kafkacore.cli.report import Advance, Reporter, print_table
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -39,10 +42,15 @@ from kafkacore.structs import TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafkacore.broker.process import BrokerProcess
+
 TOPIC, PARTITIONS = "flights", 6
+#: Who logs in, where the protocol has SASL.
+USER = "demo"
 EXAMPLES = """  kafkacore demo                      # into ./kafkacore-demo; the second time it adds nothing
   kafkacore demo --fresh              # start over
   kafkacore demo --dir /tmp/demo --records 20000
+  kafkacore demo --security-protocol SASL_SSL   # all of it over TLS, logged in by a password
   kafkacore demo --json | jq .steps   # the summary for a program
 """
 #: Marks a folder as ours, so that --fresh never empties another one; holds how much has been produced.
@@ -137,6 +145,7 @@ class Folder:
     chart = property(lambda self: self.root / "delays_by_carrier_and_month.png")
     spark_log = property(lambda self: self.root / "spark.log")
     warehouse = property(lambda self: self.root / "warehouse")
+    password = property(lambda self: self.root / "password")
     marker = property(lambda self: self.root / MARKER)
 
     @contextmanager
@@ -191,7 +200,7 @@ class Folder:
         for folder in (self.broker, self.parquet, self.aggregate, self.checkpoint, self.warehouse):
             if folder.exists():
                 shutil.rmtree(folder)
-        for file in (self.chart, self.spark_log):
+        for file in (self.chart, self.spark_log, self.password):
             file.unlink(missing_ok=True)
 
     def mark(self, acknowledged: int) -> None:
@@ -222,6 +231,13 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--records", type=_positive, default=flights.RECORD_COUNT, help="produce only the first N records"
     )
+    parser.add_argument(
+        "--security-protocol",
+        type=str.upper,
+        choices=PROTOCOLS,
+        default="PLAINTEXT",
+        help="what is spoken with the broker (default: PLAINTEXT); its certificate and its user are made up",
+    )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON, and no progress")
 
 
@@ -233,40 +249,41 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo; 0, or 1 if the check finds a difference."""
-    _require_extras()
+    _require_extras(arguments.security_protocol)
     reporter = Reporter(quiet=arguments.json)
     folder = Folder(arguments.dir.absolute())
     work = Work(reporter)
     with folder.opened(arguments.fresh, arguments.records) as held:
-        differences = _run_steps(folder, arguments.records, held, work)
+        differences = _run_steps(folder, arguments.security_protocol, arguments.records, held, work)
     _print_summary(folder, [*work.steps, work.total()], differences, as_json=arguments.json)
     return 1 if differences else 0
 
 
-def _run_steps(folder: Folder, wanted: int, held: int, work: Work) -> list[str]:
+def _run_steps(folder: Folder, protocol: str, wanted: int, held: int, work: Work) -> list[str]:
     """Every step of the demo; the differences that its check found."""
     # Imported here: `kafkacore topics` has no business loading them.
-    from kafkacore.broker.process import BrokerProcess
     from kafkacore.cli.chart import draw_delays
     from kafkacore.spark.session import spark_session
 
     work.say(f"The broker's data lies in {folder.broker}")
     with ExitStack() as running:
+        options = running.enter_context(_logged_in(folder, protocol))
         with work.step("start the broker"):
-            broker = running.enter_context(BrokerProcess(data_dir=folder.broker))
-        work.say(f"The broker listens on {broker.bootstrap_servers} (process {broker.pid})")
+            broker = running.enter_context(_broker(folder, protocol))
+        settings = broker.client_settings()
+        work.say(f"The broker listens on {broker.bootstrap_servers} (process {broker.pid}){_how(settings)}")
         if held == wanted:
-            acknowledged = _records_in_topic(broker.bootstrap_servers)
+            acknowledged = _records_in_topic(settings)
             work.say(f"Topic {TOPIC} already holds {acknowledged:,} records; nothing is produced")
         else:
             with work.step("produce", wanted) as advance:
-                acknowledged = produce(broker.bootstrap_servers, wanted, advance)
+                acknowledged = produce(settings, wanted, advance)
             folder.mark(acknowledged)
         with work.step("start Spark"):
             spark = running.enter_context(spark_session("kafkacore demo", folder.root, folder.spark_log))
         try:
             with work.step("Spark to Parquet", wanted) as advance:
-                stream(spark, broker.bootstrap_servers, folder, advance)
+                stream(spark, settings, options, folder, advance)
             with work.step("check against pandas") as advance:
                 differences = check(spark, folder, wanted, acknowledged)
                 advance(wanted)
@@ -279,18 +296,51 @@ def _run_steps(folder: Folder, wanted: int, held: int, work: Work) -> list[str]:
     return differences
 
 
-def _require_extras() -> None:
+@contextmanager
+def _logged_in(folder: Folder, protocol: str) -> Iterator[dict[str, str]]:
+    """A password for this run, in a file of the folder while it lasts; out comes the option of Spark's source
+    that names the file, so that the password itself is in no plan. Nothing where nobody logs in.
+    """
+    if not protocol.startswith("SASL_"):
+        yield {}
+        return
+    if set(str(folder.password)) & set("{}"):
+        raise DemoError(f"{folder.root} has a brace in its name, which a password's file must not: see --dir")
+    folder.password.unlink(missing_ok=True)
+    with os.fdopen(os.open(folder.password, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(secrets.token_urlsafe())
+    try:
+        yield {"kafka.sasl.password": f"${{file:{folder.password}}}"}
+    finally:
+        folder.password.unlink(missing_ok=True)
+
+
+def _broker(folder: Folder, protocol: str) -> BrokerProcess:
+    from kafkacore.broker.process import BrokerProcess
+
+    config: dict[str, Any] = {"security_protocol": protocol, "self_made_certificate": "SSL" in protocol}
+    if protocol.startswith("SASL_"):
+        config["users"] = {USER: folder.password.read_text()}
+    return BrokerProcess(data_dir=folder.broker, **config)
+
+
+def _how(settings: Mapping[str, Any]) -> str:
+    """What is spoken there, where it is more than plaintext."""
+    said = [settings[name] for name in ("security_protocol", "sasl_mechanism") if name in settings]
+    return f", by {' and '.join(said)}" if said else ""
+
+
+def _require_extras(protocol: str) -> None:
     import importlib.util
 
-    missing = [
-        name for name in ("pyspark", "pandas", "matplotlib", "pyarrow") if not importlib.util.find_spec(name)
-    ]
+    needed = ["pyspark", "pandas", "matplotlib", "pyarrow"] + ["cryptography"] * ("SSL" in protocol)
+    missing = [name for name in needed if not importlib.util.find_spec(name)]
     if missing:
         raise KafkaConfigurationError(f"the demo needs {', '.join(missing)}: pip install 'kafkacore[demo]'")
     flights.csv_path()
 
 
-def produce(bootstrap: str, wanted: int, advance: Advance) -> int:
+def produce(settings: Mapping[str, Any], wanted: int, advance: Advance) -> int:
     """Produce the flights; how many the broker has acknowledged.
 
     Each record is JSON, keyed by its carrier, so that one carrier's flights stay in order.
@@ -305,10 +355,10 @@ def produce(bootstrap: str, wanted: int, advance: Advance) -> int:
         nonlocal acknowledged
         acknowledged += 1
 
-    create_topic(bootstrap, TOPIC, partitions=PARTITIONS)
+    create_topic(settings, TOPIC, partitions=PARTITIONS)
     encode = json.JSONEncoder(separators=(",", ":")).encode
     with KafkaProducer(
-        bootstrap_servers=bootstrap,
+        **settings,
         acks="all",
         compression_type="lz4",
         linger_ms=20,
@@ -327,26 +377,48 @@ def produce(bootstrap: str, wanted: int, advance: Advance) -> int:
     return acknowledged
 
 
-def _records_in_topic(bootstrap: str) -> int:
+def _records_in_topic(settings: Mapping[str, Any]) -> int:
     from kafkacore import KafkaConsumer
 
-    with KafkaConsumer(bootstrap_servers=bootstrap) as consumer:
+    with KafkaConsumer(**settings) as consumer:
         partitions = [TopicPartition(TOPIC, p) for p in consumer.partitions_for_topic(TOPIC) or ()]
         first, last = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
     return sum(last[tp] - first[tp] for tp in partitions)
 
 
-def stream(spark: SparkSession, bootstrap: str, folder: Folder, advance: Advance) -> None:
-    """Run the pipeline: the topic to Parquet by month, and the aggregate per carrier and month."""
+#: Settings of our clients that are options of Spark's source by another name.
+_OPTIONS = {
+    "security_protocol": "kafka.security.protocol",
+    "ssl_cafile": "kafka.ssl.ca.location",
+    "sasl_mechanism": "kafka.sasl.mechanism",
+    "sasl_plain_username": "kafka.sasl.username",
+}
+
+
+def stream(
+    spark: SparkSession,
+    settings: Mapping[str, Any],
+    options: Mapping[str, str],
+    folder: Folder,
+    advance: Advance,
+) -> None:
+    """Run the pipeline: the topic to Parquet by month, and the aggregate per carrier and month.
+
+    Parameters
+    ----------
+    settings:
+        How a client connects; its password is left to ``options`` of the source.
+    """
+    secured = {option: settings[name] for name, option in _OPTIONS.items() if name in settings}
     config = PipelineConfig(
-        bootstrap_servers=bootstrap,
+        bootstrap_servers=settings["bootstrap_servers"],
         topic=TOPIC,
         value_format="json",
         schema=flights.SCHEMA,
         derive=DERIVED,
         sink=ParquetSink(folder.parquet, partition_by=("month",)),
         checkpoint=folder.checkpoint,
-        options={"maxOffsetsPerTrigger": "100000"},
+        options={"maxOffsetsPerTrigger": "100000", **secured, **options},
         aggregate=Aggregate(("carrier", "month"), AGGREGATE, folder.aggregate),
     )
     run_pipeline(spark, config, on_progress=advance)

@@ -22,7 +22,18 @@ from typing import NoReturn
 from kafkacore.cli.common import CommandParser
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 
-COMMANDS = ("demo", "broker", "topics", "produce", "consume", "pipeline", "dump_log", "bench")
+COMMANDS = (
+    "demo",
+    "broker",
+    "topics",
+    "produce",
+    "consume",
+    "acls",
+    "users",
+    "pipeline",
+    "dump_log",
+    "bench",
+)
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 EPILOG = """examples:
@@ -30,6 +41,7 @@ EPILOG = """examples:
   kafkacore topics create flights --partitions 6
   echo '{"hello": "world"}' | kafkacore produce flights
   kafkacore consume flights --from-beginning --json | head -n 3
+  kafkacore topics list --security-protocol SASL_SSL --username alice --cafile ca.pem
   kafkacore demo
 
 exit status: 0 done (also a broker that was asked to stop), 1 failed (the reason on standard error),

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from kafkacore.cli.common import Commands, add_command, seconds, time_limits
+from kafkacore.cli.connection import add_security, have_password, properties_of
 from kafkacore.cli.interrupts import asked_to_stop
 from kafkacore.cli.report import Advance, Reporter
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.security.java_names import PREFIXES
 from kafkacore.spark.options import parse_options
 from kafkacore.spark.pipeline import (
     AVAILABLE_NOW,
@@ -53,6 +55,10 @@ EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --f
   kafkacore pipeline --bootstrap localhost:9092 --topic orders --format raw \\
       --sink kafkacore --to orders-copy --exactly-once --checkpoint ./copy.checkpoint
 
+  # a secure cluster; the password is in $KAFKACORE_PASSWORD or is asked for
+  kafkacore pipeline --bootstrap broker:9093 --username alice --cafile ca.pem --topic orders \\
+      --format string --sink console
+
   # what is in a topic
   kafkacore pipeline --bootstrap localhost:9092 --topic orders --format string --sink console
 
@@ -80,11 +86,13 @@ job.toml, by the names of the arguments:
   "kafka.sasl.password" = "${env:KAFKA_PASSWORD}"   # or ${file:/run/secrets/kafka}
 """
 SINKS = ("parquet", "delta", "kafkacore", "console")
+#: How to be secure, by the arguments that all commands have.
+CONNECTION = ("security-protocol", "sasl-mechanism", "username", "password-file", "cafile", "command-config")
 #: Settings of a job: what a file may hold, in the forms that it may.
 TEXTS = (
-    "bootstrap", "timeout", "topic", "format", "key-format", "schema", "mode", "keep", "partition-by", "sink",
-    "path", "to", "to-bootstrap", "rows", "checkpoint", "trigger", "starting-offsets", "group-by",
-    "aggregate-path",
+    "bootstrap", "timeout", *CONNECTION, "topic", "format", "key-format", "schema", "mode", "keep",
+    "partition-by", "sink", "path", "to", "to-bootstrap", "rows", "checkpoint", "trigger",
+    "starting-offsets", "group-by", "aggregate-path",
 )  # fmt: skip
 TABLES = ("derive", "option", "sink-option", "aggregate")
 FLAGS = ("exactly-once", "json")
@@ -134,6 +142,7 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
 
     add("bootstrap", "HOST:PORT", "brokers, comma-separated")
     add("timeout", "SECONDS", "give up if no broker answers for so long before the start (default: 10)")
+    add_security(parser)
     add("topic", "TOPIC", "topic, or comma-separated topics")
     add("format", "FORMAT", f"what the values are: {', '.join(VALUE_FORMATS)} (default: json)")
     add("key-format", "FORMAT", "what the keys are: raw, string, long … (default: raw)")
@@ -286,9 +295,20 @@ def config_of(settings: Settings) -> PipelineConfig:
         keep=settings.names("keep"),
         trigger=_trigger(settings.text("trigger")),
         starting_offsets=settings.text("starting-offsets"),
-        options=settings.table("option"),
+        options=_secured(settings) | settings.table("option"),
         aggregate=_aggregate(settings),
     )
+
+
+def _secured(settings: Settings) -> dict[str, str]:
+    """Options of the source that make its connection a secure one; a password is a reference to its place."""
+    given = {name.replace("-", "_"): settings.optional(name) for name in ("bootstrap", *CONNECTION)}
+    properties = properties_of(argparse.Namespace(**given), asks=False)
+    return {f"kafka.{name}": text for name, text in properties.items() if name.startswith(PREFIXES)}
+
+
+def _security_of(options: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in options.items() if name.lower().startswith(SECURITY)}
 
 
 def _sink(settings: Settings) -> Sink:
@@ -308,7 +328,13 @@ def _sink(settings: Settings) -> Sink:
         return DeltaSink(path if "://" in path else str(Path(path).absolute()), partition_by, options)
     if kind == "kafkacore":
         servers = settings.optional("to-bootstrap") or settings.text("bootstrap")
-        return KafkaSink(servers, settings.text("to"), settings.flag("exactly-once"), options)
+        # What is said of the connection holds for both ends, unless the other end is another cluster.
+        secured = (
+            {}
+            if settings.said("to-bootstrap")
+            else _security_of(_secured(settings) | settings.table("option"))
+        )
+        return KafkaSink(servers, settings.text("to"), settings.flag("exactly-once"), secured | options)
     rows = settings.text("rows")
     if not rows.isdecimal():
         raise KafkaConfigurationError(f"--rows {rows} is not a whole number")
@@ -383,6 +409,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.print_config:
         print(settings_as_toml(effective(settings, config)), end="")
         return 0
+    user = settings.optional("username")
+    if user and not settings.optional("password-file"):
+        have_password(user)
     _require_topics(config, _timeout(settings.text("timeout")))
     as_json = settings.flag("json")
     reporter = Reporter(quiet=as_json)
@@ -430,9 +459,8 @@ def _require_topics(config: PipelineConfig, timeout: argparse.Namespace) -> None
     if isinstance(sink, KafkaSink) and sink.bootstrap_servers != config.bootstrap_servers:
         # Its brokers may create the topic when it is written to.
         with suppress(MissingTopicError):
-            secured = {name: text for name, text in sink.options.items() if name.lower().startswith(SECURITY)}
             where = {"kafka.bootstrap.servers": sink.bootstrap_servers, "subscribe": sink.topic}
-            _ask(where | secured, limits)
+            _ask(where | _security_of(sink.options), limits)
 
 
 def _ask(source_options: Mapping[str, str], limits: Mapping[str, str]) -> None:

@@ -13,12 +13,13 @@ from typing import Any
 from kafkacore.cli.common import (
     CommandError,
     Commands,
-    add_bootstrap,
     add_command,
     get_bytes,
+    lost_brokers_said,
     natural,
     time_limits,
 )
+from kafkacore.cli.connection import add_bootstrap, client_settings
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 
 EXAMPLES = """  echo hello | kafkacore produce greetings
@@ -53,12 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         nullcontext(sys.stdin.buffer) if arguments.file is None else arguments.file.open("rb") as lines,
         KafkaProducer(
-            bootstrap_servers=arguments.bootstrap,
+            **client_settings(arguments, "bootstrap_timeout_ms"),
             acks="all" if arguments.acks == "all" else int(arguments.acks),
             compression_type=arguments.compression,
             linger_ms=5,
-            **time_limits(arguments, "bootstrap_timeout_ms", "max_block_ms"),
+            **time_limits(arguments, "max_block_ms"),
         ) as producer,
+        lost_brokers_said(),
     ):
         for record in _records(lines, arguments):
             count += 1

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from kafkacore.cli.common import (
     Commands,
-    add_bootstrap,
     add_command,
     assignment,
     natural,
     no_topic,
-    time_limits,
 )
+from kafkacore.cli.connection import add_bootstrap, client_settings
 from kafkacore.errors import KafkaConfigurationError
 
 EXAMPLES = """  kafkacore topics list
@@ -65,20 +65,19 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
             action.add_argument("--json", action="store_true", help="print JSON")
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
-    """Create ``topic`` on the brokers at ``bootstrap``."""
+def create_topic(settings: Mapping[str, Any], topic: str, partitions: int) -> None:
+    """Create ``topic`` on the brokers that a client with these settings reaches."""
     from kafkacore.admin import KafkaAdminClient, NewTopic
 
-    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+    with KafkaAdminClient(**settings) as admin:
         admin.create_topics([NewTopic(topic, num_partitions=partitions)])
 
 
-def _admin(arguments: argparse.Namespace) -> Any:
+def admin_client(arguments: argparse.Namespace) -> Any:
+    """As the arguments of every client command say."""
     from kafkacore.admin import KafkaAdminClient
 
-    return KafkaAdminClient(
-        bootstrap_servers=arguments.bootstrap, **time_limits(arguments, "request_timeout_ms")
-    )
+    return KafkaAdminClient(**client_settings(arguments, "request_timeout_ms"))
 
 
 def _check_there(admin: Any, arguments: argparse.Namespace, topics: list[str]) -> None:
@@ -89,7 +88,7 @@ def _check_there(admin: Any, arguments: argparse.Namespace, topics: list[str]) -
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    with _admin(arguments) as admin:
+    with admin_client(arguments) as admin:
         names = admin.list_topics()
     if arguments.json:
         print(json.dumps(names))
@@ -100,7 +99,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    with _admin(arguments) as admin:
+    with admin_client(arguments) as admin:
         _check_there(admin, arguments, arguments.topic)
         topics = admin.describe_topics(arguments.topic or None)
     if arguments.json:
@@ -125,7 +124,7 @@ def _create(arguments: argparse.Namespace) -> int:
         replication_factor=arguments.replication_factor,
         topic_configs=dict(arguments.config),
     )
-    with _admin(arguments) as admin:
+    with admin_client(arguments) as admin:
         created = admin.create_topics([topic])["topics"][0]
     print(f"created {created['name']} with {created['num_partitions']} partitions")
     return 0
@@ -135,7 +134,7 @@ def _alter(arguments: argparse.Namespace) -> int:
     changed = dict(arguments.config)
     if not changed and not arguments.delete_config:
         raise KafkaConfigurationError("nothing to alter: say --config NAME=VALUE or --delete-config NAME")
-    with _admin(arguments) as admin:
+    with admin_client(arguments) as admin:
         admin.alter_topic_configs(arguments.topic, changed, arguments.delete_config)
     for name, value in changed.items():
         print(f"{arguments.topic}: {name}={value}")
@@ -145,7 +144,7 @@ def _alter(arguments: argparse.Namespace) -> int:
 
 
 def _delete(arguments: argparse.Namespace) -> int:
-    with _admin(arguments) as admin:
+    with admin_client(arguments) as admin:
         _check_there(admin, arguments, arguments.topic)
         admin.delete_topics(arguments.topic)
     for name in arguments.topic:

@@ -14,6 +14,8 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import Node
 
 DEFAULT_PORT = 9092
+#: Letters of a name that DNS knows; one that is longer is not shown whole.
+MAX_HOST_NAME = 253
 #: Host and port in, IP addresses out in the order to be tried; OSError when there are none.
 Resolver = Callable[[str, int], list[str]]
 
@@ -85,7 +87,7 @@ def resolve_host(host: str, port: int) -> list[str]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except ValueError as error:
         # What no name can be (an empty label, a NUL, one that is too long), in a form that callers expect.
-        raise OSError(f"{host!r} is no host name") from error
+        raise OSError(f"{host[:MAX_HOST_NAME]!r} is no host name") from error
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     family = ":" in addresses[0]
     return sorted(addresses, key=lambda address: (":" in address) != family)

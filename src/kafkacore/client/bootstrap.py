@@ -16,6 +16,7 @@ from kafkacore.client.addresses import (
     parse_bootstrap_servers,
     resolve_host,
 )
+from kafkacore.client.channel_builders import channel_builder
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.network_client import NetworkClient
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -46,8 +47,9 @@ def bootstrap_client(
     Raises
     ------
     KafkaConfigurationError
-        When ``bootstrap_servers`` names no broker.
+        When ``bootstrap_servers`` names no broker, or connections cannot be made secure as it is said.
     """
+    builder = channel_builder(config, clock)
     servers = _servers(config)
     metadata = _metadata(config, clock, topic_expiry_ms)
     metadata.bootstrap(bootstrap_nodes(servers))
@@ -69,6 +71,7 @@ def bootstrap_client(
         if rebootstraps
         else math.inf,
         resolver=resolver,
+        channel_builder=builder,
     )
     return client, metadata
 

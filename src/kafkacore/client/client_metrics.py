@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafkacore.client.request_counter import ConnectionSensors, RequestCounter
-from kafkacore.metrics import Metrics, Sensor
+from kafkacore.metrics import Authentications, Metrics, Sensor
 
 
 class ClientMetrics(RequestCounter):
@@ -58,6 +58,8 @@ class ClientMetrics(RequestCounter):
             "requests-in-flight", group, "Requests that wait for an answer.", lambda now_ms: in_flight_count()
         )
         self._register_waits(group, waits)
+        self.authentications = Authentications(metrics.sensor)
+        self.authentications.register(metrics, group)
 
     def _register_waits(self, group: str, waits: Sensor) -> None:
         add = self._metrics.add

@@ -12,15 +12,22 @@ what a setting does.
 from __future__ import annotations
 
 import difflib
+import logging
 import math
 import selectors
 import socket
+import ssl
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security import Secret
+from kafkacore.security.secret import HIDDEN
+from kafkacore.security.tls_contexts import TLS_VERSIONS
+
+logger = logging.getLogger(__name__)
 
 Check = Callable[[str, Any], Any]
 
@@ -81,6 +88,52 @@ def boolean(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise refuse(name, value, "True or False")
     return value
+
+
+def text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise refuse(name, value, "text")
+    return value
+
+
+def between(least: float, most: float) -> Check:
+    """A number, both ends included."""
+
+    def check(name: str, value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise refuse(name, value, f"a number from {least:g} to {most:g}")
+        return value
+
+    return check
+
+
+def secret_or_none(name: str, value: Any) -> Secret | None:
+    """A password, which is not seen any more from here on."""
+    if value is None or isinstance(value, Secret):
+        return value
+    if not isinstance(value, str | bytes):
+        raise refuse(name, value, "text, bytes or None")
+    return Secret(value)
+
+
+def ssl_context_or_none(name: str, value: Any) -> ssl.SSLContext | None:
+    if value is not None and not isinstance(value, ssl.SSLContext):
+        raise refuse(name, value, "an ssl.SSLContext or None")
+    return value
+
+
+def tls_versions_or_none(name: str, value: Any) -> tuple[str, ...] | None:
+    """A list of names, or text with commas between them, as Java takes it."""
+    if value is None:
+        return None
+    given = value.split(",") if isinstance(value, str) else value
+    known = " and ".join(TLS_VERSIONS)
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        raise refuse(name, value, f"a list of {known}")
+    names = tuple(each.strip() for each in given)
+    if not names or not set(names) <= TLS_VERSIONS.keys():
+        raise refuse(name, value, f"one or both of {known}; older ones are not spoken")
+    return names
 
 
 def text_or_none(name: str, value: Any) -> str | None:
@@ -209,6 +262,8 @@ SELECTORS: dict[Any, str] = {
 OLDEST_BROKER = (0, 11)
 
 
+#: The values of ``security_protocol``.
+SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LOOKUPS = one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 _RECOVERIES = one_of("rebootstrap", "none")
 
@@ -243,22 +298,42 @@ CLIENT_SETTINGS: dict[str, Setting] = {
     "selector":                                 Setting(None, selector),
     "kafka_client":                             Setting(None, means_nothing),
     "socket_options":                           Setting([(6, 1, 1)], socket_options),
-    "security_protocol":                        not_yet("PLAINTEXT"),
-    "ssl_context":                              not_yet(None),
-    "ssl_check_hostname":                       Setting(True, no_effect),
-    "ssl_cafile":                               not_yet(None),
-    "ssl_certfile":                             not_yet(None),
-    "ssl_keyfile":                              not_yet(None),
-    "ssl_crlfile":                              not_yet(None),
-    "ssl_password":                             not_yet(None),
-    "ssl_ciphers":                              not_yet(None),
-    "sasl_mechanism":                           not_yet(None),
-    "sasl_plain_username":                      not_yet(None),
-    "sasl_plain_password":                      not_yet(None),
-    "sasl_kerberos_name":                       not_yet(None),
-    "sasl_kerberos_service_name":               not_yet("kafka"),
-    "sasl_kerberos_domain_name":                not_yet(None),
-    "sasl_oauth_token_provider":                not_yet(None),
+    "security_protocol":                        Setting("PLAINTEXT", one_of(*SECURITY_PROTOCOLS)),
+    "ssl_context":                              Setting(None, ssl_context_or_none),
+    "ssl_check_hostname":                       Setting(True, boolean),
+    "ssl_cafile":                               Setting(None, text_or_none),
+    "ssl_certfile":                             Setting(None, text_or_none),
+    "ssl_keyfile":                              Setting(None, secret_or_none),
+    "ssl_crlfile":                              Setting(None, text_or_none),
+    "ssl_password":                             Setting(None, secret_or_none),
+    "ssl_ciphers":                              Setting(None, text_or_none),
+    "ssl_enabled_protocols":                    Setting(None, tls_versions_or_none),
+    "sasl_mechanism":                           Setting(None, text_or_none),
+    "sasl_plain_username":                      Setting(None, text_or_none),
+    "sasl_plain_password":                      Setting(None, secret_or_none),
+    "sasl_allow_plain_over_plaintext":          Setting(False, boolean),
+    "sasl_kerberos_name":                       Setting(None),
+    "sasl_kerberos_service_name":               Setting("kafka", text),
+    "sasl_kerberos_domain_name":                Setting(None, text_or_none),
+    "sasl_kerberos_principal":                  Setting(None, text_or_none),
+    "sasl_kerberos_keytab":                     Setting(None, text_or_none),
+    "sasl_aws_region":                          Setting(None, text_or_none),
+    "sasl_oauth_token_provider":                Setting(None),
+    # KIP-768, KIP-1139
+    "sasl_oauthbearer_token_endpoint_url":      Setting(None, text_or_none),
+    "sasl_oauthbearer_client_credentials_client_id":     Setting(None, text_or_none),
+    "sasl_oauthbearer_client_credentials_client_secret": Setting(None, secret_or_none),
+    "sasl_oauthbearer_scope":                   Setting(None, text_or_none),
+    "sasl_oauthbearer_header_urlencode":        Setting(False, boolean),
+    "sasl_oauthbearer_https_cafile":            Setting(None, text_or_none),
+    "sasl_login_connect_timeout_ms":            Setting(10_000, finite(1)),
+    "sasl_login_read_timeout_ms":               Setting(10_000, finite(1)),
+    "sasl_login_retry_backoff_ms":              Setting(100, finite(0)),
+    "sasl_login_retry_backoff_max_ms":          Setting(10_000, finite(0)),
+    "sasl_login_refresh_window_factor":         Setting(0.8, between(0.5, 1.0)),
+    "sasl_login_refresh_window_jitter":         Setting(0.05, between(0.0, 0.25)),
+    "sasl_login_refresh_min_period_seconds":    Setting(60, between(0, 900)),
+    "sasl_login_refresh_buffer_seconds":        Setting(300, between(0, 3600)),
     "proxy_url":                                not_yet(None),
     "socks5_proxy":                             not_yet(None),
 }
@@ -273,7 +348,13 @@ RETIRED_SETTINGS: dict[str, str | None] = {
 }
 #: Never shown, in whatever message or dump.
 SECRET_SETTINGS = frozenset(
-    {"ssl_password", "sasl_plain_password", "sasl_oauth_token_provider", "ssl_keyfile"}
+    {
+        "ssl_password",
+        "ssl_keyfile",
+        "sasl_plain_password",
+        "sasl_oauth_token_provider",
+        "sasl_oauthbearer_client_credentials_client_secret",
+    }
 )
 
 
@@ -305,6 +386,12 @@ def resolve(own: Mapping[str, Setting | Any], given: Mapping[str, Any]) -> dict[
     for name, value in given.items():
         check = table[name].check
         config[name] = value if check is None else _checked(name, value, check)
+    if config["sasl_mechanism"] and not config["security_protocol"].startswith("SASL_"):
+        logger.warning(
+            "sasl_mechanism=%r is not used with security_protocol=%r: use SASL_SSL, or leave it out",
+            config["sasl_mechanism"],
+            config["security_protocol"],
+        )
     return config
 
 
@@ -324,8 +411,8 @@ def _checked(name: str, value: Any, check: Check) -> Any:
         return check(name, value)
     try:
         return check(name, value)
-    except KafkaConfigurationError:
-        raise KafkaConfigurationError(f"{name}: kafkacore does not support this yet; leave it out") from None
+    except KafkaConfigurationError as error:
+        raise KafkaConfigurationError(str(error).replace(repr(value), HIDDEN)) from None
 
 
 def _unknown(names: list[str], table: Mapping[str, Setting]) -> str:
@@ -345,6 +432,6 @@ def servers_text(config: Mapping[str, Any]) -> str:
 def redacted(config: Mapping[str, Any]) -> dict[str, Any]:
     """``config`` as it may be logged."""
     return {
-        name: "[hidden]" if name in SECRET_SETTINGS and value is not None else value
+        name: HIDDEN if name in SECRET_SETTINGS and value is not None else value
         for name, value in config.items()
     }

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from enum import Enum
 
-from kafkacore.client.addresses import Resolver
+from kafkacore.client.addresses import MAX_HOST_NAME, Resolver
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.errors import KafkaError
+from kafkacore.structs import printable
 
 
 class ConnectionState(Enum):
@@ -205,7 +206,8 @@ class ClusterConnectionStates:
     def endpoint(self, node_id: int) -> str:
         """Where the node listens, as ``host:port``."""
         node = self._nodes.get(node_id)
-        return f"node {node_id}" if node is None else f"{node.host}:{node.port}"
+        # A broker may say that another one is called anything.
+        return f"node {node_id}" if node is None else f"{printable(node.host[:MAX_HOST_NAME])}:{node.port}"
 
     def node_ids(self) -> list[int]:
         return list(self._nodes)

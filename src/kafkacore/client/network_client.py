@@ -26,8 +26,8 @@ from kafkacore.client.metadata import Metadata
 from kafkacore.client.metadata_updater import MetadataUpdater
 from kafkacore.client.requests import ClientRequest, ClientResponse, CorrelationIds
 from kafkacore.clock import Clock
-from kafkacore.errors import IllegalStateError, KafkaError, UnsupportedVersionError
-from kafkacore.network import HeartbeatLine, NetworkSend, Selectable
+from kafkacore.errors import AuthenticationFailedError, IllegalStateError, KafkaError, UnsupportedVersionError
+from kafkacore.network import ChannelBuilder, HeartbeatLine, NetworkSend, Selectable
 from kafkacore.protocol import ApiKey, RequestMessage, encode_request
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.structs import Node
@@ -60,6 +60,8 @@ class NetworkClient:
         Without any node to ask for longer, begin with the bootstrap addresses again; infinity for never.
     resolver:
         Asks DNS; blocks.
+    channel_builder:
+        Makes connections secure; ``None`` if they are in the clear.
     """
 
     def __init__(
@@ -79,8 +81,10 @@ class NetworkClient:
         connection_setup_timeout_max_ms: float = 30_000.0,
         rebootstrap_trigger_ms: float = 300_000.0,
         resolver: Resolver = resolve_host,
+        channel_builder: ChannelBuilder | None = None,
     ) -> None:
         self.selector = selector
+        self._builder = channel_builder
         self.metadata = metadata
         self.clock = clock
         self.client_id = client_id
@@ -154,12 +158,28 @@ class NetworkClient:
         try:
             address = self.states.current_address(node.node_id)
             logger.debug("connecting to node %d at %s:%d", node.node_id, address, node.port)
-            self.selector.connect(self.connection_id(node.node_id), (address, node.port), *self._buffer_bytes)
+            self.selector.connect(
+                self.connection_id(node.node_id),
+                (address, node.port),
+                *self._buffer_bytes,
+                builder=self._builder,
+                host=node.host,
+            )
         except OSError as error:
-            self.troubles.failed(self.states.endpoint(node.node_id), error.strerror or str(error))
-            self.states.disconnected(node.node_id, now_ms)
-            self.forget_connection(node.node_id)
-            self.updater.handle_server_disconnect(node.node_id, None)
+            self._connect_failed(node.node_id, now_ms, error.strerror or str(error), None)
+        except AuthenticationFailedError as error:
+            self._connect_failed(node.node_id, now_ms, str(error), error)
+
+    def _connect_failed(
+        self, node_id: int, now_ms: float, reason: str, error: AuthenticationFailedError | None
+    ) -> None:
+        self.troubles.failed(self.states.endpoint(node_id), reason)
+        if error is None:
+            self.states.disconnected(node_id, now_ms)
+        else:
+            self.states.authentication_failed(node_id, now_ms, error)
+        self.forget_connection(node_id)
+        self.updater.handle_server_disconnect(node_id, error)
 
     def connection_delay(self, node: Node, now_ms: float) -> float:
         """Milliseconds until a try to connect may be made, or is decided; infinity when the news will wake
@@ -549,6 +569,8 @@ class NetworkClient:
             self._is_closed = True
             self.metadata.close()
             self.selector.close_all()
+            if self._builder is not None:
+                self._builder.close()
 
     @property
     def is_closed(self) -> bool:

@@ -12,12 +12,13 @@ from collections.abc import MutableSequence
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.client.api_versions import NodeApiVersions, should_client_throttle
-from kafkacore.client.connection_troubles import reason_of
+from kafkacore.client.connection_troubles import reason_of, speaks_tls
 from kafkacore.client.requests import ClientRequest, ClientResponse
 from kafkacore.errors import (
     CorrelationIdError,
     KafkaError,
     KafkaProtocolError,
+    SslAuthenticationError,
     UnsupportedVersionError,
     for_code,
 )
@@ -105,6 +106,8 @@ def _completed_receives(
             size = len(receive.payload) + FRAME_SIZE_BYTES
             latency_ms = now_ms - request.sent_ms
             client.metrics.response_received(node_id, size, latency_ms, throttle_ms, now_ms)
+        if client.troubles.are_hang_ups and request.api_key != ApiKey.API_VERSIONS:
+            client.troubles.answered(client.states.endpoint(node_id))
         if request.is_internal and request.api_key == ApiKey.METADATA:
             client.updater.handle_response(request, message, now_ms)
         elif request.is_internal:
@@ -203,17 +206,25 @@ def _disconnections(client: NetworkClient, now_ms: float, responses: MutableSequ
     for connection_id, state in client.selector.disconnected.items():
         node_id = client.node_id(connection_id)
         if node_id is not None:
+            error = _authentication_error(state)
             if client.states.is_preparing(node_id):
-                client.troubles.failed(client.states.endpoint(node_id), reason_of(state))
+                endpoint = client.states.endpoint(node_id)
+                if speaks_tls(state) or client.troubles.is_silent(endpoint, state.error):
+                    error = SslAuthenticationError(reason_of(state))
+                client.troubles.failed(endpoint, reason_of(state), is_final=error is not None)
             else:
                 logger.info("node %d disconnected (%s): %s", node_id, state.phase.value, state.reason)
-            end_connection(client, node_id, now_ms, responses, error=_authentication_error(state))
+                if node_id < 0 and state.error is None and client.in_flight.count(node_id):
+                    client.troubles.hung_up(client.states.endpoint(node_id))
+            end_connection(client, node_id, now_ms, responses, error=error)
 
 
 def _authentication_error(state: ChannelState) -> KafkaError | None:
-    if state.phase is ConnectionPhase.AUTHENTICATION_FAILED and isinstance(state.error, KafkaError):
-        return state.error
-    return None
+    """Why nobody need try again; a token or a ticket that has not come yet is no reason."""
+    error = state.error
+    if state.phase is not ConnectionPhase.AUTHENTICATION_FAILED or not isinstance(error, KafkaError):
+        return None
+    return None if error.retriable else error
 
 
 def _connections(client: NetworkClient, now_ms: float) -> None:

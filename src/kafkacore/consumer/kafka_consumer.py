@@ -318,6 +318,7 @@ class KafkaConsumer(PositionCalls, CommitCalls):
                 raise KafkaTimeoutError(
                     f"no broker answered within {timer.timeout_ms:.0f} ms "
                     f"(bootstrap_servers={self._engine.bootstrap_servers})"
+                    f"{self._engine.client.client.troubles.as_cause()}"
                 )
 
     def bootstrap_connected(self) -> bool:

@@ -147,6 +147,7 @@ class ConsumerMetrics:
         client.metrics = ClientMetrics(
             self.registry, prefix, client.connection_count, client.in_flight_request_count
         )
+        client.selector.on_authenticated = client.metrics.authentications.note
         self.fetch = FetchMetrics(self.registry, clock, subscriptions, prefix)
         self.group = CountedGroupMetrics(self.registry, subscriptions.assigned_partitions, prefix)
         self.polls = self._register_polls(clock, f"{prefix}-metrics", self.registry)

@@ -10,17 +10,20 @@ from operator import mul
 #: ``offsets.topic.num.partitions`` of a broker that was not told otherwise.
 OFFSETS_TOPIC_PARTITIONS = 50
 
+#: Characters that are hashed at once.
+_BLOCK = 256
 #: Powers of 31 in 32 bits: with them the hash of a thousand member ids needs no loop in Python.
-_POWERS = tuple(pow(31, exponent, 1 << 32) for exponent in range(256))
+_POWERS = tuple(pow(31, exponent, 1 << 32) for exponent in range(_BLOCK + 1))
 
 
 def java_hash_code(text: str) -> int:
     """Java's ``String.hashCode``: over UTF-16 code units, in 32 bits, signed."""
     units = memoryview(text.encode("utf-16-be", "surrogatepass")[::-1]).cast("H")
-    powers = _POWERS
-    if len(units) > len(powers):
-        powers = tuple(pow(31, exponent, 1 << 32) for exponent in range(len(units)))
-    value: int = sum(map(mul, units, powers)) & 0xFFFFFFFF
+    value = 0
+    # The last block first: the text is backwards.
+    for at in range((len(units) - 1) // _BLOCK * _BLOCK, -1, -_BLOCK):
+        block = units[at : at + _BLOCK]
+        value = (value * _POWERS[_BLOCK] + sum(map(mul, block, _POWERS))) & 0xFFFFFFFF
     return value - (1 << 32) if value & 0x80000000 else value
 
 

@@ -4,6 +4,7 @@ One thread owns a :class:`Selector`; what it reads and writes is Cython, without
 """
 
 from kafkacore.network.channel import KafkaChannel
+from kafkacore.network.channel_builder import ChannelBuilder
 from kafkacore.network.channel_state import ChannelState, ConnectionPhase
 from kafkacore.network.heartbeat_line import HeartbeatLine
 from kafkacore.network.line_notice import LineNotice
@@ -14,6 +15,7 @@ from kafkacore.network.selector import Selector
 from kafkacore.network.send import NetworkSend
 
 __all__ = [
+    "ChannelBuilder",
     "ChannelState",
     "ConnectionPhase",
     "FrameReader",

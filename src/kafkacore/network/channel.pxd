@@ -9,7 +9,10 @@ from kafkacore.network.transport cimport TransportLayer
 cdef class KafkaChannel:
     cdef readonly str id
     cdef readonly object sock
+    # The socket is connected; what else must be before frames may flow is not yet done.
     cdef readonly bint is_connected
+    # Frames may flow: handshake and authentication are over, if there are any.
+    cdef readonly bint is_ready
     cdef readonly bint is_muted
     cdef readonly bint is_closed
     cdef int fd
@@ -26,7 +29,25 @@ cdef class KafkaChannel:
     cdef KafkaChannel idle_before
     cdef KafkaChannel idle_after
     cdef double last_active_ms
-    cdef TransportLayer transport
+    cdef readonly TransportLayer transport
+    # Asks the peer who it is, or says who we are (``security.authenticator``); None if nobody asks.
+    cdef readonly object authenticator
+    # What it has to say: a frame that is not yet written whole, or None.
+    cdef NetworkSend word
+    cdef bint is_handshaken
+    cdef bint has_been_ready
+    # When it has begun to authenticate anew.
+    cdef double asked_again_ms
+    # It was amid its first frame when its time was up for the first time.
+    cdef bint has_begun
+    # It has been heard that authentication failed; the channel stays a while, deaf, and is then closed.
+    cdef bint is_doomed
+    # When it is to be ready, the last time that it was not.
+    cdef double setup_due_ms
+    # What to wait for, while it is not ready.
+    cdef int setup_interest
+    # Bytes of a frame once it is ready.
+    cdef Py_ssize_t max_size
     cdef FrameReader reader
     cdef NetworkSend pending_send
     # Writes frames of its own in between; None for most.
@@ -41,7 +62,13 @@ cdef class KafkaChannel:
     cdef int read(self, ReadBuffer buffer, list frames) except? -1
     cdef bint attach_line(self, HeartbeatLine line) except -1
     cdef int finish_connect(self) noexcept
+    cdef int prepare(self, ReadBuffer buffer, list frames) except? -1
+    cdef int authenticate(self, ReadBuffer buffer, list frames) except? -1
+    cdef int hear(self, list heard, list frames) except -1
+    cdef int say(self, pieces) except? -1
+    cdef int reauthenticate(self, payload) except? -1
+    cdef bint wants_buffered(self) noexcept
     cdef int close(self) except -1
 
 cdef KafkaChannel new_channel(
-    str channel_id, object sock, bint is_connected, Py_ssize_t max_size, MemoryPool pool)
+    str channel_id, object sock, bint is_connected, Py_ssize_t max_size, MemoryPool pool, builder, str host)

@@ -1,11 +1,16 @@
 import socket
-from typing import final
+from typing import Any, final
+
+from kafkacore.network.transport import TransportLayer
 
 @final
 class KafkaChannel:
     id: str
     sock: socket.socket
     is_connected: bool
+    is_ready: bool
+    transport: TransportLayer
+    authenticator: Any
     is_muted: bool
     is_closed: bool
     @property

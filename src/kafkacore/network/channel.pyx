@@ -1,24 +1,27 @@
 """One connection: a frame at a time out, frames in, interest derived from the two.
 
-    connecting --writable, no error--> connected --end of stream, error, close--> closed
+    connecting --writable, no error--> connected --handshake, authentication--> ready --the end--> closed
 
-Interest in writing exists only while connecting or while a frame has not gone out whole, interest in reading
-only while neither muted nor short of memory. Does not know: polls, other channels. Source of the behaviour:
-Kafka's ``KafkaChannel``.
+A channel in the clear on which nobody asks who the other is, is ready once it is connected. One that is ready
+may be authenticated anew (KIP-368); then its owner's frame waits. Interest in writing exists only while
+connecting or while a frame has not gone out whole, interest in reading only while neither muted nor short of
+memory. Does not know: polls, other channels, what is said to authenticate. Source of the behaviour: Kafka's
+``KafkaChannel``.
 """
 
 cimport cython
+from libc.errno cimport EPIPE
 
 cimport kafkacore.network.poller as poller
 from kafkacore.network.heartbeat_line cimport HeartbeatLine
 from kafkacore.network.memory cimport MemoryPool
 from kafkacore.network.poller cimport KC_READ, KC_WRITE
-from kafkacore.network.receive cimport STARVED, FrameReader, ReadBuffer
+from kafkacore.network.receive cimport DRAINED, ENDED, MORE, STARVED, FrameReader, ReadBuffer
 from kafkacore.network.send cimport NetworkSend
 from kafkacore.network.transport cimport PlaintextTransportLayer
 from kafkacore.wire.gil cimport gil_had, gil_wanted
 
-from kafkacore.errors import IllegalStateError
+from kafkacore.errors import IllegalStateError, KafkaProtocolError
 
 cdef enum:
     # Up to here a write keeps the GIL: it takes ten microseconds or two, and getting the lock back from a
@@ -31,7 +34,10 @@ cdef class KafkaChannel:
     """Made by a Selector only."""
 
     def __repr__(self):
-        state = "closed" if self.is_closed else "connected" if self.is_connected else "connecting"
+        state = (
+            "closed" if self.is_closed else "ready" if self.is_ready
+            else "connected" if self.is_connected else "connecting"
+        )
         return f"KafkaChannel({self.id!r}, {state})"
 
     @property
@@ -44,6 +50,8 @@ cdef class KafkaChannel:
             return 0
         if not self.is_connected:
             return KC_WRITE
+        if not self.is_ready:
+            return 0 if self.is_doomed else self.setup_interest & ~(KC_READ if self.is_starved else 0)
         return (0 if self.is_muted or self.is_starved else KC_READ) | (KC_WRITE if self.waits_for_room else 0)
 
     cdef int set_send(self, NetworkSend send) except -1:
@@ -114,7 +122,8 @@ cdef class KafkaChannel:
     cdef bint attach_line(self, HeartbeatLine line) except -1:
         """Have ``line`` write here too; whether it can."""
         cdef int fd = self.transport.bare_fd()
-        if fd < 0 or self.is_closed or not self.is_connected:
+        # It would go on while the channel is authenticated anew.
+        if fd < 0 or self.is_closed or not self.is_ready or self.authenticator is not None:
             return False
         if self.line is not line:
             if self.line is not None:
@@ -129,29 +138,125 @@ cdef class KafkaChannel:
         self.is_connected = error == 0
         return error
 
+    # ---- Handshake and authentication ---------------------------------------------------------------------
+
+    cdef int prepare(self, ReadBuffer buffer, list frames) except? -1:
+        """Go on with what comes before frames may flow: 1 when it is over, 0 when there is more to wait for,
+        ENDED or the negative errno. Frames that came right behind go to ``frames``. Raises what is wrong.
+        """
+        cdef int result
+        if not self.is_handshaken:
+            result = self.transport.handshake()
+            if result != 0:
+                self.setup_interest = result
+                return 0 if result > 0 else ENDED if result == -EPIPE else result
+            self.is_handshaken = True
+            if self.authenticator is not None:
+                self.say(self.authenticator.begin())
+        if self.authenticator is not None:
+            return self.authenticate(buffer, frames)
+        self.is_ready = True
+        return 1
+
+    cdef int authenticate(self, ReadBuffer buffer, list frames) except? -1:
+        """As ``prepare``, once the transport has done its part."""
+        cdef int result
+        cdef list heard
+        while True:
+            if self.word is not None:
+                result = self.word.write_to(self.transport)
+                if result <= 0:
+                    self.setup_interest = KC_WRITE
+                    return result
+                self.word.release()
+                self.word = None
+            if self.authenticator.is_complete:
+                self.reader.max_size = self.max_size
+                self.is_ready = True
+                return 1
+            self.setup_interest = KC_READ
+            heard = []
+            result = self.read(buffer, heard)
+            self.hear(heard, frames)
+            if self.word is None and not self.authenticator.is_complete and result != MORE:
+                return 0 if result == DRAINED or result == STARVED else result
+
+    cdef int hear(self, list heard, list frames) except -1:
+        """Let the authenticator have what is meant for it."""
+        for frame in heard:
+            if self.authenticator.is_complete or not self.authenticator.expects(frame.payload):
+                frames.append(frame)
+            elif self.word is not None:
+                raise KafkaProtocolError(f"{self.id}: it does not wait for the answer that it has asked for")
+            else:
+                self.say(self.authenticator.receive(frame.payload))
+        return 0
+
+    cdef int say(self, pieces) except? -1:
+        """Have a frame of the authenticator written, if there is one."""
+        if pieces is not None:
+            self.word = NetworkSend(self.id, pieces)
+        return 0
+
+    cdef int reauthenticate(self, payload) except? -1:
+        """Begin anew: with the peer's request for it, or of our own accord (``None``)."""
+        self.say(self.authenticator.begin_reauthentication(payload))
+        self.is_ready = False
+        self.setup_interest = KC_READ | KC_WRITE
+        return 0
+
+    cdef bint wants_buffered(self) noexcept:
+        """Whether there is something to read that the socket will not tell of."""
+        return (
+            not self.is_closed and not self.is_muted and not self.is_starved and not self.is_doomed
+            and self.transport.has_buffered()
+        )
+
+    # ---- The end ------------------------------------------------------------------------------------------
+
     cdef int close(self) except -1:
         """Let go of the socket and of the frame that is being written."""
         if self.is_closed:
             return 0
         self.is_closed = True
+        # Somebody may hold the channel for a while; what it has not received whole is of no use to anybody.
+        self.reader.frame = None
         if self.pending_send is not None:
             self.pending_send.release()
             self.pending_send = None
+        if self.word is not None:
+            self.word.release()
+            self.word = None
         if self.line is not None:
             self.line.detach()
             self.line = None
-        self.sock.close()
+        if self.authenticator is not None:
+            self.authenticator.close()
+        try:
+            self.transport.close()
+        finally:
+            # Ctrl-C in the engine's last word.
+            self.sock.close()
         return 0
 
 
 cdef KafkaChannel new_channel(
-    str channel_id, object sock, bint is_connected, Py_ssize_t max_size, MemoryPool pool
+    str channel_id, object sock, bint is_connected, Py_ssize_t max_size, MemoryPool pool, builder, str host
 ):
+    """A channel in the clear, or with the transport and the authenticator that ``builder`` makes."""
     cdef KafkaChannel channel = KafkaChannel.__new__(KafkaChannel)
     channel.id = channel_id
     channel.sock = sock
     channel.fd = sock.fileno()
-    channel.is_connected = is_connected
-    channel.transport = PlaintextTransportLayer(channel.fd)
+    channel.max_size = max_size
+    if builder is None:
+        channel.transport = PlaintextTransportLayer(channel.fd)
+    else:
+        channel.transport, channel.authenticator = builder.build(sock, host)
+    if channel.authenticator is not None:
+        max_size = channel.authenticator.max_receive_size
     channel.reader = FrameReader(channel_id, max_size, pool)
+    channel.is_connected = is_connected
+    channel.is_ready = channel.has_been_ready = is_connected and builder is None
+    channel.setup_interest = KC_READ | KC_WRITE
     return channel

@@ -19,6 +19,11 @@ cdef class ChannelSet(EventTaker):
     cdef int borrowed_size
     # Those that have begun a frame for which there is no memory yet.
     cdef list starved
+    # Since when, of the poll's clock; below 0 if there are none.
+    cdef double starved_since_ms
+    # Why the last channel of next_expired() is to be closed.
+    cdef str why_expired
+    cdef object expiry_error
     # The process that made it, and its number in the line of forks.
     cdef int pid
     cdef int fork_generation
@@ -33,7 +38,10 @@ cdef class ChannelSet(EventTaker):
     cdef int drop(self, KafkaChannel channel) except -1
     cdef int update_interest(self, KafkaChannel channel) except -1
     cdef int wait_for_memory(self, KafkaChannel channel) except -1
-    cdef int resume_starved(self, MemoryPool pool) except -1
+    cdef int resume_starved(self, MemoryPool pool, list buffered) except -1
     cdef int touch(self, KafkaChannel channel, double now_ms) except -1
     cdef KafkaChannel next_expired(self, double now_ms)
+    cdef KafkaChannel next_idle(self, double now_ms)
+    cdef KafkaChannel next_standing_still(self, double now_ms)
+    cdef int note_fills(self, double now_ms) except -1
     cdef int close_all(self) except -1

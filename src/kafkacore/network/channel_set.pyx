@@ -14,8 +14,15 @@ from kafkacore.network.heartbeat_line cimport HeartbeatLine
 from kafkacore.network.idle cimport IdleExpiry
 from kafkacore.network.memory cimport MemoryPool
 from kafkacore.network.poller cimport KC_WRITE, EventTaker, Poller
+from kafkacore.network.receive cimport FrameReader
 
-from kafkacore.errors import IllegalStateError
+from kafkacore.errors import IllegalStateError, InvalidReceiveError
+
+cdef enum:
+    # How long channels wait for memory before those lose it that do not fill it, and what these must have
+    # received meanwhile, in bytes.
+    MAX_STARVED_MS = 5000
+    LEAST_PROGRESS = 64 * 1024
 
 
 @cython.final
@@ -35,6 +42,7 @@ cdef class ChannelSet(EventTaker):
         self.idle = idle
         self.by_id = {}
         self.starved = []
+        self.starved_since_ms = -1
         self.pid = getpid()
         self.fork_generation = poller_functions.fork_generation()
 
@@ -123,14 +131,27 @@ cdef class ChannelSet(EventTaker):
         self.starved.append(channel)
         return self.update_interest(channel)
 
-    cdef int resume_starved(self, MemoryPool pool) except -1:
-        """Let the channels that wait for memory try again, if any has come back."""
+    cdef int resume_starved(self, MemoryPool pool, list buffered) except -1:
+        """Let those channels go on whose frames there is memory for, if any has come back since they tried;
+        those whose sockets will not tell of what they have go to ``buffered``.
+
+        Many may wait: none of them is to be tried in vain whenever somebody else is done with a request.
+        """
         cdef KafkaChannel channel
-        if self.starved and pool.used < pool.limit:
-            starved, self.starved = self.starved, []
-            for channel in starved:
+        cdef Py_ssize_t promised = 0
+        if not self.starved or pool.is_starved:
+            return 0
+        pool.is_starved = True
+        waiting, self.starved = self.starved, []
+        for channel in waiting:
+            if pool.fits(channel.reader.frame_size, promised):
+                promised += channel.reader.frame_size
                 channel.is_starved = False
                 self.update_interest(channel)
+                if channel.wants_buffered():
+                    buffered.append(channel)
+            else:
+                self.starved.append(channel)
         return 0
 
     cdef int update_interest(self, KafkaChannel channel) except -1:
@@ -149,13 +170,56 @@ cdef class ChannelSet(EventTaker):
         return 0
 
     cdef KafkaChannel next_expired(self, double now_ms):
+        """A channel to be closed, ``why_expired`` and with which ``expiry_error``; or ``None``."""
+        cdef KafkaChannel channel = None
+        if self.starved or self.starved_since_ms >= 0:
+            channel = self.next_standing_still(now_ms)
+        if channel is None and self.idle is not None:
+            channel = self.next_idle(now_ms)
+        return channel
+
+    cdef KafkaChannel next_standing_still(self, double now_ms):
+        """A channel that keeps memory for a frame that does not come, while others wait for memory: who
+        claims frames and sends nothing of them is not to stop the rest. ``None`` if there is none.
+        """
+        cdef KafkaChannel channel
+        cdef FrameReader reader
+        if not self.starved:
+            self.starved_since_ms = -1
+        elif self.starved_since_ms < 0:
+            self.note_fills(now_ms)
+        elif now_ms - self.starved_since_ms >= MAX_STARVED_MS:
+            for channel in self.by_id.values():
+                reader = channel.reader
+                if reader.frame is not None and 0 <= reader.fill_then > reader.frame_fill - LEAST_PROGRESS:
+                    self.why_expired = (
+                        f"{channel.id}: only {reader.frame_fill} of a frame of {reader.frame_size} bytes "
+                        f"have come, and others wait for memory for {now_ms - self.starved_since_ms:.0f} ms"
+                    )
+                    self.expiry_error = InvalidReceiveError(self.why_expired)
+                    self.expiry_error.frame_size = reader.frame_size
+                    return channel
+            self.note_fills(now_ms)
+        return None
+
+    cdef int note_fills(self, double now_ms) except -1:
+        """Remember how far each frame has come, to be looked at again some seconds later."""
+        cdef KafkaChannel channel
+        self.starved_since_ms = now_ms
+        for channel in self.by_id.values():
+            channel.reader.fill_then = -1 if channel.reader.frame is None else channel.reader.frame_fill
+        return 0
+
+    cdef KafkaChannel next_idle(self, double now_ms):
         """The channel that has been idle for the longest time, if that is too long; or ``None``."""
         cdef KafkaChannel channel
         while True:
             channel = self.idle.oldest_expired(now_ms)
-            if channel is None or not channel.is_connected:
-                return channel
-            if not channel.has_written_on and not channel.transport.has_unread():
+            if channel is None:
+                return None
+            if not channel.is_connected or not (channel.has_written_on or channel.transport.has_unread()):
+                self.why_expired = f"nothing happened for {now_ms - channel.last_active_ms:.0f} ms"
+                self.expiry_error = None
                 return channel
             # Or its owner has muted it, and has not forgotten it.
             self.touch(channel, now_ms)

@@ -5,8 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
+
+#: Of an authentication: whether the channel had been authenticated before, whether it has succeeded, for how
+#: long it has gone on if it had, and the time, in milliseconds.
+OnAuthenticated = Callable[[bool, bool, float, float], None]
 
 
 class ConnectionPhase(Enum):

@@ -9,6 +9,7 @@ cdef class MemoryPool:
     cdef bint is_starved
     cdef object on_release
 
+    cdef bint fits(self, Py_ssize_t size, Py_ssize_t promised=*) noexcept
     cdef bint reserve(self, Py_ssize_t size) noexcept
     cdef int release(self, Py_ssize_t size) except -1
 

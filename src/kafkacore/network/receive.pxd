@@ -29,6 +29,7 @@ cdef class ReadBuffer:
 
 cdef class FrameReader:
     cdef readonly str source_id
+    # Another one once its channel is ready.
     cdef readonly Py_ssize_t max_size
     cdef MemoryPool pool
     cdef uint8_t header[4]
@@ -37,8 +38,12 @@ cdef class FrameReader:
     cdef Chunk frame
     cdef Py_ssize_t frame_size
     cdef Py_ssize_t frame_fill
+    # How much of this frame was there when others began to wait for memory; -1 if it has begun since.
+    cdef Py_ssize_t fill_then
     cdef bint is_waiting_for_memory
     cdef bint expects_large
+    # A whole frame has come.
+    cdef bint has_frames
 
     cdef int read_from(self, TransportLayer transport, ReadBuffer buffer, list frames) except? -1
     cdef bint is_amid_frame(self) noexcept nogil

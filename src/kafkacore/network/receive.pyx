@@ -125,6 +125,7 @@ cdef class FrameReader:
         self.source_id = source_id
         self.max_size = max_size
         self.pool = pool
+        self.fill_then = -1
 
     @property
     def is_within_frame(self):
@@ -228,6 +229,7 @@ cdef class FrameReader:
                     break
                 at += HEADER_SIZE
                 frames.append(new_receive(self.source_id, chunk, at, frame_size))
+                self.has_frames = True
                 at += frame_size
             if at == end:
                 return 0
@@ -274,6 +276,7 @@ cdef class FrameReader:
             self.is_waiting_for_memory = True
             return 0
         self.is_waiting_for_memory = False
+        self.fill_then = -1
         self.frame = Chunk.__new__(Chunk)
         if self.pool is not None:
             self.frame.charged = self.frame_size
@@ -286,5 +289,6 @@ cdef class FrameReader:
         frames.append(new_receive(self.source_id, self.frame, 0, self.frame_size))
         self.frame = None
         self.header_fill = 0
+        self.has_frames = True
         self.expects_large = self.frame_size > LARGE_FRAME
         return 0

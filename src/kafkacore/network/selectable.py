@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from kafkacore.network.channel_state import ChannelState
+from kafkacore.network.channel_builder import ChannelBuilder
+from kafkacore.network.channel_state import ChannelState, OnAuthenticated
 from kafkacore.network.heartbeat_line import HeartbeatLine
 from kafkacore.network.receive import NetworkReceive
 from kafkacore.network.send import NetworkSend
@@ -13,6 +14,9 @@ from kafkacore.network.send import NetworkSend
 
 class Selectable(Protocol):
     """Connections by id; :class:`kafkacore.network.Selector` is the real one."""
+
+    #: Told of each authentication, if anybody is.
+    on_authenticated: OnAuthenticated | None
 
     @property
     def connected(self) -> Sequence[str]: ...
@@ -32,6 +36,8 @@ class Selectable(Protocol):
         address: tuple[str, int],
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
+        builder: ChannelBuilder | None = None,
+        host: str = "",
     ) -> None: ...
     def send(self, send: NetworkSend) -> None: ...
     def poll(self, timeout_ms: float, tell_sends: bool = True) -> None: ...

@@ -4,6 +4,8 @@ from typing import Any, Self, final
 
 from kafkacore.clock import Clock
 from kafkacore.network.channel import KafkaChannel
+from kafkacore.network.channel_builder import ChannelBuilder
+from kafkacore.network.channel_life import ChannelLife
 from kafkacore.network.channel_state import ChannelState
 from kafkacore.network.heartbeat_line import HeartbeatLine
 from kafkacore.network.memory import MemoryPool
@@ -12,7 +14,7 @@ from kafkacore.network.receive import NetworkReceive
 from kafkacore.network.send import NetworkSend
 
 @final
-class Selector:
+class Selector(ChannelLife):
     connected: list[str]
     completed_sends: list[NetworkSend]
     completed_receives: list[NetworkReceive]
@@ -29,6 +31,7 @@ class Selector:
         memory_pool: MemoryPool | None = None,
         backend: str | None = None,
         socket_options: Sequence[tuple[int, int, int | bytes]] | None = None,
+        setup_timeout_ms: float | None = None,
     ) -> Self: ...
     def connect(
         self,
@@ -36,8 +39,13 @@ class Selector:
         address: tuple[str, int],
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
+        builder: ChannelBuilder | None = None,
+        host: str = "",
     ) -> None: ...
-    def register(self, connection_id: str, sock: socket.socket) -> None: ...
+    def register(
+        self, connection_id: str, sock: socket.socket, builder: ChannelBuilder | None = None, host: str = ""
+    ) -> None: ...
+    def reauthenticate(self, connection_id: str, payload: memoryview) -> None: ...
     def register_listener(self, listener_id: str, sock: socket.socket) -> None: ...
     def unregister_listener(self, listener_id: str) -> None: ...
     def is_channel_ready(self, connection_id: str) -> bool: ...

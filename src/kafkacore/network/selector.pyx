@@ -6,27 +6,22 @@ Source of the behaviour: Kafka's ``Selector``.
 
 cimport cython
 
-from kafkacore.network.channel cimport KafkaChannel, new_channel
-from kafkacore.network.channel_set cimport ChannelSet
+from kafkacore.network.channel cimport KafkaChannel
+from kafkacore.network.channel_life cimport ChannelLife
 from kafkacore.network.heartbeat_line cimport HeartbeatLine
-from kafkacore.network.idle cimport IdleExpiry
-from kafkacore.network.memory cimport MemoryPool
-from kafkacore.network.poller cimport KC_BROKEN, KC_READ, KC_WRITE, Poller
-from kafkacore.network.receive cimport ENDED, MORE, ReadBuffer
+from kafkacore.network.poller cimport KC_BROKEN, KC_READ, KC_WRITE
+from kafkacore.network.receive cimport ENDED, MORE
 from kafkacore.network.send cimport NetworkSend
 
-import logging
 import os
 
 from kafkacore.errors import IllegalStateError, InvalidReceiveError
 from kafkacore.network._sockets import ListenerSet, open_connection
-from kafkacore.network.channel_state import ChannelState, ConnectionPhase
-
-logger = logging.getLogger(__name__)
+from kafkacore.network.channel_state import ConnectionPhase
 
 
 @cython.final
-cdef class Selector:
+cdef class Selector(ChannelLife):
     """The sockets of a client or of a broker.
 
     Parameters
@@ -43,11 +38,15 @@ cdef class Selector:
         ``"epoll"``, ``"poll"``, or ``None`` for the best that this system has.
     socket_options:
         Arguments of ``setsockopt`` for the connections that are opened here; ``None`` for ``TCP_NODELAY``.
+    setup_timeout_ms:
+        For a registered connection to finish handshake and authentication, and for its first frame to come
+        whole once it has begun (up to twice as long); ``None`` for no limit.
 
     Attributes
     ----------
     connected:
-        Ids of the connections that the last :meth:`poll` has seen established, and not ended.
+        Ids of the connections that the last :meth:`poll` has seen become ready, and not end: connected, and
+        where they are to be, by TLS and authenticated.
     completed_sends, completed_receives:
         Frames written whole and read whole, in order by channel.
     disconnected:
@@ -58,42 +57,25 @@ cdef class Selector:
         How long all polls have waited, together.
     """
 
-    cdef readonly list connected, completed_sends, completed_receives, accepted
+    cdef readonly list completed_sends, accepted
     cdef readonly dict disconnected
-    cdef readonly Poller poller
     cdef readonly double waited_ms
-    cdef object clock, listeners, socket_options
-    cdef Py_ssize_t max_receive_size
-    cdef MemoryPool memory_pool
-    cdef ReadBuffer read_buffer
-    cdef ChannelSet channels
-    # Channels with a new frame, which the next poll tries to write before it waits.
-    cdef list unwritten
+    cdef object listeners, socket_options
     cdef list immediately_connected
-    cdef dict failed
     # A signal handler raised in the wait: what the poll had found out before is still to be reported.
     cdef bint is_interrupted
 
     def __cinit__(self, clock, *, Py_ssize_t max_receive_size=-1, connections_max_idle_ms=None,
-                  MemoryPool memory_pool=None, str backend=None, socket_options=None):
-        self.clock = clock
-        self.max_receive_size = max_receive_size
-        self.poller = Poller(backend)
-        idle = None if connections_max_idle_ms is None else IdleExpiry(connections_max_idle_ms)
-        self.channels = ChannelSet(self.poller, idle)
-        self.memory_pool = memory_pool
-        if memory_pool is not None:
-            memory_pool.on_release = self.poller.wakeup
-        self.read_buffer = ReadBuffer()
+                  memory_pool=None, str backend=None, socket_options=None, setup_timeout_ms=None):
         self.socket_options = socket_options
-        self.unwritten, self.immediately_connected = [], []
-        self.failed = {}
+        self.immediately_connected = []
         self.listeners = ListenerSet(clock, self.poller)
         self.clear()
 
     # ---- Connections --------------------------------------------------------------------------------------
 
-    def connect(self, str connection_id, address, int send_buffer_bytes=-1, int receive_buffer_bytes=-1):
+    def connect(self, str connection_id, address, int send_buffer_bytes=-1, int receive_buffer_bytes=-1,
+                builder=None, str host=""):
         """Begin to connect; the outcome is in ``connected`` or ``disconnected`` after a later poll.
 
         Parameters
@@ -104,6 +86,11 @@ cdef class Selector:
             ``(IP address, port)``.
         send_buffer_bytes, receive_buffer_bytes:
             Of the socket; -1 leaves them to the operating system.
+        builder:
+            Its ``build(sock, host)`` gives the transport and the authenticator; see
+            :class:`~kafkacore.network.ChannelBuilder`. ``None``: bytes as they are, and nobody asks.
+        host:
+            Whom we want to talk to, for the builder.
 
         Raises
         ------
@@ -111,18 +98,25 @@ cdef class Selector:
             When the id is in use.
         OSError
             When the address is none, or there is no socket to be had; then nothing is registered.
+        KafkaError
+            What the builder raises, such as for certificates that cannot be read; nothing is registered.
         """
         self.channels.check_usable()
         self.channels.check_unused(connection_id)
         sock, error = open_connection(address, send_buffer_bytes, receive_buffer_bytes, self.socket_options)
-        self.add(connection_id, sock, False)
+        try:
+            self.add(connection_id, sock, False, builder, host)
+        except BaseException:
+            sock.close()
+            raise
         if error == 0:
             self.immediately_connected.append(connection_id)
         elif error > 0:
             self.fail(self.channels.get(connection_id), error)
 
-    def register(self, str connection_id, sock):
-        """Take over a connected socket, one that was accepted; it is not reported in ``connected``.
+    def register(self, str connection_id, sock, builder=None, str host=""):
+        """Take over a connected socket, one that was accepted; only with a ``builder``, as of
+        :meth:`connect`, is it reported in ``connected``. What that raises leaves the socket to the caller.
 
         Raises
         ------
@@ -132,7 +126,13 @@ cdef class Selector:
         self.channels.check_usable()
         self.channels.check_unused(connection_id)
         sock.setblocking(False)
-        self.add(connection_id, sock, True)
+        self.add(connection_id, sock, True, builder, host)
+
+    def reauthenticate(self, str connection_id, payload):
+        """Authenticate a peer anew, who has asked for it by ``payload`` (SaslHandshake). Until that is over
+        its frames go to the channel's authenticator, which there must be; failure ends the connection.
+        """
+        self.begin_again(self.channels.get(connection_id), payload)
 
     def register_listener(self, str listener_id, sock):
         """Watch a listening socket, which stays the caller's; see ``accepted``."""
@@ -147,7 +147,7 @@ cdef class Selector:
     def is_channel_ready(self, str connection_id):
         """Whether frames can be sent to this connection."""
         cdef KafkaChannel channel = self.channels.get(connection_id)
-        return channel is not None and channel.is_connected
+        return channel is not None and channel.is_ready
 
     def channel(self, str connection_id):
         """The :class:`KafkaChannel`, or ``None``."""
@@ -216,7 +216,7 @@ cdef class Selector:
         cdef KafkaChannel channel
         self.send(send)
         channel = self.channels.get(send.destination_id)
-        if channel is None or not channel.is_connected or channel.write() != 1:
+        if channel is None or not channel.is_ready or channel.write() != 1:
             return False
         channel.pending_send = None
         send.release()
@@ -244,12 +244,14 @@ cdef class Selector:
         if not self.is_interrupted:
             self.clear()
         self.is_interrupted = True
-        self.channels.resume_starved(self.memory_pool)
+        self.channels.resume_starved(self.memory_pool, self.buffered)
         self.write_unwritten()
-        if self.failed or self.immediately_connected:
+        if self.immediately_connected:
             timeout_ms = 0
         count = self.poller.wait_events(
-            self.listeners.wait_ms(timeout_ms), tell_sends and len(self.completed_sends) > 0, self.channels
+            self.listeners.wait_ms(self.wait_ms(timeout_ms)),
+            tell_sends and len(self.completed_sends) > 0,
+            self.channels,
         )
         self.is_interrupted = False
         now_ms = self.clock.monotonic_ms()
@@ -260,12 +262,17 @@ cdef class Selector:
         self.immediately_connected.clear()
         for at in range(count):
             self.serve(self.poller.events[at].fd, self.poller.events[at].ready, now_ms)
-        if self.channels.idle is not None:
-            self.expire(now_ms)
+        if self.buffered:
+            self.serve_buffered(now_ms)
+        self.look_after(now_ms)
         self.disconnected.update(self.failed)
         self.failed.clear()
         if self.disconnected and self.connected:
             self.connected = [each for each in self.connected if each not in self.disconnected]
+        if self.interrupt is not None:
+            self.is_interrupted = True
+            cause, self.interrupt = self.interrupt, None
+            raise cause
 
     # ---- The parts of a poll ------------------------------------------------------------------------------
 
@@ -286,9 +293,13 @@ cdef class Selector:
         now_ms = self.clock.monotonic_ms()
         unwritten, self.unwritten = self.unwritten, []
         for channel in unwritten:
-            if not channel.is_closed and channel.is_connected:
-                self.channels.touch(channel, now_ms)
+            if channel.is_closed or not channel.is_ready:
+                continue
+            self.channels.touch(channel, now_ms)
+            if channel.authenticator is None or now_ms < <double> channel.authenticator.reauthenticate_at_ms:
                 self.write(channel)
+            else:
+                self.begin_again(channel, None)
         return 0
 
     cdef int serve(self, int fd, int ready, double now_ms) except -1:
@@ -299,24 +310,26 @@ cdef class Selector:
         self.channels.touch(channel, now_ms)
         if not channel.is_connected:
             return self.on_connected(channel)
+        if not channel.is_ready:
+            return self.prepare(channel)
         if ready & (KC_READ | KC_BROKEN) and channel.interest & KC_READ:
             self.read(channel)
         if ready & (KC_WRITE | KC_BROKEN) and channel.pending_send is not None:
             self.write(channel)
         return 0
 
-    cdef int on_connected(self, KafkaChannel channel) except -1:
-        cdef int error
-        if channel.is_connected:
-            return 0
-        error = channel.finish_connect()
-        if error != 0:
-            self.fail(channel, error)
-            return 0
-        self.connected.append(channel.id)
-        if channel.pending_send is not None:
-            self.unwritten.append(channel)
-        return self.channels.update_interest(channel)
+    cdef int serve_buffered(self, double now_ms) except -1:
+        """Read on where a share or a frame ended in the middle of what had come already."""
+        cdef KafkaChannel channel
+        waiting, self.buffered = self.buffered, []
+        for channel in waiting:
+            if channel.wants_buffered():
+                self.channels.touch(channel, now_ms)
+                if channel.is_ready:
+                    self.read(channel)
+                else:
+                    self.prepare(channel)
+        return 0
 
     cdef int read(self, KafkaChannel channel) except -1:
         cdef int result
@@ -331,6 +344,8 @@ cdef class Selector:
             self.fail(channel, -result)
         elif channel.is_starved:
             self.channels.wait_for_memory(channel)
+        elif channel.wants_buffered():
+            self.buffered.append(channel)
         return 0
 
     cdef int write(self, KafkaChannel channel) except -1:
@@ -354,26 +369,13 @@ cdef class Selector:
         except (InvalidReceiveError, MemoryError) as invalid:
             self.end(channel, ConnectionPhase.READY, str(invalid), invalid)
             return 0
+        if channel.transport.error is not None:
+            return self.fail(channel, error)
         reason = os.strerror(error)
         self.end(channel, ConnectionPhase.FAILED_SEND, f"writing failed: {reason}", OSError(error, reason))
         return 0
 
-    cdef int expire(self, double now_ms) except -1:
-        """Close what has been idle for too long, the oldest first."""
-        cdef KafkaChannel channel = self.channels.next_expired(now_ms)
-        while channel is not None:
-            reason = f"nothing happened for {now_ms - channel.last_active_ms:.0f} ms"
-            self.end(channel, ConnectionPhase.EXPIRED, reason, None)
-            channel = self.channels.next_expired(now_ms)
-        return 0
-
     # ---- Book-keeping -------------------------------------------------------------------------------------
-
-    cdef int add(self, str connection_id, sock, bint is_connected) except -1:
-        cdef KafkaChannel channel = new_channel(
-            connection_id, sock, is_connected, self.max_receive_size, self.memory_pool
-        )
-        return self.channels.add(channel, self.clock.monotonic_ms())
 
     cdef int set_muted(self, str connection_id, bint is_muted) except -1:
         cdef KafkaChannel channel = self.channels.get(connection_id)
@@ -383,17 +385,5 @@ cdef class Selector:
                 return 0
             raise IllegalStateError(f"there is no connection {connection_id}")
         channel.is_muted = is_muted
+        self.note_buffered(channel)
         return self.channels.update_interest(channel)
-
-    cdef int fail(self, KafkaChannel channel, int error) except -1:
-        """End a channel for an errno."""
-        reason = os.strerror(error)
-        phase = ConnectionPhase.READY if channel.is_connected else ConnectionPhase.NOT_CONNECTED
-        return self.end(channel, phase, reason, OSError(error, reason))
-
-    cdef int end(self, KafkaChannel channel, phase, str reason, error) except -1:
-        """Close a channel and report it, in this poll if one runs, else in the next."""
-        self.channels.drop(channel)
-        self.failed[channel.id] = ChannelState(phase, reason, error)
-        logger.debug("connection %s ended (%s): %s", channel.id, phase.value, reason)
-        return 0

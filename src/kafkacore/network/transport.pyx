@@ -14,6 +14,9 @@ from kafkacore.network.poller cimport iovec
 cdef class TransportLayer:
     """What every transport does; this one is closed from the start."""
 
+    cdef int handshake(self) except? -1:
+        return 0
+
     cdef Py_ssize_t read(self, void *to, Py_ssize_t size) noexcept nogil:
         return 0
 
@@ -31,6 +34,9 @@ cdef class TransportLayer:
 
     cdef int bare_fd(self) noexcept nogil:
         return -1
+
+    cdef int close(self) except -1:
+        return 0
 
 
 @cython.final

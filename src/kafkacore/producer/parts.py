@@ -65,6 +65,7 @@ def make_parts(config: Mapping[str, Any], clock: Clock) -> Parts:
         client.metrics = ClientMetrics(
             metrics, prefix, client.connection_count, client.in_flight_request_count
         )
+        client.selector.on_authenticated = client.metrics.authentications.note
         sender_metrics = ProducerMetrics(
             metrics, clock, accumulator.pool, accumulator.incomplete, metadata.age_ms, prefix
         )

@@ -26,6 +26,7 @@ ABOUT_DATA = {
     "old_fetch": "Fetch in the versions that Kafka 4 has removed.",
     "old_list_offsets": "ListOffsets in the version that Kafka 4 has removed.",
     "control_records": "Control records, and the records of the metadata log about itself.",
+    "metadata_records": "Records of the cluster's metadata log that this broker keeps.",
     "principal": "A principal, as brokers forward it to each other.",
 }
 

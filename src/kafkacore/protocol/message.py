@@ -21,6 +21,12 @@ Buffer: TypeAlias = "bytes | bytearray | memoryview"
 #: Record batches: ``memoryview | None`` when decoded; to encode one buffer, a list of buffers, or part of
 #: a file.
 Records: TypeAlias = Any
+#: What is shown of a field that holds a secret, in whatever message: a response of SASL, a token, what a
+#: password is checked by.
+HIDDEN: Final = "[hidden]"
+SECRET_FIELDS: Final = frozenset(
+    {"auth_bytes", "hmac", "request_data", "salt", "salted_password", "server_key", "stored_key"}
+)
 #: Smaller buffers are copied in between their neighbours: cheaper than a piece of their own.
 MIN_PIECE_SIZE_BYTES: Final = 512
 
@@ -37,8 +43,12 @@ class Struct:
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={_shortened(getattr(self, name))}" for name in self.__slots__)
-        return f"{type(self).__qualname__}({fields})"
+        kind = type(self).__qualname__
+        fields = ", ".join(
+            f"{name}={HIDDEN if is_secret(kind, name) else _shortened(getattr(self, name))}"
+            for name in self.__slots__
+        )
+        return f"{kind}({fields})"
 
     def encode(self, writer: Writer, version: int) -> None:
         """Write the fields that ``version`` has.
@@ -101,6 +111,12 @@ class RequestMessage(Message, Generic[ResponseT]):
     LATEST_VERSION_UNSTABLE: ClassVar[bool] = False
 
 
+def is_secret(qualified_name: str, field: str) -> bool:
+    """Whether this field of a structure is not shown (CVE-2026-33558 was a request in a debug log)."""
+    # A configuration that is altered may be the password of a key store.
+    return field in SECRET_FIELDS or (field == "value" and qualified_name.endswith(".AlterableConfig"))
+
+
 def _shortened(value: object) -> str:
     if isinstance(value, memoryview) or (isinstance(value, bytes | bytearray) and len(value) > 64):
         return f"<{memoryview(value).nbytes} bytes>"
@@ -145,6 +161,7 @@ def tagged_fields(cursor: Cursor, count: int) -> Iterator[int]:
     MalformedMessageError
         Tags do not ascend, or a value has not the size that it claims.
     """
+    cursor.count_elements(count)
     last = -1
     for _ in range(count):
         tag = cursor.read_unsigned_varint()

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 #: Limit of one decompressed batch in bytes, where the caller gives none.
 DEFAULT_MAX_DECOMPRESSED_SIZE = 64 * 1024 * 1024
 
-# Streams are decompressed in pieces, the first of which most batches fit in.
+# Streams are decompressed in pieces, the first of which most batches fit in. A codec may take twice the
+# memory of a piece to make it.
 _MIN_PIECE = 64 * 1024
+_MAX_PIECE = 1024 * 1024
 _PIECE_PER_COMPRESSED_BYTE = 12
 
 
@@ -64,12 +66,13 @@ def check_level(codec: int, level: int) -> None:
 
 
 class _Limited:
-    """Pieces of one batch as they are decompressed, never more than the limit."""
+    """Pieces of one batch as they are decompressed: never more than the limit, and little beside them."""
 
     def __init__(self, compressed_size: int, max_size: int) -> None:
         self._max_size = max_size
-        self._piece = min(max(_MIN_PIECE, compressed_size * _PIECE_PER_COMPRESSED_BYTE), max_size + 1)
-        self._pieces: list[bytes] = []
+        self._piece = min(max(_MIN_PIECE, compressed_size * _PIECE_PER_COMPRESSED_BYTE), _MAX_PIECE)
+        self._first: bytes = b""
+        self._all: bytearray | None = None
         self._size = 0
 
     def next_size(self) -> int:
@@ -80,10 +83,18 @@ class _Limited:
         self._size += len(piece)
         if self._size > self._max_size:
             raise _too_large(self._max_size)
-        self._pieces.append(piece)
+        if self._size == len(piece):
+            self._first = piece
+        elif self._all is None:
+            self._all = bytearray(self._first)
+            self._first = b""
+            self._all += piece
+        else:
+            # Grows where it is: pieces that wait to be joined would be there twice in the end.
+            self._all += piece
 
-    def joined(self) -> bytes:
-        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+    def joined(self) -> Buffer:
+        return self._first if self._all is None else self._all
 
 
 def _too_large(max_size: int) -> DecompressedTooLargeError:
@@ -245,12 +256,20 @@ _SKIPPABLE_FRAME_MAGIC = b"\x2a\x4d\x18"  # behind a first byte of 0x50 to 0x5f
 _ZSTD_RLE_BLOCK = 1
 
 
-def _end_of_zstd_frame(data: memoryview, at: int) -> int:
-    """Where the frame at ``at`` ends (RFC 8878): the stream reader says nothing of one that is cut short."""
+#: A decompressor keeps the largest window that it has had; one of level 22 is 128 MiB.
+_LARGEST_WINDOW_KEPT = 8 * 1024 * 1024
+
+
+def _end_of_zstd_frame(data: memoryview, at: int) -> tuple[int, int]:
+    """Where the frame at ``at`` ends (RFC 8878), of which the stream reader says nothing if it is cut short;
+    and the size of its window.
+    """
+    window = 0
     if data[at + 1 : at + 4] == _SKIPPABLE_FRAME_MAGIC and data[at] >> 4 == 5:
         end = at + 8 + int.from_bytes(data[at + 4 : at + 8], "little")
     else:
         parameters = zstandard.get_frame_parameters(data[at:])
+        window = parameters.window_size
         end = at + zstandard.frame_header_size(data[at:])
         last = False
         while not last:
@@ -262,21 +281,24 @@ def _end_of_zstd_frame(data: memoryview, at: int) -> int:
         end += 4 if parameters.has_checksum else 0
     if end > len(data):
         raise CorruptRecordError("zstd frame is cut short")
-    return end
+    return end, window
 
 
 def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
-    end = _end_of_zstd_frame(data, 0)
+    end, largest_window = _end_of_zstd_frame(data, 0)
     content_size = zstandard.frame_content_size(data)
     if content_size > max_size:
         raise _too_large(max_size)
     if end == len(data) and content_size >= 0:
         return _zstd.decompressor.decompress(data)
     while end < len(data):
-        end = _end_of_zstd_frame(data, end)
+        end, window = _end_of_zstd_frame(data, end)
+        largest_window = max(largest_window, window)
     # Kafka's Java client, which streams, writes no content size.
+    is_kept = largest_window <= _LARGEST_WINDOW_KEPT
+    decompressor = _zstd.decompressor if is_kept else zstandard.ZstdDecompressor()
     out = _Limited(len(data), max_size)
-    with _zstd.decompressor.stream_reader(data, read_across_frames=True, closefd=False) as reader:
+    with decompressor.stream_reader(data, read_across_frames=True, closefd=False) as reader:
         while piece := reader.read(out.next_size()):
             out.add(piece)
     return out.joined()

@@ -20,6 +20,7 @@ cdef class BatchHeader:
 
     cdef int fill(self, const uint8_t *data, Py_ssize_t position) except -1
     cdef int fill_old(self, const uint8_t *at) except -1
+    cdef int64_t sequence_end(self) noexcept
     cdef int check(self) except -1
     cdef int check_crc(self, const uint8_t *batch) except -1
 

@@ -89,7 +89,8 @@ cdef class BatchHeader:
         """Take over the fields; `whole_batch_size` has said that all bytes of the batch are there."""
         cdef const uint8_t *at = data + position
         self.position = position
-        self.size_in_bytes = LOG_OVERHEAD + load_int32(at + LENGTH_AT)
+        # In 64 bits: walked headers need not have their batch behind them, and may say any length.
+        self.size_in_bytes = LOG_OVERHEAD + <Py_ssize_t> load_int32(at + LENGTH_AT)
         self.base_offset = load_int64(at + BASE_OFFSET_AT)
         self.magic = <int8_t> at[MAGIC_AT]
         if self.magic < CURRENT_MAGIC:
@@ -175,6 +176,9 @@ cdef class BatchHeader:
     @property
     def last_sequence(self) -> int:
         """Sequence number of the last record, -1 without one; numbers wrap from 2^31 - 1 to 0."""
+        return self.sequence_end()
+
+    cdef int64_t sequence_end(self) noexcept:
         if self.base_sequence < 0:
             return -1
         return (<int64_t> self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF

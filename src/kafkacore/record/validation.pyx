@@ -129,6 +129,7 @@ def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_
     """
     cdef BatchIterator batches = read_batches(buffer, True, max_decompressed_size)
     cdef RecordBatch batch
+    cdef int64_t offsets
     if batches.payload.size > MAGIC_AT and batches.payload.data[MAGIC_AT] < CURRENT_MAGIC:
         raise CorruptRecordError(f"magic {batches.payload.data[MAGIC_AT]} < {CURRENT_MAGIC} from a client")
     batch = next(batches, None)
@@ -138,8 +139,10 @@ def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_
         raise InvalidRecordError(f"{batches.payload.size - batch.size_in_bytes} bytes behind the batch")
     if batch.is_control:
         raise InvalidRecordError("Clients are not allowed to write control records")
-    if batch.record_count == 0 or batch.record_count != batch.last_offset_delta + 1:
-        raise InvalidRecordError(f"{batch.record_count} records in {batch.last_offset_delta + 1} offsets")
+    # In 64 bits: the delta is from outside, and may be the largest that there is.
+    offsets = <int64_t> batch.last_offset_delta + 1
+    if batch.record_count == 0 or batch.record_count != offsets:
+        raise InvalidRecordError(f"{batch.record_count} records in {offsets} offsets")
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
         raise InvalidRecordError(f"producer {batch.producer_id} without sequence number or epoch")
     if check_records:

@@ -5,13 +5,13 @@ Does not know: what an argument does, the options of source and sink themselves.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
+from kafkacore.client.config import SECRET_SETTINGS
+from kafkacore.client.text_settings import typed
 from kafkacore.consumer import KafkaConsumer
-from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.java_configs import option_name
+from kafkacore.spark.java_configs import is_of_security, option_name, secure_arguments
 from kafkacore.spark.secrets import resolved
 
 #: For a worker that reads ranges of one partition. The user's own settings win. More than 4 MiB at a time
@@ -23,10 +23,6 @@ FETCHING = {
     # Nobody can see them.
     "metrics_enabled": False,
 }
-#: Their defaults are numbers, and their texts have names for some.
-READ_BY_THE_CLIENT = ("acks", "compression_type")
-#: Its default is none.
-ALSO_A_NUMBER = "compression_level"
 
 
 def consumer_configs(client_configs: Mapping[str, str], for_fetching: bool = False) -> dict[str, Any]:
@@ -57,24 +53,14 @@ def typed_arguments(client_configs: Mapping[str, str], defaults: Mapping[str, An
     KafkaConfigurationError
         A number is not a number, a truth is none, or a secret is not where its reference says.
     """
-    typed = {}
-    for name, text in client_configs.items():
-        option = option_name(name)
-        typed[name] = _typed(name, option, resolved(text, option).strip(), defaults.get(name))
-    if typed.get("connections_max_idle_ms") == -1:
-        # How Java says that a connection may be idle for ever.
-        typed["connections_max_idle_ms"] = math.inf
-    return typed
-
-
-def _typed(name: str, option: str, text: str, default: object) -> object:
-    if isinstance(default, bool):
-        if text.lower() not in ("true", "false"):
-            raise KafkaConfigurationError(f"{option} must be true or false")
-        return text.lower() == "true"
-    if name == ALSO_A_NUMBER or (isinstance(default, int | float) and name not in READ_BY_THE_CLIENT):
-        try:
-            return int(text)
-        except ValueError:
-            raise KafkaConfigurationError(f"{option} must be a whole number") from None
-    return text
+    arguments = {
+        n: resolved(text, option_name(n)) for n, text in client_configs.items() if not is_of_security(n)
+    }
+    arguments |= secure_arguments(client_configs, resolved)
+    return {
+        # A provider of tokens is no text.
+        name: typed(name, option_name(name), value if name in SECRET_SETTINGS else value.strip(), defaults)
+        if isinstance(value, str)
+        else value
+        for name, value in arguments.items()
+    }

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security.java_names import JAVA_NAMES, security_arguments
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,11 @@ NOT_FROM_TEXT = frozenset(
 )  # fmt: skip
 #: Encryption and logins: without effect on a plaintext connection, in Java too.
 SECURE = ("ssl_", "sasl_")
+PROTOCOL = "security_protocol"
+PLAINTEXT = "PLAINTEXT"
+PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+#: What all options of a client begin with.
+PREFIX = "kafka."
 #: A name this near to one that there is, is taken for a mistake.
 NEAR = 0.87
 
@@ -49,6 +56,9 @@ def client_configs(
     given: Mapping[str, str], owned: Mapping[str, str], owner: str, names: Iterable[str]
 ) -> dict[str, str]:
     """``kafka.fetch.max.bytes`` → ``fetch_max_bytes``: a client's own names of arguments, values still text.
+
+    Those of a secure connection are checked and keep Java's names, with underscores: a secret is looked up,
+    and a login module read, where a client is made (:func:`secure_arguments`).
 
     Settings of Java's clients that mean nothing here are left out with one warning, as Java's clients do.
 
@@ -66,16 +76,16 @@ def client_configs(
     Raises
     ------
     KafkaConfigurationError
-        ``kafka.bootstrap.servers`` is missing; an option is the owner's, or nearly one that there is; or the
-        connection is to be an encrypted one.
+        ``kafka.bootstrap.servers`` is missing; an option is the owner's, or nearly one that there is; or what
+        is said of a secure connection cannot be.
     """
     configs = {}
     for name, value in given.items():
-        if not name.startswith("kafka."):
+        if not name.startswith(PREFIX):
             continue
         if name in owned:
             raise KafkaConfigurationError(f"{name} is set by the {owner}: {owned[name]}")
-        configs[name.removeprefix("kafka.").replace(".", "_")] = value
+        configs[name.removeprefix(PREFIX).replace(".", "_")] = value
     if not configs.get("bootstrap_servers"):
         raise KafkaConfigurationError(
             "kafka.bootstrap.servers is missing: .option('kafka.bootstrap.servers', 'host:9092')"
@@ -84,21 +94,15 @@ def client_configs(
 
 
 def _kept(configs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    protocol = configs.get("security_protocol", "PLAINTEXT")
-    if protocol.strip().upper() != "PLAINTEXT" and "${" not in protocol:
-        raise KafkaConfigurationError(
-            "kafka.security.protocol must be PLAINTEXT: kafkacore has no TLS and no SASL yet"
-        )
     known = set(names) - NOT_FROM_TEXT - OF_A_MEMBER
-    kept = {}
-    ignored = []
+    kept, ignored = _kept_of_security(configs, known)
     for name, text in configs.items():
-        if name in OF_A_MEMBER:
+        if name in OF_A_MEMBER or is_of_security(name):
             continue
-        if name in known and not name.startswith(SECURE):
+        if name in known:
             kept[name] = text
             continue
-        if name not in JAVA_ONLY and not name.startswith(SECURE):
+        if name not in JAVA_ONLY:
             near = difflib.get_close_matches(name, known | JAVA_ONLY, n=1, cutoff=NEAR)
             if near:
                 raise KafkaConfigurationError(
@@ -110,6 +114,53 @@ def _kept(configs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
     return kept
 
 
+def _kept_of_security(configs: Mapping[str, str], known: set[str]) -> tuple[dict[str, str], list[str]]:
+    """What a secure connection is told, and the options that it is not."""
+    given = {name: text for name, text in configs.items() if is_of_security(name)}
+    protocol = given.get(PROTOCOL, PLAINTEXT).strip().upper()
+    if protocol == PLAINTEXT:
+        return {}, [option_name(name) for name in given if name != PROTOCOL]
+    if protocol not in PROTOCOLS and "${" not in protocol:
+        raise KafkaConfigurationError(f"{option_name(PROTOCOL)} must be one of {', '.join(PROTOCOLS)}")
+    arguments, ignored = security_arguments({_java(n): text for n, text in given.items()}, None, PREFIX)
+    if strange := [option_name(name) for name in arguments if name not in known]:
+        # Not ignored: whoever writes it relies on it.
+        near = difflib.get_close_matches(strange[0], [PREFIX + name for name in JAVA_NAMES], n=1, cutoff=NEAR)
+        advice = f"did you mean {near[0]}?" if near else "kafkacore has none of that name; leave it out"
+        raise KafkaConfigurationError(f"unknown option {strange[0]}: {advice}")
+    return {name: text for name, text in given.items() if option_name(name) not in ignored}, ignored
+
+
+def secure_arguments(configs: Mapping[str, str], lookup: Callable[[str, str], str]) -> dict[str, Any]:
+    """Those settings of a client that are of a secure connection, as its arguments; texts, but for a provider
+    of tokens.
+
+    Parameters
+    ----------
+    configs:
+        Of :func:`client_configs`.
+    lookup:
+        Replaces references to secrets in a text; gets the option's name, too.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        A secret is not where its reference says, or what it says cannot be.
+    """
+    given = {_java(name): text for name, text in configs.items() if is_of_security(name)}
+    arguments = security_arguments(given, lookup, PREFIX)[0]
+    return arguments if arguments.get(PROTOCOL, PLAINTEXT) != PLAINTEXT else {}
+
+
+def is_of_security(name: str) -> bool:
+    """Whether an argument, or one of Java's names with underscores, is of a secure connection."""
+    return name == PROTOCOL or name.startswith(SECURE)
+
+
+def _java(name: str) -> str:
+    return name.replace("_", ".")
+
+
 def option_name(name: str) -> str:
     """``fetch_max_bytes`` → ``kafka.fetch.max.bytes``."""
-    return f"kafka.{name.replace('_', '.')}"
+    return PREFIX + _java(name)

@@ -9,14 +9,10 @@ too. Does not know: which options there are, clients.
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
-from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security import references
 
-#: What a file of a secret may hold at most, in bytes.
-MAX_FILE_BYTES = 64 * 1024
 #: What Spark is to leave out of its plans (``spark.sql.redaction.string.regex``): the value of an option that
 #: is, or may hold, a secret. Spark prints options as ``[name=value, name=value]`` and quotes nothing: a value
 #: ends where another name begins, or the bracket does.
@@ -25,7 +21,6 @@ REDACTION_REGEX = (
     r"|[\w.]*(password|secret|token|\.auth|credential)[\w.]*)"
     r'=("[^"\n]*"|(?!, [\w.]+=|\]([\s,)\]]|$))[^\n])*'
 )
-_REFERENCE = re.compile(r"\$\{(\w+):([^{}]*)\}")
 #: Options whose value is a secret ...
 _SECRET_NAME = re.compile(
     r"(?i)pass|pwd|secret|token|credential|keystore\.key$|^storage\..*(key|sas|signature)"
@@ -38,21 +33,10 @@ _SECRET_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 
 
 def resolved(text: str, option: str) -> str:
-    """``text`` with every ``${env:NAME}`` and ``${file:PATH}`` in it replaced by what it names, once.
-
-    Parameters
-    ----------
-    text:
-        An option's value.
-    option:
-        The option's name, for the message; the value is never in it.
-
-    Raises
-    ------
-    KafkaConfigurationError
-        There is no such variable or file here, or the reference is of another kind.
+    """``text`` with every reference in it replaced by what it names
+    (:func:`kafkacore.security.references.resolved`).
     """
-    return _REFERENCE.sub(lambda match: _value(match[1], match[2].strip(), option), text)
+    return references.resolved(text, option, "set it for Spark's driver and workers")
 
 
 def referred(text: str, option: str) -> str:
@@ -66,7 +50,7 @@ def referred(text: str, option: str) -> str:
     option:
         The option's name; it says whether the value is a secret.
     """
-    rest = _REFERENCE.sub("", text)
+    rest = references.REFERENCE.sub("", text)
     if _COMPOSITE_NAME.search(option):
         is_secret = rest == text or _SECRET_PART.search(rest) is not None
     else:
@@ -79,37 +63,3 @@ def referred(text: str, option: str) -> str:
 def without_secret(address: str) -> str:
     """A path or URL without the user and the password in it."""
     return _SECRET_ADDRESS.sub("***", address)
-
-
-def _value(kind: str, place: str, option: str) -> str:
-    if kind == "env":
-        value = os.environ.get(place)
-        if value is None:
-            raise KafkaConfigurationError(
-                f"{option} names the environment variable {place}, which is not set here: set it for Spark's "
-                f"driver and workers"
-            )
-        return value
-    if kind == "file":
-        return _held_by(place, option)
-    raise KafkaConfigurationError(
-        f"{option} has a reference of another kind than ${{env:NAME}} and ${{file:PATH}}"
-    )
-
-
-def _held_by(place: str, option: str) -> str:
-    try:
-        with Path(place).open("rb") as file:
-            held = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise KafkaConfigurationError(
-            f"{option} names the file {place}, which cannot be read here: {error.strerror}"
-        ) from None
-    try:
-        if len(held) <= MAX_FILE_BYTES:
-            return held.decode().rstrip("\r\n")
-    except UnicodeDecodeError:
-        pass
-    raise KafkaConfigurationError(
-        f"{option} names the file {place}, which holds no secret: a text of at most {MAX_FILE_BYTES} bytes"
-    ) from None

@@ -11,6 +11,7 @@ from typing import Any
 
 from kafkacore.broker.process import BrokerProcess
 from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.testing.own_certificate import secure
 from kafkacore.testing.scratch_folder import ScratchFolder
 
 
@@ -26,6 +27,8 @@ class EmbeddedBroker(BrokerProcess):
         Measures the time-outs.
     config:
         Kafka's property names with underscores (``num_partitions``, ``log_segment_bytes``, ``flush`` …).
+        ``security_protocol="SASL_SSL", users={"alice": "her password"}`` is a broker with TLS and passwords,
+        and :meth:`client_settings` what its clients need.
     """
 
     def __init__(
@@ -33,7 +36,7 @@ class EmbeddedBroker(BrokerProcess):
     ) -> None:
         self._folder = ScratchFolder(data_dir, "kafkacore-broker-")
         try:
-            super().__init__(self._folder.path, clock=clock, **config)
+            super().__init__(self._folder.path, clock=clock, **secure(config))
         except BaseException:
             self._folder.remove()
             raise

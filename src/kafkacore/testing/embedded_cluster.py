@@ -21,6 +21,7 @@ from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalArgumentError, IllegalStateError
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.broker_faults import BrokerFaults
+from kafkacore.testing.own_certificate import secure
 from kafkacore.testing.scratch_folder import ScratchFolder
 from kafkacore.testing.switched_disk import SwitchedDisk
 
@@ -68,7 +69,7 @@ class EmbeddedCluster:
         self._node_count = nodes
         self._clock = clock
         self._folder = ScratchFolder(data_dir, "kafkacore-cluster-")
-        settings = {**FOR_TESTS, "port": 0, **config, "data_dir": self._folder.path / "data"}
+        settings = {**FOR_TESTS, "port": 0, **secure(config), "data_dir": self._folder.path / "data"}
         try:
             self._config = BrokerConfig.from_properties(settings)
         except BaseException:
@@ -154,7 +155,7 @@ class EmbeddedCluster:
         """The node is back at its port. Leaders that have moved stay where they are."""
         if self.is_up(node):
             raise IllegalStateError(f"node {node} is running")
-        self._call(lambda: self._running().start_node(node, self._ports[node]))
+        self._call(lambda: self._running().start_node(node))
 
     # ---- Leaders --------------------------------------------------------------------------------------
 

@@ -32,7 +32,15 @@ from typing import Any
 from kafkacore.client import ClientResponse, Metadata, NetworkClient
 from kafkacore.client.addresses import bootstrap_nodes
 from kafkacore.errors import IllegalStateError
-from kafkacore.network import ChannelState, ConnectionPhase, HeartbeatLine, NetworkReceive, NetworkSend
+from kafkacore.network import (
+    ChannelBuilder,
+    ChannelState,
+    ConnectionPhase,
+    HeartbeatLine,
+    NetworkReceive,
+    NetworkSend,
+)
+from kafkacore.network.channel_state import OnAuthenticated
 from kafkacore.protocol import (
     API_REGISTRY,
     ApiKey,
@@ -71,6 +79,7 @@ class MockSelector:
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
+        self.on_authenticated: OnAuthenticated | None = None
         self.connected: list[str] = []
         self.completed_sends: list[NetworkSend] = []
         self.completed_receives: list[NetworkReceive] = []
@@ -101,6 +110,8 @@ class MockSelector:
         address: tuple[str, int],
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
+        builder: ChannelBuilder | None = None,
+        host: str = "",
     ) -> None:
         if connection_id in self.addresses:
             raise IllegalStateError(f"there is a connection {connection_id} already")

@@ -38,4 +38,5 @@ cdef class Cursor:
     cpdef object read_nullable_bytes(self, bint compact)
     cpdef Py_ssize_t read_array_length(self, bint compact, Py_ssize_t min_element_size=*) except? -1
     cpdef int limit_elements(self, Py_ssize_t most) except -1
+    cpdef int count_elements(self, Py_ssize_t count) except -1
     cpdef Py_ssize_t remaining(self) noexcept

@@ -86,7 +86,7 @@ cdef class Cursor:
         self.pos = self.origin + value
 
     cpdef int limit_elements(self, Py_ssize_t most) except -1:
-        """Refuse arrays that from here on have more than ``most`` elements together.
+        """Refuse arrays and tagged fields that from here on have more than ``most`` elements together.
 
         What takes two bytes here may become an object of a hundred.
         """
@@ -238,12 +238,17 @@ cdef class Cursor:
             left = self.end - self.pos
             self.pos = before
             self.refuse(f"array of {count} elements of at least {min_element_size} bytes, {left} bytes left")
+        self.count_elements(count)
+        return count
+
+    cpdef int count_elements(self, Py_ssize_t count) except -1:
+        """Count so many more, of what else takes a while to be read, against :meth:`limit_elements`."""
         if count > self.elements_left:
             elements = self.most_elements - self.elements_left + count
             self.refuse(
-                f"its arrays have {elements} elements or more, and it may have {self.most_elements}, "
+                f"its arrays and tags have {elements} elements or more, it may have {self.most_elements}, "
                 "ask for less at a time;"
             )
         if count > 0:
             self.elements_left -= count
-        return count
+        return 0

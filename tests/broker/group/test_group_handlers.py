@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from model.broker_harness import Answer, BrokerHarness
 
+from kafkacore.broker.request import RequestContext
 from kafkacore.coordinator.protocol import Subscription, encode_subscription
 from kafkacore.errors import (
     GroupIdNotFoundError,
@@ -83,6 +84,38 @@ def stable(broker: BrokerHarness, **fields: Any) -> str:
     member_id = joined(broker, **fields).member_id
     assert sync(broker, member_id).message.error_code == 0
     return str(member_id)
+
+
+def test_member_with_the_longest_name_stops_nobody(broker: BrokerHarness) -> None:
+    stranger = join(broker, version=5, group_instance_id="s" * 32_767)
+    other = join(broker, version=3)
+    for _ in range(3):
+        broker.clock.advance(DELAY_MS)
+        broker.settle()
+    assert [answer.message.error_code for answer in (stranger, other)] == [0, 0]
+    assert len(stranger.message.members) + len(other.message.members) == 2
+    (group,) = broker.ask(DescribeGroupsRequest(groups=["g"])).groups
+    assert (group.group_state, len(group.members)) == ("CompletingRebalance", 2)
+
+
+def test_names_of_members_make_no_lines_of_their_own_in_any_log(
+    broker: BrokerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "kafkacore.broker")
+    forged = "x\nERROR all is lost \x1b[31m"
+    member_id = joined(broker, version=5, group_instance_id=forged, reason=forged, group_id=forged).member_id
+    broker.ask(FindCoordinatorRequest(coordinator_keys=["t"], key_type=1))
+    broker.context = RequestContext("test", broker.config.node_id, forged)
+    join(broker, "", 9, group_instance_id=forged, reason=forged, group_id=forged)
+    broker.clock.advance(60_000)
+    broker.settle()
+    lines = [record.getMessage() for record in caplog.records]
+    assert len([line for line in lines if "all is lost" in line]) > 3
+    assert all(line.isprintable() for line in lines), lines
+    assert {record.filename for record in caplog.records if "all is lost" in record.getMessage()} <= {
+        f"{name}.py" for name in ("joining", "rebalancer", "classic_group", "group_coordinator")
+    }
+    assert "\n" in member_id, "the client is told what it is called"
 
 
 @pytest.mark.parametrize("version", range(10))

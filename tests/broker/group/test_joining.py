@@ -5,6 +5,8 @@ Cases of Kafka's GroupMetadataManagerTest.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from model.group_harness import DELAY_MS, GROUP, RANGE, REBALANCE_MS, SESSION_MS, GroupHarness
 
@@ -64,6 +66,14 @@ def test_member_ids_are_the_clients_name_or_its_instances_and_nobody_elses(harne
     assert [one.rpartition("-")[0][:4] for one in ids] == ["app-", "app-", "stat"]
     assert len(set(ids)) == 3
     assert all(len(one.split("-", 1)[1]) == 36 for one in ids)
+
+
+def test_member_id_fits_its_field_however_long_its_clients_name_is(harness: GroupHarness) -> None:
+    longest = "ü" * 16_383
+    answers = [harness.join(client_id=longest), harness.join(instance_id=longest)]
+    harness.pass_ms(2 * DELAY_MS)
+    for answer in answers:
+        assert re.fullmatch("ü{255}-[0-9a-f-]{36}", answer.got.member_id)
 
 
 def test_new_group_is_written_before_anybody_is_in_it(harness: GroupHarness) -> None:

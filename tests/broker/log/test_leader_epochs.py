@@ -115,7 +115,12 @@ def test_epochs_outlive_a_kill_and_a_clean_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"0\n", b"1\n0\n", b"0\n2\n0 0\n", b"0\n2\n3 0\n2 1\n", b"0\n1\nx y\n", b"\xff\n"]
+    "content",
+    [
+        *(b"", b"0\n", b"1\n0\n", b"0\n2\n0 0\n", b"0\n2\n3 0\n2 1\n", b"0\n1\nx y\n", b"\xff\n"),
+        # Found by fuzzing: an offset that no log has.
+        b"0\n1\n9 9223372036854775808\n",
+    ],
 )
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_broken_file_of_epochs_is_built_anew_from_the_batches(content: bytes, is_clean: bool) -> None:

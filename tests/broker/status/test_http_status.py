@@ -16,7 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kafkacore import KafkaProducer
 from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.server import KafkaBroker, ready_line
+from kafkacore.broker.run import ready_line
+from kafkacore.broker.server import KafkaBroker
 from kafkacore.broker.start_errors import BrokerStartError
 from kafkacore.broker.status.http_status import MOST_CONNECTIONS
 from kafkacore.errors import KafkaConfigurationError

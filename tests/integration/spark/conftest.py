@@ -24,7 +24,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Knows ``format("kafka")`` and ``format("kafkacore")``."""
     folder = tmp_path_factory.mktemp("spark")
     jars = ",".join(str(jar) for jar in sorted(spark_kafka_jars().glob("*.jar")))
-    configs = {"spark.jars": jars, **stuck_spark.TRACES}
+    (folder / "events").mkdir()
+    # As in the other session: no secret may be in what Spark writes down of its queries.
+    events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}/events"}
+    configs = {"spark.jars": jars, "spark.eventLog.compress": "false", **events, **stuck_spark.TRACES}
     with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
         yield session
 

@@ -11,7 +11,6 @@ time-outs, the log, requests. Source of the behaviour: Kafka's ``ClassicGroup``.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
@@ -30,6 +29,7 @@ from kafkacore.broker.group.member import (
     SyncResult,
 )
 from kafkacore.broker.group.records import NO_TIMESTAMP
+from kafkacore.broker.log_lines import NameLogger
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE, decode_subscription
 from kafkacore.errors import (
     CoordinatorNotAvailableError,
@@ -45,10 +45,12 @@ from kafkacore.errors import (
 if TYPE_CHECKING:
     from kafkacore.broker.group.delayed import DelayedHeartbeat, DelayedJoin, DelayedSync
 
-logger = logging.getLogger(__name__)
+logger = NameLogger(__name__)
 
 #: ``type`` of these groups in ListGroups (KIP-848).
 CLASSIC: Final = "classic"
+#: Characters of a client's name in the id of its member. All of 32 KiB would fit no answer, and no record.
+LONGEST_NAME: Final = 255
 
 
 class GroupState(Enum):
@@ -447,4 +449,4 @@ class ClassicGroup:
     def new_member_id(self, client_id: str, group_instance_id: str | None, random_bits: int) -> str:
         """A name for who joins without one: what it calls itself, and something that nobody else has."""
         name = client_id if group_instance_id is None else group_instance_id
-        return f"{name}-{UUID(int=random_bits, version=4)}"
+        return f"{name[:LONGEST_NAME]}-{UUID(int=random_bits, version=4)}"

@@ -7,16 +7,16 @@ follows; that is the coordinator's. Source of the behaviour: Kafka's ``DelayedJo
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from kafkacore.broker.delayed_operation import DelayedOperation
+from kafkacore.broker.log_lines import NameLogger
 
 if TYPE_CHECKING:
     from kafkacore.broker.group.classic_group import ClassicGroup
     from kafkacore.broker.group.rebalancer import Rebalancer
 
-logger = logging.getLogger(__name__)
+logger = NameLogger(__name__)
 
 
 class _GroupOperation(DelayedOperation):

@@ -6,7 +6,6 @@ connections. Source of the behaviour: Kafka's ``GroupCoordinatorService`` and ``
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +19,7 @@ from kafkacore.broker.group.member import OnSynced, SyncResult
 from kafkacore.broker.group.rebalancer import Rebalancer
 from kafkacore.broker.group.records import CoordinatorRecord, group_metadata_tombstone
 from kafkacore.broker.group.registry import GroupRegistry
+from kafkacore.broker.log_lines import NameLogger
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     BrokerResponseError,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.group.interfaces import CoordinatorLog
     from kafkacore.broker.timer import Timer
 
-logger = logging.getLogger(__name__)
+logger = NameLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

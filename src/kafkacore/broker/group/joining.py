@@ -6,13 +6,13 @@ Source of the behaviour: Kafka's ``GroupMetadataManager.classicGroupJoin`` (KIP-
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.member import ClassicGroupMember, JoinResult, MemberProtocol, OnJoined
 from kafkacore.broker.group.rebalancer import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalancer
+from kafkacore.broker.log_lines import NameLogger
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     BrokerResponseError,
@@ -26,7 +26,7 @@ from kafkacore.errors import (
 if TYPE_CHECKING:
     from kafkacore.broker.config import BrokerConfig
 
-logger = logging.getLogger(__name__)
+logger = NameLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,6 @@ not know: messages, logs. Used by the network thread alone. Source of the rules:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -16,6 +15,7 @@ from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group import records
 from kafkacore.broker.group.offset_store import CommittedOffset, TopicOffsets
 from kafkacore.broker.group.records import NO_TIMESTAMP, CoordinatorRecord
+from kafkacore.broker.log_lines import NameLogger
 from kafkacore.errors import BrokerResponseError, GroupSubscribedToTopicError, OffsetMetadataTooLargeError
 from kafkacore.protocol.generated.group_records import OffsetCommitValue
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.group.coordinator_log import CoordinatorLog
     from kafkacore.clock import Clock
 
-logger = logging.getLogger(__name__)
+logger = NameLogger(__name__)
 
 #: A commit that says nothing of how long it is to be kept.
 DEFAULT_RETENTION_MS = -1

@@ -6,7 +6,6 @@ who may join, requests. Source of the behaviour: Kafka's ``GroupMetadataManager`
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from kafkacore.broker.group.delayed import DelayedHeartbeat, DelayedJoin, Delaye
 from kafkacore.broker.group.group_record import record_of
 from kafkacore.broker.group.member import NO_ASSIGNMENT, ClassicGroupMember, JoinResult, SyncResult
 from kafkacore.broker.group.outbox import Outbox
+from kafkacore.broker.log_lines import NameLogger
 from kafkacore.clock import Clock
 from kafkacore.errors import RebalanceInProgressError, UnknownMemberIdError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.group.interfaces import CoordinatorLog, OnSafe
     from kafkacore.broker.timer import Timer
 
-logger = logging.getLogger(__name__)
+logger = NameLogger(__name__)
 
 #: A new member that waits for its JoinGroup longer than this is taken for gone: it cannot say that it lives.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000

@@ -6,7 +6,6 @@ who may join. Used by the network thread alone.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from kafkacore.broker.group.group_record import group_of
 from kafkacore.broker.group.interfaces import OffsetExpiry
 from kafkacore.broker.group.rebalancer import Rebalancer
 from kafkacore.broker.group.records import CoordinatorRecord, group_metadata_tombstone
+from kafkacore.broker.log_lines import NameLogger
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     GroupIdNotFoundError,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.config import BrokerConfig
     from kafkacore.protocol.generated.group_records import GroupMetadataValue
 
-logger = logging.getLogger(__name__)
+logger = NameLogger(__name__)
 
 #: From this version of OffsetCommit on, a group that does not exist is told by its own error.
 FIRST_COMMIT_VERSION_WITH_NOT_FOUND = 9

@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from kafkacore.broker.authorization import require_configs
 from kafkacore.broker.config_changes import check_request, replace_configs
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import InvalidRequestError
 from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from kafkacore.structs import ACLOperation
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
@@ -22,6 +24,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
     def alter(resource: Any) -> None:
         configs = resource.configs
         check_request([c.name for c in configs], [c.name for c in configs if c.value is None])
+        require_configs(
+            request, services, ACLOperation.ALTER_CONFIGS, resource.resource_type, resource.resource_name
+        )
         replace_configs(
             resource.resource_type,
             resource.resource_name,

@@ -10,12 +10,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from kafkacore.broker.authorization import require
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.gathered import Gathered
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
-from kafkacore.errors import InvalidReplicationAssignmentError, InvalidRequestError
+from kafkacore.errors import (
+    InvalidReplicationAssignmentError,
+    InvalidRequestError,
+    TopicAuthorizationFailedError,
+)
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
 _Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
@@ -29,8 +34,12 @@ def handle(request: Request, services: BrokerServices) -> Any:
     )
     for index, topic in enumerate(topics):
         answer = partial(_answer, topic.name, gathered.place(index))
-        if asked[topic.name] > 1:
-            answer(InvalidRequestError("Duplicate topic in request."))
+        try:
+            if asked[topic.name] > 1:
+                raise InvalidRequestError("Duplicate topic in request.")
+            require(request, services, ACLOperation.ALTER, ResourceType.TOPIC, topic.name)
+        except (InvalidRequestError, TopicAuthorizationFailedError) as error:
+            answer(error)
         else:
             _grow(topic, message.validate_only, services, answer)
     return ANSWERED_LATER

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+from kafkacore.broker.authorization import allowed, allowed_on_cluster, require
 from kafkacore.broker.config_entries import topic_entries
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.gathered import Gathered
@@ -22,8 +23,10 @@ from kafkacore.errors import (
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
+    TopicAuthorizationFailedError,
 )
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 USE_DEFAULT = -1
 
@@ -38,6 +41,8 @@ def handle(request: Request, services: BrokerServices) -> Any:
     gathered = Gathered[Any](
         len(topics), lambda results: request.respond(CreateTopicsResponse(topics=results))
     )
+    create = ACLOperation.CREATE
+    creates_all = allowed_on_cluster(request, services, create, is_asked_for=False)
     for index, topic in enumerate(topics):
         answer = gathered.place(index)
         try:
@@ -45,7 +50,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
                 raise InvalidRequestError("Duplicate topic name.")
             if topic.name == CLUSTER_METADATA:
                 raise InvalidRequestError(f"Creation of internal topic {topic.name} is prohibited.")
-            _create(topic, message.validate_only, request.node_id, services, answer)
+            if not creates_all:
+                require(request, services, create, ResourceType.TOPIC, topic.name)
+            _create(topic, request, services, answer)
         except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
             answer(_refused(topic.name, error))
     return ANSWERED_LATER
@@ -53,16 +60,27 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 def _refused(name: str, error: Exception) -> Any:
     code, text = error_code(error), error_message(error)
-    return _Result(name=name, topic_id=ZERO_ID, error_code=code, error_message=text, configs=None)
+    return _Result(name=name, topic_id=ZERO_ID, error_code=code, error_message=text)
 
 
-def _create(
-    topic: Any, validate_only: bool, node_id: int, services: BrokerServices, answer: Callable[[Any], None]
-) -> None:
+def _made_unseen(name: str, topic_id: UUID) -> Any:
+    """It is made, for whoever may not be told how it is configured."""
+    return _Result(
+        name=name,
+        topic_id=topic_id,
+        error_message=None,
+        topic_config_error_code=TopicAuthorizationFailedError.errno,
+    )
+
+
+def _create(topic: Any, request: Request, services: BrokerServices, answer: Callable[[Any], None]) -> None:
     partition_count, replication_factor, assigned = wanted_replicas(topic, services)
     configs = {config.name: config.value for config in topic.configs}
 
     def told(topic_id: UUID, checked: Mapping[str, str]) -> Any:
+        describe = ACLOperation.DESCRIBE_CONFIGS
+        if not allowed(request, services, describe, ResourceType.TOPIC, topic.name, is_asked_for=False):
+            return _made_unseen(topic.name, topic_id)
         return _Result(
             name=topic.name,
             topic_id=topic_id,
@@ -77,7 +95,7 @@ def _create(
                     config_source=int(entry.source),
                     is_sensitive=False,
                 )
-                for entry in topic_entries(dict(checked), services, node_id)
+                for entry in topic_entries(dict(checked), services, request.node_id)
             ],
         )
 
@@ -87,7 +105,7 @@ def _create(
         else:
             answer(told(outcome.topic_id, outcome.configs))
 
-    if validate_only:
+    if request.message.validate_only:
         answer(told(ZERO_ID, services.topics.check_new(topic.name, partition_count, configs)))
         return
     partitions = range(partition_count)

@@ -7,20 +7,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import allowed_names
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.errors import GroupAuthorizationFailedError
 from kafkacore.protocol.generated.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 _Result = DeleteGroupsResponse.DeletableGroupResult
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
     group_ids = list(dict.fromkeys(request.message.groups_names))
+    deletable = allowed_names(request, services, ACLOperation.DELETE, ResourceType.GROUP, group_ids)
 
     def on_deleted(codes: dict[str, int]) -> None:
-        results = [_Result(group_id=one, error_code=codes[one]) for one in group_ids]
+        refused = GroupAuthorizationFailedError.errno
+        results = [
+            _Result(group_id=one, error_code=codes[one] if one in deletable else refused) for one in group_ids
+        ]
         request.respond(DeleteGroupsResponse(results=results))
 
-    services.groups.delete(group_ids, request.node_id, on_deleted)
+    services.groups.delete([one for one in group_ids if one in deletable], request.node_id, on_deleted)
     return ANSWERED_LATER
 
 

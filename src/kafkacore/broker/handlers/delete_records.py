@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import require
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.internal_topics import is_internal
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
@@ -17,7 +18,7 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
 #: Asks for everything below the high watermark.
 ALL = -1
@@ -28,21 +29,22 @@ _Partition = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
-    node_id = request.node_id
     return DeleteRecordsResponse(
         topics=[
             _Topic(
                 name=topic.name,
-                partitions=[_delete(topic.name, asked, node_id, services) for asked in topic.partitions],
+                partitions=[_delete(topic.name, asked, request, services) for asked in topic.partitions],
             )
             for topic in request.message.topics
         ]
     )
 
 
-def _delete(name: str, asked: Any, node_id: int, services: BrokerServices) -> Any:
+def _delete(name: str, asked: Any, request: Request, services: BrokerServices) -> Any:
+    topic_partition = TopicPartition(name, asked.partition_index)
     try:
-        low_watermark = _deleted(TopicPartition(name, asked.partition_index), asked.offset, node_id, services)
+        require(request, services, ACLOperation.DELETE, ResourceType.TOPIC, name)
+        low_watermark = _deleted(topic_partition, asked.offset, request.node_id, services)
     except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
         return _Partition(
             partition_index=asked.partition_index, low_watermark=UNKNOWN, error_code=error_code(error)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
+from kafkacore.broker.authorization import allowed, allowed_on_cluster, require
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.gathered import Gathered
 from kafkacore.broker.log import TopicState
@@ -19,6 +21,7 @@ from kafkacore.errors import (
     UnknownTopicIdError,
 )
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_BY_ID = 6
 
@@ -34,15 +37,23 @@ def handle(request: Request, services: BrokerServices) -> Any:
         len(wanted), lambda results: request.respond(DeleteTopicsResponse(responses=results))
     )
     for index, (name, topic_id) in enumerate(wanted):
-        _delete(name, topic_id, services, gathered.place(index))
+        _delete(name, topic_id, request, services, gathered.place(index))
     return ANSWERED_LATER
 
 
-def _delete(name: str | None, topic_id: Any, services: BrokerServices, answer: Callable[[Any], None]) -> None:
+def _delete(
+    name: str | None,
+    topic_id: Any,
+    request: Request,
+    services: BrokerServices,
+    answer: Callable[[Any], None],
+) -> None:
+    told_name = name
+
     def done(outcome: TopicState | Exception) -> None:
         if isinstance(outcome, Exception):
             code, text = error_code(outcome), error_message(outcome)
-            answer(_Result(name=name, topic_id=topic_id, error_code=code, error_message=text))
+            answer(_Result(name=told_name, topic_id=topic_id, error_code=code, error_message=text))
         else:
             answer(_Result(name=outcome.name, topic_id=outcome.topic_id))
 
@@ -55,10 +66,30 @@ def _delete(name: str | None, topic_id: Any, services: BrokerServices, answer: C
             name = services.topics.name_of(topic_id)
             if name is None:
                 raise UnknownTopicIdError("This server does not host this topic ID.")
+            if allowed(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, name):
+                told_name = name
+            _check_may_delete(name, topic_id, request, services)
+            told_name = name
+        else:
+            _check_may_delete_named(name, request, services)
     except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
         done(error)
         return
     services.topics.delete_soon(name, done)
+
+
+def _check_may_delete(name: str, topic_id: UUID, request: Request, services: BrokerServices) -> None:
+    delete = ACLOperation.DELETE
+    if not allowed_on_cluster(request, services, delete, is_asked_for=False):
+        require(request, services, delete, ResourceType.TOPIC, name, topic_id)
+
+
+def _check_may_delete_named(name: str, request: Request, services: BrokerServices) -> None:
+    """Who may not describe a topic is not told whether there is one of that name."""
+    if not allowed_on_cluster(request, services, ACLOperation.DELETE, is_asked_for=False):
+        require(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, name)
+        if services.topics.get(name) is not None:
+            require(request, services, ACLOperation.DELETE, ResourceType.TOPIC, name)
 
 
 HANDLER = ApiHandler(DeleteTopicsRequest, 1, 6, handle)

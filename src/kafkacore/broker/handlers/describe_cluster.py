@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.handlers.metadata import CLUSTER_OPERATIONS
+from kafkacore.broker.authorization import cluster_operations
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import MismatchedEndpointTypeError, UnsupportedEndpointTypeError
 from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -31,11 +31,11 @@ def handle(request: Request, services: BrokerServices) -> Any:
             DescribeClusterResponse.DescribeClusterBroker(
                 broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack
             )
-            for node in services.cluster.nodes()
+            for node in services.cluster.nodes_seen_by(request.context.listener_name)
         ],
     )
     if message.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(request, services)
     return response
 
 

@@ -1,7 +1,7 @@
 """DescribeConfigs: what is configured, where each value comes from, and what it is for.
 
 Versions 1 to 4, resources topic and broker. A broker without a name has what was given for all brokers at run
-time. Gaps: no loggers, groups or client metrics; nothing here is a secret, so nothing is sensitive.
+time. The value of what is secret is told to nobody. Gaps: no loggers, groups or client metrics.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from kafkacore.broker import topic_names
+from kafkacore.broker.authorization import require_configs
 from kafkacore.broker.config_changes import ResourceType, broker_node
 from kafkacore.broker.config_entries import ConfigEntry, broker_entries, default_entries, topic_entries
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import UnknownTopicOrPartitionError
 from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from kafkacore.structs import ACLOperation
 
 _Result = DescribeConfigsResponse.DescribeConfigsResult
 _Config = DescribeConfigsResponse.DescribeConfigsResourceResult
@@ -29,7 +31,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 
 def _describe(asked: Any, request: Request, services: BrokerServices) -> Any:
+    describe = ACLOperation.DESCRIBE_CONFIGS
     try:
+        require_configs(request, services, describe, asked.resource_type, asked.resource_name)
         entries = _entries(asked, request.node_id, services)
     except Exception as error:  # noqa: BLE001 - one resource's failure is its own; error_code logs surprises
         return _Result(
@@ -51,7 +55,7 @@ def _describe(asked: Any, request: Request, services: BrokerServices) -> Any:
                 value=entry.value,
                 read_only=entry.read_only,
                 config_source=int(entry.source),
-                is_sensitive=False,
+                is_sensitive=entry.is_sensitive,
                 config_type=int(entry.type),
                 documentation=entry.documentation if message.include_documentation else None,
                 synonyms=[_Synonym(name=n, value=v, source=int(s)) for n, v, s in entry.synonyms]

@@ -1,24 +1,23 @@
 """DescribeGroups: state, protocol and members of groups of the classic protocol.
 
 Versions 0 to 6. A group that does not exist is dead, and from 6 on an error (KIP-1043). What members said
-and were assigned is told of a stable group. Gaps: none known; nobody is refused anything, so all operations
-are authorized.
+and were assigned is told of a stable group. Gaps: none known.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import authorized_operations, require
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import GroupIdNotFoundError
 from kafkacore.protocol.generated.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_WITH_AUTHORIZED_OPERATIONS = 3
 FIRST_VERSION_WITH_NOT_FOUND = 6
-#: Of ACLs on a group: read, delete, describe, describe and alter its configuration; a bit for each.
-ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 _Group = DescribeGroupsResponse.DescribedGroup
 _Member = DescribeGroupsResponse.DescribedGroupMember
@@ -32,12 +31,15 @@ def handle(request: Request, services: BrokerServices) -> Any:
     groups = [_described(group_id, request, services) for group_id in message.groups]
     for group in groups:
         if wants_operations and not group.error_code:
-            group.authorized_operations = ALL_OPERATIONS
+            group.authorized_operations = authorized_operations(
+                request, services, ResourceType.GROUP, group.group_id
+            )
     return DescribeGroupsResponse(groups=groups)
 
 
 def _described(group_id: str, request: Request, services: BrokerServices) -> Any:
     try:
+        require(request, services, ACLOperation.DESCRIBE, ResourceType.GROUP, group_id)
         group = services.groups.describe(group_id, request.node_id)
     except GroupIdNotFoundError as error:
         if request.version < FIRST_VERSION_WITH_NOT_FOUND:

@@ -10,11 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from kafkacore.broker.authorization import allowed_on_cluster
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
-from kafkacore.errors import KafkaStorageError, UnknownTopicOrPartitionError
+from kafkacore.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaStorageError,
+    UnknownTopicOrPartitionError,
+)
 from kafkacore.protocol.generated.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import ACLOperation, TopicPartition
 
 _Result = DescribeLogDirsResponse.DescribeLogDirsResult
 _Topic = DescribeLogDirsResponse.DescribeLogDirsTopic
@@ -22,6 +27,8 @@ _Partition = DescribeLogDirsResponse.DescribeLogDirsPartition
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
+    if not allowed_on_cluster(request, services, ACLOperation.DESCRIBE):
+        return DescribeLogDirsResponse(error_code=ClusterAuthorizationFailedError.errno)
     folder = services.config.data_dir
     try:
         space = services.topics.disk_space()

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from kafkacore.broker import topic_names
+from kafkacore.broker.authorization import require
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.protocol.generated.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
 )
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
 _Topic = DescribeProducersResponse.TopicResponse
 _Partition = DescribeProducersResponse.PartitionResponse
@@ -27,7 +28,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
             _Topic(
                 name=topic.name,
                 partitions=[
-                    _describe(TopicPartition(topic.name, index), request.node_id, services)
+                    _describe(TopicPartition(topic.name, index), request, services)
                     for index in topic.partition_indexes
                 ],
             )
@@ -36,11 +37,12 @@ def handle(request: Request, services: BrokerServices) -> Any:
     )
 
 
-def _describe(topic_partition: TopicPartition, node_id: int, services: BrokerServices) -> Any:
+def _describe(topic_partition: TopicPartition, request: Request, services: BrokerServices) -> Any:
     index = topic_partition.partition
     try:
         topic_names.validate(topic_partition.topic)
-        producers = services.cluster.led_log(topic_partition, node_id).active_producers()
+        require(request, services, ACLOperation.READ, ResourceType.TOPIC, topic_partition.topic)
+        producers = services.cluster.led_log(topic_partition, request.node_id).active_producers()
     except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
         return _Partition(
             partition_index=index, error_code=error_code(error), error_message=error_message(error)

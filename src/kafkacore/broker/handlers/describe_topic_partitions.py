@@ -1,21 +1,22 @@
 """DescribeTopicPartitions: topics with their partitions, in alphabetical order, page by page (KIP-966).
 
-Version 0. Makes no topic. Gaps: a partition has one replica, so no other one is ever eligible to lead it;
-authorised operations are "all", as in a Kafka broker without an authorizer.
+Version 0. Makes no topic. What the client may not describe is refused behind each page, if it was asked for.
+Gaps: a partition has one replica, so no other one is ever eligible to lead it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.handlers.metadata import TOPIC_OPERATIONS, describe_topic, partition_state
+from kafkacore.broker.authorization import authorized_operations
+from kafkacore.broker.handlers.metadata import describe_topic, partition_state, visible_topics
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
-from kafkacore.errors import InvalidRequestError
+from kafkacore.errors import InvalidRequestError, TopicAuthorizationFailedError
 from kafkacore.protocol.generated.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import ResourceType, TopicPartition
 
 #: Kafka's ``max.request.partition.size.limit``.
 MAX_PARTITIONS = 2000
@@ -29,27 +30,32 @@ def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
     asked = sorted({topic.name for topic in message.topics})
     names = asked or services.topics.names()
-    first_partition = 0
     if message.cursor is not None:
         first = message.cursor.topic_name
         names = [name for name in names if name >= first]
         # A topic that has been deleted since the last page is not looked for among all topics.
         is_lost = bool(asked) and first not in names
         if is_lost or message.cursor.partition_index < 0:
-            return _refusal(asked)
-        if names and names[0] == first:
-            first_partition = message.cursor.partition_index
+            return DescribeTopicPartitionsResponse(topics=_refused(asked, InvalidRequestError.errno))
     limit = max(1, min(message.response_partition_limit, MAX_PARTITIONS))
-    return _page(names, first_partition, limit, services)
+    visible = visible_topics(names, request, services, is_asked_for=bool(asked))
+    shown = [name for name in names if name in visible]
+    goes_on = message.cursor is not None and shown[:1] == [message.cursor.topic_name]
+    first_partition = message.cursor.partition_index if goes_on else 0
+    response = _page(shown, first_partition, limit, request, services)
+    if asked:
+        denied = [name for name in names if name not in visible]
+        response.topics += _refused(denied, TopicAuthorizationFailedError.errno)
+    return response
 
 
-def _refusal(names: list[str]) -> Any:
-    return DescribeTopicPartitionsResponse(
-        topics=[_Topic(error_code=InvalidRequestError.errno, name=name) for name in names]
-    )
+def _refused(names: list[str], code: int) -> list[Any]:
+    return [_Topic(error_code=code, name=name) for name in names]
 
 
-def _page(names: list[str], first_partition: int, limit: int, services: BrokerServices) -> Any:
+def _page(
+    names: list[str], first_partition: int, limit: int, request: Request, services: BrokerServices
+) -> Any:
     response = DescribeTopicPartitionsResponse()
     left = limit
     for name in names:
@@ -69,7 +75,9 @@ def _page(names: list[str], first_partition: int, limit: int, services: BrokerSe
                 partitions=[
                     _partition(TopicPartition(name, index), services) for index in range(first_partition, end)
                 ],
-                topic_authorized_operations=TOPIC_OPERATIONS,
+                topic_authorized_operations=authorized_operations(
+                    request, services, ResourceType.TOPIC, name
+                ),
             )
         )
         if end < count:

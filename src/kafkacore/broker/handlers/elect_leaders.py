@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from kafkacore.broker.authorization import require_cluster
 from kafkacore.broker.cluster_state import NO_LEADER
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import (
+    ClusterAuthorizationFailedError,
     ElectionNotNeededError,
     EligibleLeadersNotAvailableError,
     InvalidRequestError,
@@ -20,9 +22,10 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import ACLOperation, TopicPartition
 
 PREFERRED, UNCLEAN = 0, 1
+FIRST_VERSION_WITH_ERROR = 1
 
 _Topic = ElectLeadersResponse.ReplicaElectionResult
 _Partition = ElectLeadersResponse.PartitionResult
@@ -30,6 +33,10 @@ _Partition = ElectLeadersResponse.PartitionResult
 
 def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
+    try:
+        require_cluster(request, services, ACLOperation.ALTER)
+    except ClusterAuthorizationFailedError as error:
+        return _refused(message, request.version, error)
     kind = message.election_type if request.version >= 1 else PREFERRED
     if kind not in (PREFERRED, UNCLEAN):
         return ElectLeadersResponse(error_code=InvalidRequestError.errno)
@@ -41,6 +48,23 @@ def handle(request: Request, services: BrokerServices) -> Any:
         told = [one for one in elections if not (is_of_all and one.error_code == not_needed)]
         results.append(_Topic(topic=name, partition_result=told))
     return ElectLeadersResponse(replica_election_results=results)
+
+
+def _refused(message: Any, version: int, error: ClusterAuthorizationFailedError) -> Any:
+    code, text = error_code(error), error_message(error)
+    return ElectLeadersResponse(
+        error_code=code if version >= FIRST_VERSION_WITH_ERROR else 0,
+        replica_election_results=[
+            _Topic(
+                topic=topic.topic,
+                partition_result=[
+                    _Partition(partition_id=partition, error_code=code, error_message=text)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in message.topic_partitions or ()
+        ],
+    )
 
 
 def _asked(topic_partitions: Any, services: BrokerServices) -> Iterable[tuple[str, Iterable[int]]]:

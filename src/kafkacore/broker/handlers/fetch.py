@@ -17,8 +17,10 @@ and Metadata are not served: Produce begins at version 3, groups at the versions
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from kafkacore.broker.authorization import allowed, allowed_on_cluster
 from kafkacore.broker.current_leader import CurrentLeaders
 from kafkacore.broker.fetch_partition import (
     ZERO_ID,
@@ -37,13 +39,14 @@ from kafkacore.errors import (
     InvalidFetchSessionEpochError,
     KafkaStorageError,
     NotLeaderForPartitionError,
+    TopicAuthorizationFailedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
 )
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.record import down_convert
-from kafkacore.structs import IsolationLevel
+from kafkacore.structs import ACLOperation, IsolationLevel, ResourceType
 
 FIRST_VERSION_WITH_TIMESTAMPS = 2
 FIRST_VERSION_WITH_MAX_BYTES = 3
@@ -53,7 +56,11 @@ FIRST_VERSION_WITH_ZSTD = 10
 FIRST_VERSION_WITH_LEADER = 16
 #: Clients that speak no later version do not know KAFKA_STORAGE_ERROR for one to retry.
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
-_NOT_HERE = (UnknownTopicOrPartitionError.errno, UnknownTopicIdError.errno)
+_NOT_LOOKED_FOR = (
+    UnknownTopicOrPartitionError.errno,
+    UnknownTopicIdError.errno,
+    TopicAuthorizationFailedError.errno,
+)
 _NOT_CONVERTED = (UnsupportedCompressionTypeError.errno,)
 #: Of records that are converted for one answer.
 MAX_CONVERTED_BYTES = 512 * 1024
@@ -78,7 +85,7 @@ class _Fetch:
         if self.request.version < FIRST_VERSION_WITH_BATCHES:
             max_bytes = min(max_bytes, MAX_CONVERTED_BYTES)
         if self.request.quotas is not None:
-            allowed = self.request.quotas.max_fetch_bytes(self.request.client_id)
+            allowed = self.request.quotas.max_fetch_bytes(self.request)
             max_bytes = max_bytes if allowed is None else min(max_bytes, int(allowed))
         return FetchParams(
             self.request.node_id,
@@ -86,7 +93,17 @@ class _Fetch:
             min(message.min_bytes, max_bytes),
             max_bytes,
             self.read_committed,
+            self._may_read(),
         )
+
+    def _may_read(self) -> Callable[[str], bool] | None:
+        """Whether a topic may be read; asked whenever it is, so that a session goes on with what it may."""
+        request, services = self.request, self.services
+        if services.authorizer is None:
+            return None
+        if _is_replica(request.message):
+            return lambda _: allowed_on_cluster(request, services, ACLOperation.CLUSTER_ACTION)
+        return lambda name: allowed(request, services, ACLOperation.READ, ResourceType.TOPIC, name)
 
     def respond(self, results: PartitionResults) -> None:
         quotas = self.request.quotas
@@ -108,9 +125,9 @@ class _Fetch:
             return FetchResponse(error_code=error.errno, session_id=self.context.session_id)
         leaders = CurrentLeaders(self.services.cluster)
         responses: list[Any] = []
-        if any(result.error in _NOT_HERE for _, result in told):
+        if any(result.error in _NOT_LOOKED_FOR for _, result in told):
             # As in Kafka, which does not look for them in the logs.
-            told = sorted(told, key=lambda each: each[1].error in _NOT_HERE)
+            told = sorted(told, key=lambda each: each[1].error in _NOT_LOOKED_FOR)
         for partition, result in told:
             if not responses or (responses[-1].topic_id, responses[-1].topic) != (
                 partition.topic_id,
@@ -132,7 +149,7 @@ class _Fetch:
                 FetchResponse.NodeEndpoint(
                     node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
                 )
-                for node in leaders.endpoints()
+                for node in leaders.endpoints(self.request.context.listener_name)
             ],
         )
 
@@ -185,7 +202,7 @@ def _refusal(partition: FetchPartition, error: int) -> Any:
         partition_index=partition.partition,
         error_code=error,
         high_watermark=-1,
-        aborted_transactions=[] if error in _NOT_HERE or error in _NOT_CONVERTED else None,
+        aborted_transactions=[] if error in _NOT_LOOKED_FOR or error in _NOT_CONVERTED else None,
         records=b"",
     )
 
@@ -238,8 +255,12 @@ def _ask(request: Request, services: BrokerServices) -> FetchAsk:
             for partition in topic.partitions
         ],
         by_id,
-        max(message.replica_id, message.replica_state.replica_id) >= 0,
+        _is_replica(message),
     )
+
+
+def _is_replica(message: Any) -> bool:
+    return bool(max(message.replica_id, message.replica_state.replica_id) >= 0)
 
 
 HANDLER = ApiHandler(FetchRequest, 0, 18, handle, decode_fetch, encode_fetch)

@@ -7,22 +7,24 @@ help.
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
+from kafkacore.broker.authorization import require, require_cluster
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.internal_topics import OFFSETS_TOPIC
+from kafkacore.broker.log_lines import NameLogger
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import CoordinatorNotAvailableError, InvalidRequestError
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from kafkacore.structs import TopicPartition, partition_name
+from kafkacore.structs import ACLOperation, ResourceType, TopicPartition, partition_name
 
 FIRST_BATCHED_VERSION = 4
-GROUP = 0
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+FIRST_VERSION_WITH_SHARE = 6
 #: Kinds of coordinators that are not served → what they are for.
-NOT_SERVED = {1: "transactions", 2: "share groups"}
+NOT_SERVED = {TRANSACTION: "transactions", SHARE: "share groups"}
 
-logger = logging.getLogger(__name__)
+logger = NameLogger(__name__)
 
 _Coordinator = FindCoordinatorResponse.Coordinator
 
@@ -40,9 +42,10 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 def _found(request: Request, key: str, services: BrokerServices) -> dict[str, Any]:
     try:
+        _authorize(request, key, services)
         if request.message.key_type != GROUP:
             raise InvalidRequestError(_refusal(request))
-        node = _coordinator(key, services)
+        node = _coordinator(key, services).seen_by(request.context.listener_name)
     except Exception as error:  # noqa: BLE001 - one key's failure is its own; error_code logs surprises
         return {
             "node_id": -1,
@@ -58,6 +61,16 @@ def _found(request: Request, key: str, services: BrokerServices) -> dict[str, An
         "error_code": 0,
         "error_message": None,
     }
+
+
+def _authorize(request: Request, key: str, services: BrokerServices) -> None:
+    kind, describe = request.message.key_type, ACLOperation.DESCRIBE
+    if kind == GROUP:
+        require(request, services, describe, ResourceType.GROUP, key)
+    elif kind == TRANSACTION:
+        require(request, services, describe, ResourceType.TRANSACTIONAL_ID, key)
+    elif kind == SHARE and request.version >= FIRST_VERSION_WITH_SHARE:
+        require_cluster(request, services, ACLOperation.CLUSTER_ACTION)
 
 
 def _refusal(request: Request) -> str:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import require
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
     try:
+        require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         services.groups.heartbeat(
             message.group_id,
             message.member_id,

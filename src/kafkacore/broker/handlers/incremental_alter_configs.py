@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import require_configs
 from kafkacore.broker.config_changes import Change, Operation, change_configs, check_request
 from kafkacore.broker.handlers.alter_configs import answers
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
@@ -17,6 +18,7 @@ from kafkacore.protocol.generated.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from kafkacore.structs import ACLOperation
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
@@ -26,6 +28,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
         configs = resource.configs
         missing = [c.name for c in configs if c.value is None and c.config_operation != Operation.DELETE]
         check_request([config.name for config in configs], missing)
+        require_configs(
+            request, services, ACLOperation.ALTER_CONFIGS, resource.resource_type, resource.resource_name
+        )
         change_configs(
             resource.resource_type,
             resource.resource_name,

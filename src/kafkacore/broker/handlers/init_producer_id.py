@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import require, require_idempotent_write
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
-from kafkacore.errors import InvalidRequestError
+from kafkacore.errors import AuthorizationError, InvalidRequestError
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
-    if request.message.transactional_id is not None:
-        return InitProducerIdResponse(error_code=InvalidRequestError.errno, producer_epoch=-1)
+    transactional_id = request.message.transactional_id
     try:
+        if transactional_id is not None:
+            require(request, services, ACLOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+            raise InvalidRequestError("This broker does not serve transactions")
+        require_idempotent_write(request, services)
         producer_id = services.producer_ids.next_producer_id()
-    except OSError as error:
+    except (AuthorizationError, InvalidRequestError, OSError) as error:
         return InitProducerIdResponse(error_code=error_code(error), producer_epoch=-1)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 

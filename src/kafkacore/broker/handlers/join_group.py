@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import require
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.joining import Joining
 from kafkacore.broker.group.member import JoinResult, MemberProtocol
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.errors import AuthorizationError
 from kafkacore.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
 FIRST_VERSION_WITH_ID_REQUIRED = 4
@@ -45,9 +48,12 @@ def handle(request: Request, services: BrokerServices) -> Any:
         on_joined=lambda result: request.respond(_response(result, version)),
     )
     try:
+        require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         services.groups.join(joining, request.node_id)
     except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
-        return _response(JoinResult(error_code(error), message.member_id), version)
+        # Whoever may not join is not told that anybody has looked for it among the members.
+        member_id = "" if isinstance(error, AuthorizationError) else message.member_id
+        return _response(JoinResult(error_code(error), member_id), version)
     return ANSWERED_LATER
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import require
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.group_coordinator import Leaving
 from kafkacore.broker.handlers.join_group import reason_of
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_BATCHED_VERSION = 3
 
@@ -29,6 +31,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
         request.respond(_response(code, leaving, codes, version))
 
     try:
+        require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         services.groups.leave(message.group_id, leaving, request.node_id, on_left)
     except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
         return LeaveGroupResponse(error_code=error_code(error))

@@ -1,21 +1,25 @@
 """ListGroups: the groups that the node coordinates, with their states (4, KIP-518) and types (5, KIP-848).
 
-Versions 0 to 5. Gaps: none known; all groups are of the classic type.
+Versions 0 to 5. Whoever may not describe the cluster is told of the groups that it may
+describe. Gaps: none known; all groups are of the classic type.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import allowed, allowed_on_cluster
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 _Group = ListGroupsResponse.ListedGroup
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
-    message = request.message
+    message, describe = request.message, ACLOperation.DESCRIBE
+    sees_all = allowed_on_cluster(request, services, describe, is_asked_for=False)
     try:
         groups = services.groups.groups(request.node_id, message.states_filter, message.types_filter)
     except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
@@ -29,6 +33,8 @@ def handle(request: Request, services: BrokerServices) -> Any:
                 group_type=group.kind,
             )
             for group in groups
+            if sees_all
+            or allowed(request, services, describe, ResourceType.GROUP, group.group_id, is_asked_for=False)
         ]
     )
 

@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import require
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.old_versions import decode_list_offsets, encode_list_offsets
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from kafkacore.structs import IsolationLevel, OffsetSpec, TopicPartition, partition_name
+from kafkacore.structs import (
+    ACLOperation,
+    IsolationLevel,
+    OffsetSpec,
+    ResourceType,
+    TopicPartition,
+    partition_name,
+)
 
 EARLIEST_PENDING_UPLOAD = -6
 UNKNOWN = -1
@@ -41,22 +49,12 @@ def handle(request: Request, services: BrokerServices) -> Any:
         for partition in topic.partitions:
             topic_partition = TopicPartition(topic.name, partition.partition_index)
             (repeated if topic_partition in seen else seen).add(topic_partition)
-    read_committed = request.message.isolation_level == IsolationLevel.READ_COMMITTED
     return ListOffsetsResponse(
         topics=[
             _Topic(
                 name=topic.name,
                 partitions=[
-                    _answer(
-                        topic.name,
-                        asked,
-                        request.version,
-                        request.node_id,
-                        read_committed,
-                        repeated,
-                        services,
-                    )
-                    for asked in topic.partitions
+                    _answer(topic.name, asked, request, repeated, services) for asked in topic.partitions
                 ],
             )
             for topic in request.message.topics
@@ -65,21 +63,17 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 
 def _answer(
-    name: str,
-    asked: Any,
-    version: int,
-    node_id: int,
-    read_committed: bool,
-    repeated: set[TopicPartition],
-    services: BrokerServices,
+    name: str, asked: Any, request: Request, repeated: set[TopicPartition], services: BrokerServices
 ) -> Any:
-    topic_partition = TopicPartition(name, asked.partition_index)
+    topic_partition, version = TopicPartition(name, asked.partition_index), request.version
+    read_committed = request.message.isolation_level == IsolationLevel.READ_COMMITTED
     try:
+        require(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, name)
         if topic_partition in repeated:
             raise InvalidRequestError(f"{partition_name(topic_partition)} is asked for twice")
         if asked.timestamp < 0 and version < _FIRST_VERSION.get(asked.timestamp, version + 1):
             raise UnsupportedVersionError(f"ListOffsets v{version} has no timestamp {asked.timestamp}")
-        log = services.cluster.led_log(topic_partition, node_id, asked.current_leader_epoch)
+        log = services.cluster.led_log(topic_partition, request.node_id, asked.current_leader_epoch)
         offset, timestamp = offset_of(log, asked.timestamp, read_committed)
         epoch = _epoch_of(log, offset, asked.timestamp) if version >= FIRST_VERSION_WITH_EPOCH else UNKNOWN
     except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import require_cluster
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.errors import ClusterAuthorizationFailedError
 from kafkacore.protocol.generated.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from kafkacore.structs import ACLOperation
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
+    try:
+        require_cluster(request, services, ACLOperation.DESCRIBE)
+    except ClusterAuthorizationFailedError as error:
+        return ListPartitionReassignmentsResponse(
+            error_code=error_code(error), error_message=error_message(error)
+        )
     return ListPartitionReassignmentsResponse(error_message=None)
 
 

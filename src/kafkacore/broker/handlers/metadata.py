@@ -1,14 +1,22 @@
 """Metadata: who leads what, topics by name or id, and topics made on first use.
 
-Versions 0 to 13. Gaps: no rack awareness beyond the configured rack; authorised operations are "all", as in
-a Kafka broker without an authorizer.
+Versions 0 to 13. A topic that the client may not describe is refused whether or not there is one of that
+name, and of all topics left out; by its id it is refused without its name. Gaps: no rack awareness beyond the
+configured rack.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from kafkacore.broker import topic_names
+from kafkacore.broker.authorization import (
+    allowed_names,
+    allowed_on_cluster,
+    authorized_operations,
+    cluster_operations,
+)
 from kafkacore.broker.cluster_state import NO_LEADER
 from kafkacore.broker.internal_topics import is_internal
 from kafkacore.broker.request import ApiHandler, BrokerServices, CloseConnectionError, Request
@@ -16,15 +24,12 @@ from kafkacore.broker.topic_catalog import ZERO_ID
 from kafkacore.errors import (
     InvalidTopicError,
     LeaderNotAvailableError,
+    TopicAuthorizationFailedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
-from kafkacore.structs import TopicPartition
-
-#: Bits of Kafka's ``AclOperation`` codes that a topic, and the cluster, can have.
-TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = MetadataResponse.MetadataResponsePartition
@@ -36,51 +41,81 @@ def handle(request: Request, services: BrokerServices) -> Any:
     response = MetadataResponse(
         brokers=[
             _Broker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in services.cluster.nodes()
+            for node in services.cluster.nodes_seen_by(request.context.listener_name)
         ],
         cluster_id=services.cluster_id,
         controller_id=services.cluster.controller_id,
-        topics=_topics(message, version, services),
+        topics=_topics(request, services),
     )
     if 8 <= version <= 10 and message.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(request, services)
     if version >= 8 and message.include_topic_authorized_operations:
         for topic in response.topics:
-            if not topic.error_code:
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
+            # Of a topic that is not there, too.
+            if topic.name is not None and topic.error_code != TopicAuthorizationFailedError.errno:
+                topic.topic_authorized_operations = authorized_operations(
+                    request, services, ResourceType.TOPIC, topic.name
+                )
     return response
 
 
-def _topics(message: Any, version: int, services: BrokerServices) -> list[Any]:
+def _topics(request: Request, services: BrokerServices) -> list[Any]:
+    message, version = request.message, request.version
     # An empty list means "all" in version 0 and "none" afterwards, when null took over "all".
     if message.topics is None or (version == 0 and not message.topics):
-        return [describe_topic(name, services) for name in services.topics.names()]
+        names = services.topics.names()
+        visible = visible_topics(names, request, services, is_asked_for=False)
+        return [describe_topic(name, services) for name in names if name in visible]
     by_name: list[str] = []
     described: list[Any] = []
     for topic in message.topics:
         if version >= 10 and (topic.name is None or topic.topic_id != ZERO_ID):
             if version < 12:
                 raise CloseConnectionError(f"Metadata v{version} cannot name topics by id")
-            described.append(_describe_id(topic.topic_id, services))
+            described.append(_describe_id(topic.topic_id, request, services))
         else:
             by_name.append(topic.name)
     names = list(dict.fromkeys(by_name))
     may_create = services.config.auto_create_topics_enable and (
         version < 4 or message.allow_auto_topic_creation
     )
-    refused = services.topics.auto_create(names) if may_create else {}
+    visible = visible_topics(names, request, services)
+    refused = _create_missing(visible, request, services) if may_create else {}
     for name in names:
-        if name in refused:
+        if name not in visible:
+            described.append(_Topic(error_code=TopicAuthorizationFailedError.errno, name=name))
+        elif name in refused:
             described.append(_Topic(error_code=refused[name], name=name, is_internal=is_internal(name)))
         else:
             described.append(describe_topic(name, services))
     return described
 
 
-def _describe_id(topic_id: Any, services: BrokerServices) -> Any:
+def visible_topics(
+    names: Iterable[str], request: Request, services: BrokerServices, *, is_asked_for: bool = True
+) -> set[str]:
+    """Those of ``names`` that the client may know of, if there are such topics."""
+    describe, topic = ACLOperation.DESCRIBE, ResourceType.TOPIC
+    return allowed_names(request, services, describe, topic, names, is_asked_for=is_asked_for)
+
+
+def _create_missing(names: Iterable[str], request: Request, services: BrokerServices) -> dict[str, int]:
+    """Make those that there are not; name → code of a refusal."""
+    missing, create = [name for name in names if services.topics.get(name) is None], ACLOperation.CREATE
+    refused = {}
+    if missing and not allowed_on_cluster(request, services, create, is_asked_for=False):
+        creatable = allowed_names(request, services, create, ResourceType.TOPIC, missing)
+        denied = [name for name in missing if name not in creatable]
+        refused = dict.fromkeys(denied, TopicAuthorizationFailedError.errno)
+    return refused | services.topics.auto_create([name for name in missing if name not in refused])
+
+
+def _describe_id(topic_id: Any, request: Request, services: BrokerServices) -> Any:
     name = services.topics.name_of(topic_id)
     if name is None:
         return _Topic(error_code=UnknownTopicIdError.errno, name=None, topic_id=topic_id)
+    if not visible_topics([name], request, services):
+        return _Topic(error_code=TopicAuthorizationFailedError.errno, name=None, topic_id=topic_id)
     return describe_topic(name, services)
 
 

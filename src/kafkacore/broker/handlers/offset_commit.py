@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kafkacore.broker.authorization import allowed
 from kafkacore.broker.group.offset_manager import Committer, OffsetToCommit
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
-from kafkacore.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
+from kafkacore.errors import (
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_BY_ID = 10
 
@@ -31,20 +38,37 @@ class _Commit:
         self.offsets: list[OffsetToCommit] = []
         #: The answers of :attr:`offsets`.
         self._answers: list[Any] = []
+        group_id = request.message.group_id
+        if not allowed(request, services, ACLOperation.READ, ResourceType.GROUP, group_id):
+            for topic in request.message.topics:
+                self._refuse(topic, GroupAuthorizationFailedError.errno)
+            return
         for topic in request.message.topics:
             self._add(topic)
+
+    def _refuse(self, topic: Any, code: int) -> None:
+        answers = [
+            _Partition(partition_index=each.partition_index, error_code=code) for each in topic.partitions
+        ]
+        self.response.topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
 
     def _add(self, topic: Any) -> None:
         topics = self._services.topics
         by_id = self._request.version >= FIRST_VERSION_BY_ID
         name = topics.name_of(topic.topic_id) if by_id else topic.name
-        known = None if name is None else topics.get(name)
-        unknown = UnknownTopicIdError if name is None else UnknownTopicOrPartitionError
+        if name is None:
+            self._refuse(topic, UnknownTopicIdError.errno)
+            return
+        if not allowed(self._request, self._services, ACLOperation.READ, ResourceType.TOPIC, name):
+            self._refuse(topic, TopicAuthorizationFailedError.errno)
+            return
+        known = topics.get(name)
+        unknown = UnknownTopicOrPartitionError.errno
         answers = []
         for partition in topic.partitions:
             index = partition.partition_index
             is_known = known is not None and 0 <= index < known.partition_count
-            answer = _Partition(partition_index=index, error_code=0 if is_known else unknown.errno)
+            answer = _Partition(partition_index=index, error_code=0 if is_known else unknown)
             answers.append(answer)
             if known is not None and is_known:
                 self._answers.append(answer)

@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kafkacore.broker.authorization import allowed
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
-from kafkacore.errors import InvalidGroupIdError, UnknownTopicOrPartitionError
+from kafkacore.errors import (
+    GroupAuthorizationFailedError,
+    InvalidGroupIdError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
 from kafkacore.protocol.generated.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 _Partition = OffsetDeleteResponse.OffsetDeleteResponsePartition
@@ -18,18 +25,23 @@ _Partition = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
+    if not allowed(request, services, ACLOperation.DELETE, ResourceType.GROUP, message.group_id):
+        return OffsetDeleteResponse(error_code=GroupAuthorizationFailedError.errno)
     if not message.group_id:
         return OffsetDeleteResponse(error_code=InvalidGroupIdError.errno)
     response = OffsetDeleteResponse()
     asked: list[tuple[str, int]] = []
     answers: list[Any] = []
     for topic in message.topics:
-        known = services.topics.get(topic.name)
-        count = 0 if known is None else known.partition_count
+        refusal, count = UnknownTopicOrPartitionError.errno, 0
+        if not allowed(request, services, ACLOperation.READ, ResourceType.TOPIC, topic.name):
+            refusal = TopicAuthorizationFailedError.errno
+        elif (known := services.topics.get(topic.name)) is not None:
+            count = known.partition_count
         partitions = []
         for partition in topic.partitions:
             index = partition.partition_index
-            answer = _Partition(partition_index=index, error_code=UnknownTopicOrPartitionError.errno)
+            answer = _Partition(partition_index=index, error_code=refusal)
             partitions.append(answer)
             if 0 <= index < count:
                 asked.append((topic.name, index))

@@ -10,11 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from kafkacore.broker.authorization import allowed
 from kafkacore.broker.group.offset_store import TopicOffsets
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.broker.topic_catalog import ZERO_ID
-from kafkacore.errors import CoordinatorNotAvailableError, NotCoordinatorError, UnknownTopicIdError
+from kafkacore.errors import (
+    CoordinatorNotAvailableError,
+    GroupAuthorizationFailedError,
+    NotCoordinatorError,
+    TopicAuthorizationFailedError,
+    UnknownTopicIdError,
+)
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_WITH_ERROR = 2
 FIRST_VERSION_WITH_GROUPS = 8
@@ -58,7 +66,14 @@ class _Fetch:
                 if len(self._found) == len(self._groups):
                     self._answer()
 
+            if not self._may_describe(ResourceType.GROUP, group.group_id):
+                on_done(GroupAuthorizationFailedError.errno, {})
+                continue
             self._services.offsets.fetch(group.group_id, self._request.node_id, on_done)
+
+    def _may_describe(self, kind: ResourceType, name: str, *, is_asked_for: bool = True) -> bool:
+        describe = ACLOperation.DESCRIBE
+        return allowed(self._request, self._services, describe, kind, name, is_asked_for=is_asked_for)
 
     def _group(self, code: int, group: Any, offsets: Mapping[str, TopicOffsets]) -> _Found:
         if code == CoordinatorNotAvailableError.errno:
@@ -76,6 +91,8 @@ class _Fetch:
     def _all(self, offsets: Mapping[str, TopicOffsets]) -> list[tuple[str, Any, list[dict[str, Any]]]]:
         found = []
         for name, partitions in offsets.items():
+            if not self._may_describe(ResourceType.TOPIC, name, is_asked_for=False):
+                continue
             topic = self._services.topics.get(name)
             topic_id = ZERO_ID if topic is None else topic.topic_id
             if self._request.version >= FIRST_VERSION_BY_ID:
@@ -89,12 +106,15 @@ class _Fetch:
     def _topic(
         self, topic: Any, offsets: Mapping[str, TopicOffsets]
     ) -> tuple[str, Any, list[dict[str, Any]]]:
-        if self._request.version < FIRST_VERSION_BY_ID:
-            partitions = offsets.get(topic.name, {})
-            return topic.name, ZERO_ID, [_known(index, partitions) for index in topic.partition_indexes]
-        name = self._services.topics.name_of(topic.topic_id)
+        by_id = self._request.version >= FIRST_VERSION_BY_ID
+        name = self._services.topics.name_of(topic.topic_id) if by_id else topic.name
         if name is None:
             return _all_with(UnknownTopicIdError.errno, topic)
+        if not self._may_describe(ResourceType.TOPIC, name):
+            return _all_with(TopicAuthorizationFailedError.errno, topic)
+        if not by_id:
+            partitions = offsets.get(name, {})
+            return name, ZERO_ID, [_known(index, partitions) for index in topic.partition_indexes]
         partitions = _of_topic(offsets.get(name, {}), topic.topic_id)
         return name, topic.topic_id, [_known(index, partitions) for index in topic.partition_indexes]
 

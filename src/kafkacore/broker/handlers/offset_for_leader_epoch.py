@@ -7,35 +7,40 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import allowed_on_cluster, require
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.protocol.generated.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
 _Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 _Partition = OffsetForLeaderEpochResponse.EpochEndOffset
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
-    node_id = request.node_id
+    is_follower = allowed_on_cluster(request, services, ACLOperation.CLUSTER_ACTION, is_asked_for=False)
     return OffsetForLeaderEpochResponse(
         topics=[
             _Topic(
                 topic=topic.topic,
-                partitions=[_answer(topic.topic, asked, node_id, services) for asked in topic.partitions],
+                partitions=[
+                    _answer(topic.topic, asked, request, services, is_follower) for asked in topic.partitions
+                ],
             )
             for topic in request.message.topics
         ]
     )
 
 
-def _answer(topic: str, asked: Any, node_id: int, services: BrokerServices) -> Any:
+def _answer(topic: str, asked: Any, request: Request, services: BrokerServices, is_follower: bool) -> Any:
     try:
+        if not is_follower:
+            require(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, topic)
         topic_partition = TopicPartition(topic, asked.partition)
-        log = services.cluster.led_log(topic_partition, node_id, asked.current_leader_epoch)
+        log = services.cluster.led_log(topic_partition, request.node_id, asked.current_leader_epoch)
         found = log.end_offset_for_epoch(asked.leader_epoch)
     except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
         return _Partition(partition=asked.partition, error_code=error_code(error))

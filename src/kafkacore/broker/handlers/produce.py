@@ -104,7 +104,8 @@ class _Produce(ProduceAppend):
                     partition.current_leader = leaders.told_with(
                         partition.error_code, TopicPartition(name, partition.index)
                     )
-        self.call.node_endpoints = list(leaders.endpoints())
+        told = leaders.endpoints(self.request.context.listener_name)
+        self.call.node_endpoints = [(node.node_id, node.host, node.port, node.rack) for node in told]
         return self.call
 
     def _name(self, topic: ProduceTopic) -> str | None:

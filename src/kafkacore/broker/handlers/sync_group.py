@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.authorization import require
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.group_coordinator import Syncing
 from kafkacore.broker.group.member import SyncResult
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.errors import InconsistentGroupProtocolError
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
+from kafkacore.structs import ACLOperation, ResourceType
 
 FIRST_VERSION_WITH_PROTOCOL = 5
 
@@ -35,6 +37,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
         on_synced=lambda result: request.respond(_response(result)),
     )
     try:
+        require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)
         services.groups.sync(syncing, request.node_id)
     except Exception as error:  # noqa: BLE001 - told to the client; error_code logs surprises
         return SyncGroupResponse(error_code=error_code(error))

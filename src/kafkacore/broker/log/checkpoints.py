@@ -11,12 +11,13 @@ import base64
 import binascii
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from uuid import UUID
 
 from kafkacore.broker.disk import Disk
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, printable
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,37 @@ BOOT_FILE = ".kafkacore_boot"
 PARTITION_METADATA_FILE = "partition.metadata"
 
 _VERSION = "0"
+_MAX_INT32, _MAX_INT64 = 2**31 - 1, 2**63 - 1
+#: One line at a time: a list of them all takes many times what the file has.
+_LINE = re.compile(r"[^\r\n]+")
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    return (found[0] for found in _LINE.finditer(data.decode()))
+
+
+def _entries(data: bytes, fields: int) -> Iterator[list[str]]:
+    """The fields of each entry of a checkpoint; ``ValueError``, at the end perhaps, if it is none."""
+    lines = _lines(data)
+    version, count = next(lines, ""), next(lines, "")
+    if version != _VERSION:
+        raise ValueError(f"version {version[:40]}")
+    expected, found = _number(count, _MAX_INT32), 0
+    for line in lines:
+        found += 1
+        if found > expected or len(entry := line.split(" ", fields)) != fields:
+            raise ValueError(f"entry {found} of {expected} is {line[:40]!r}")
+        yield entry
+    if found != expected:
+        raise ValueError(f"{found} of {expected} entries")
+
+
+def _number(text: str, most: int) -> int:
+    """A number that has a place in a message; ``ValueError`` for any other."""
+    # Not of Java's digits alone, nor of as many as Python would take its time for.
+    if len(text) > len(str(most)) + 1 or not -1 <= (number := int(text)) <= most:
+        raise ValueError(f"{text[:40]} is no number from -1 to {most}")
+    return number
 
 
 def write_offsets(disk: Disk, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
@@ -40,20 +72,14 @@ def write_offsets(disk: Disk, path: Path, offsets: Mapping[TopicPartition, int])
 def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
     """The checkpoint; empty if it is missing or broken, which only makes recovery longer."""
     try:
-        text = disk.read_file(path).decode()
+        return {
+            TopicPartition(topic, _number(partition, _MAX_INT32)): _number(offset, _MAX_INT64)
+            for topic, partition, offset in _entries(disk.read_file(path), 3)
+        }
     except FileNotFoundError:
         return {}
-    except UnicodeDecodeError:
-        logger.warning("%s is no text; passed over", path)
-        return {}
-    lines = text.splitlines()
-    try:
-        if lines[0] != _VERSION or int(lines[1]) != len(lines) - 2:
-            raise ValueError(f"version {lines[0]}, {len(lines) - 2} of {lines[1]} entries")
-        entries = [line.split(" ") for line in lines[2:]]
-        return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in entries}
-    except (ValueError, IndexError) as error:
-        logger.warning("%s is broken (%s); passed over", path, error)
+    except ValueError as error:
+        logger.warning("%s is broken (%s); passed over", path, printable(str(error)))
         return {}
 
 
@@ -71,15 +97,10 @@ def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:
     ValueError
         It is none.
     """
-    lines = data.decode().splitlines()
-    if len(lines) < 2:
-        raise ValueError("it is cut")
-    if lines[0] != _VERSION or int(lines[1]) != len(lines) - 2:
-        raise ValueError(f"version {lines[0]}, {len(lines) - 2} of {lines[1]} entries")
     entries = []
     previous = (-1, -1)
-    for line in lines[2:]:
-        epoch, start_offset = map(int, line.split(" "))
+    for epoch_text, start_text in _entries(data, 2):
+        epoch, start_offset = _number(epoch_text, _MAX_INT32), _number(start_text, _MAX_INT64)
         if epoch <= previous[0] or start_offset <= previous[1]:
             raise ValueError(f"epoch {epoch} at {start_offset} is not behind epoch {previous[0]}")
         previous = epoch, start_offset
@@ -107,12 +128,14 @@ def write_topic_id(disk: Disk, folder: Path, topic_id: UUID) -> None:
 def read_topic_id(disk: Disk, folder: Path) -> UUID | None:
     """The topic id that a partition's folder says it belongs to; ``None`` if it does not say."""
     try:
-        lines = disk.read_file(folder / PARTITION_METADATA_FILE).decode().splitlines()
-        found = dict(line.split(": ", 1) for line in lines)
-        return UUID(bytes=base64.urlsafe_b64decode(found["topic_id"] + "=="))
+        for line in _lines(disk.read_file(folder / PARTITION_METADATA_FILE)):
+            name, _, value = line.partition(": ")
+            if name == "topic_id":
+                return UUID(bytes=base64.urlsafe_b64decode(value + "=="))
+        raise ValueError("no topic_id")
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, binascii.Error):
+    except (ValueError, binascii.Error):
         logger.warning("%s is broken; passed over", folder / PARTITION_METADATA_FILE)
         return None
 

@@ -78,7 +78,7 @@ class DataFolder:
             TopicState(name, ids.get(name) or self._random_id(), count, {}) for name, count in counts.items()
         ]
 
-    def remove_strays(
+    def put_strays_aside(
         self, topics: Mapping[str, TopicState], deleting: Collection[UUID]
     ) -> tuple[dict[TopicPartition, str], list[Path]]:
         """Put aside folders of no topic that have records in them, and what is left of others.
@@ -94,44 +94,38 @@ class DataFolder:
         names = self._disk.folders(self.path)
         deleted = [self.path / name for name in names if name.endswith(DELETE_SUFFIX)]
         foreign = {}
-        for name, (topic_name, partition) in _partition_folders(names):
+        for name, topic_partition in _partition_folders(names):
             folder = self.path / name
+            topic_name, partition = topic_partition
             topic = topics.get(topic_name)
             topic_id = checkpoints.read_topic_id(self._disk, folder)
             if topic is not None and partition < topic.partition_count and topic_id in (None, topic.topic_id):
                 continue
             if topic_id in deleting or self._is_empty(folder):
-                unique_id = topic_id or self._random_id()
-                aside = self._aside(TopicPartition(topic_name, partition), unique_id, DELETE_SUFFIX)
-                self._disk.rename(folder, aside)
+                aside = self._move_aside(topic_partition, topic_id or self._random_id(), DELETE_SUFFIX)
                 deleted.append(aside)
                 continue
             if topic is not None and partition < topic.partition_count:
                 # Its files are somebody's records: serving an empty partition instead would lose them.
                 path = folder / checkpoints.PARTITION_METADATA_FILE
-                foreign[TopicPartition(topic_name, partition)] = (
+                foreign[topic_partition] = (
                     f"{path} has topic id {topic_id} and not {topic.topic_id}; correct it, or move the folder"
                 )
                 continue
-            stray = self._aside(TopicPartition(topic_name, partition), self._random_id(), STRAY_SUFFIX)
+            stray = self._move_aside(topic_partition, self._random_id(), STRAY_SUFFIX)
             logger.warning("%s belongs to no topic; renamed to %s", folder, stray.name)
-            self._disk.rename(folder, stray)
         return foreign, deleted
 
     def put_aside(self, topic_partition: TopicPartition) -> None:
         """Make room for a new partition: what has its name is of a topic that could not be removed."""
-        folder = self.of_partition(topic_partition)
-        if self._disk.exists(folder):
-            self._disk.rename(folder, self._aside(topic_partition, self._random_id(), STRAY_SUFFIX))
+        if self._disk.exists(self.of_partition(topic_partition)):
+            self._move_aside(topic_partition, self._random_id(), STRAY_SUFFIX)
 
     def rename_deleted(self, topic_partition: TopicPartition, topic_id: UUID) -> Path | None:
         """Take a deleted partition's folder out of the way; where it is now, ``None`` if there was none."""
-        folder = self.of_partition(topic_partition)
-        if not self._disk.exists(folder):
+        if not self._disk.exists(self.of_partition(topic_partition)):
             return None
-        aside = self._aside(topic_partition, topic_id, DELETE_SUFFIX)
-        self._disk.rename(folder, aside)
-        return aside
+        return self._move_aside(topic_partition, topic_id, DELETE_SUFFIX)
 
     def remove_partition(self, topic_partition: TopicPartition) -> None:
         """Remove a partition's folder and its files, if it is there."""
@@ -150,10 +144,12 @@ class DataFolder:
                     self._disk.close(fd)
         return True
 
-    def _aside(self, topic_partition: TopicPartition, unique_id: UUID, suffix: str) -> Path:
-        """Where a partition's folder goes that is no longer one."""
+    def _move_aside(self, topic_partition: TopicPartition, unique_id: UUID, suffix: str) -> Path:
+        """Give a partition's folder a name that is none of a partition; where it is now."""
         end = f"-{topic_partition.partition}.{unique_id.hex}{suffix}"
-        return self.path / (topic_partition.topic[: _MAX_FILE_NAME - len(end)] + end)
+        aside = self.path / (topic_partition.topic[: _MAX_FILE_NAME - len(end)] + end)
+        self._disk.rename(self.of_partition(topic_partition), aside)
+        return aside
 
     def _random_id(self) -> UUID:
         return UUID(int=self._clock.random.getrandbits(128), version=4)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import checkpoints
 from kafkacore.record import BatchHeader
+from kafkacore.structs import printable
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +135,9 @@ class LeaderEpochCache:
         try:
             found = checkpoints.parse_leader_epochs(data)
         except ValueError as error:
-            logger.warning("%s is broken (%s); built anew from the batches", self._path, error)
+            logger.warning(
+                "%s is broken (%s); built anew from the batches", self._path, printable(str(error))
+            )
             return False
         self._epochs = [epoch for epoch, _ in found]
         self._starts = [start for _, start in found]

@@ -23,6 +23,7 @@ cdef class GrowingSegment:
     cdef int64_t _max_age_ms
     cdef int64_t _index_interval
 
+    cdef bint fits(self, int64_t offset) noexcept
     cdef int64_t _age_ms(self, int64_t timestamp, int64_t now_ms) except? -1
     cdef int64_t find_first_timestamp(self) except? -1
     cdef int added(self, int64_t position, int64_t size, int64_t last_offset, int64_t max_timestamp,

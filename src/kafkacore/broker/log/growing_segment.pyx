@@ -78,14 +78,17 @@ cdef class GrowingSegment:
             return False
         return (
             size > self._max_size - self.size
-            or self.offset_index.file.count >= self.offset_index.file.max_count
-            or self.time_index.file.count >= self.time_index.file.max_count - 1
-            or not 0 <= last_offset - self.base_offset <= INT32_MAX
+            or self.offset_index.full()
+            or self.time_index.full()
+            or not self.fits(last_offset)
             or self._age_ms(max_timestamp, now_ms) > self._max_age_ms
         )
 
     def fits_offset(self, int64_t offset):
         """Whether the indexes can express ``offset``, which they keep relative to the base in 31 bits."""
+        return self.fits(offset)
+
+    cdef bint fits(self, int64_t offset) noexcept:
         return 0 <= offset - self.base_offset <= INT32_MAX
 
     cdef int64_t _age_ms(self, int64_t timestamp, int64_t now_ms) except? -1:
@@ -159,7 +162,7 @@ cdef class GrowingSegment:
             if self._bytes_since_last_index_entry > self._index_interval:
                 # A full index only makes searches in the rest of the segment longer; it rolls at the
                 # next append.
-                if self.offset_index.file.count < self.offset_index.file.max_count:
+                if not self.offset_index.full():
                     self.offset_index.add(last_offset, position)
                 self.time_index.add(self._max_timestamp, self._offset_of_max, False)
                 self._bytes_since_last_index_entry = 0

@@ -28,6 +28,7 @@ cdef class OffsetIndex:
 
     cdef object _at(self, int64_t index)
     cdef int find_last(self) except -1
+    cdef bint full(self) noexcept
     cdef int add(self, int64_t last_offset, int64_t position) except -1
 
 cdef class TimeIndex:
@@ -38,4 +39,5 @@ cdef class TimeIndex:
 
     cdef object _at(self, int64_t index)
     cdef int find_last(self) except -1
+    cdef bint full(self) noexcept
     cdef int add(self, int64_t timestamp, int64_t offset, bint closing) except -1

@@ -214,6 +214,9 @@ cdef class OffsetIndex:
 
     @property
     def is_full(self):
+        return self.full()
+
+    cdef bint full(self) noexcept:
         return self.file.count >= self.file.max_count
 
     cdef int add(self, int64_t last_offset, int64_t position) except -1:
@@ -297,6 +300,9 @@ cdef class TimeIndex:
 
     @property
     def is_full(self):
+        return self.full()
+
+    cdef bint full(self) noexcept:
         # One place is kept for the entry that closes the segment.
         return self.file.count >= self.file.max_count - 1
 
@@ -304,7 +310,7 @@ cdef class TimeIndex:
         """Add an entry if it is later than the last one."""
         cdef int64_t relative = offset - self._base
         cdef uint8_t *at
-        if timestamp <= self._last_timestamp or not (closing or self.file.count < self.file.max_count - 1):
+        if timestamp <= self._last_timestamp or (self.full() and not closing):
             return 0
         if not 0 <= relative <= INT32_MAX:
             raise OverflowError(f"offset {offset} is too far from {self._base}")

@@ -156,7 +156,7 @@ class LogManager:
         found = read_topics(disk, data_dir)
         topics, self._deleting = found if found is not None else (self._folder.adopted_topics(), set())
         self._topics = MappingProxyType({topic.name: topic for topic in topics})
-        foreign, deleted = self._folder.remove_strays(self._topics, self._deleting)
+        foreign, deleted = self._folder.put_strays_aside(self._topics, self._deleting)
         for topic_partition, reason in foreign.items():
             self._set_offline(topic_partition, OSError(reason))
         for topic in topics:

@@ -110,15 +110,8 @@ cdef class ProducerBatches:
 cdef bint is_repeated(BatchHeader header, tuple batch) except -1:
     return (
         <int64_t> batch[FIRST_SEQUENCE_AT] == header.base_sequence
-        and <int64_t> batch[LAST_SEQUENCE_AT] == last_sequence_of(header)
+        and <int64_t> batch[LAST_SEQUENCE_AT] == header.sequence_end()
     )
-
-
-cdef int64_t last_sequence_of(BatchHeader header) noexcept:
-    """Numbers wrap from 2^31 - 1 to 0."""
-    if header.base_sequence < 0:
-        return NO_SEQUENCE
-    return (<int64_t> header.base_sequence + header.last_offset_delta) & MAX_SEQUENCE
 
 
 cpdef batch_metadata(BatchHeader header, int64_t base_offset, int64_t timestamp):
@@ -127,7 +120,7 @@ cpdef batch_metadata(BatchHeader header, int64_t base_offset, int64_t timestamp)
         BatchMetadata,
         (
             header.base_sequence,
-            last_sequence_of(header),
+            header.sequence_end(),
             base_offset,
             base_offset + header.last_offset_delta,
             timestamp,

@@ -18,6 +18,7 @@ from kafkacore.errors import KafkaStorageError
 
 FILE_NAME = "topics.json"
 _VERSION = 1
+_MAX_PARTITIONS = 2**31 - 1
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -81,7 +82,7 @@ def _topic(entry: Mapping[str, object]) -> TopicState:
     name, count, configs = entry["name"], entry["partition_count"], entry["configs"]
     if not isinstance(name, str) or not is_legal_name(name):
         raise ValueError(f"topic name {name!r}")
-    if not isinstance(count, int) or count < 1:
+    if not isinstance(count, int) or not 1 <= count <= _MAX_PARTITIONS:
         raise ValueError(f"partition count {count!r}")
     if not isinstance(configs, dict) or not all(isinstance(value, str) for value in configs.values()):
         raise ValueError(f"configs {configs!r}")

@@ -142,16 +142,27 @@ class StatusCollector:
             {
                 "address": context.connection_id.rpartition("-")[0],
                 "client_id": short(context.client_id or ""),
+                "principal": short(str(context.principal)),
+                "listener": context.listener_name,
                 "software": short(f"{context.software_name} {context.software_version}".strip()),
                 "node": context.node_id,
             }
             for context in contexts[:MOST_CLIENTS]
         ]
+        authentications = self._server.authentications
         return {
             "clients": clients,
             "connection_count": len(contexts),
             "accepted_count": self._server.accepted_count,
             "refused_count": self._server.refused_count,
+            "failed_authentication_count": self._server.failed_authentication_count,
+            "authentications": {
+                "succeeded": authentications.succeeded.count,
+                "succeeded_again": authentications.succeeded_again.count,
+                "failed_again": authentications.failed_again.count,
+                "latency_ms": authentications.latency.total,
+            },
+            "expired_count": self._server.expired_count,
             "throttled_count": self._server.throttled_count,
             "throttled_ms": self._server.throttled_ms,
             **self._own_of_thread(),

@@ -107,7 +107,7 @@ class StatusHandler(BaseHTTPRequestHandler):
         self._send(*_text(status, "This page can be read (GET), and nothing else."))
 
     def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - http.server's name
-        logger.debug("status page: " + format, *arguments)
+        logger.debug("status page: %s", format % arguments)
 
 
 def _text(status: HTTPStatus, sentence: str) -> tuple[HTTPStatus, str, bytes]:

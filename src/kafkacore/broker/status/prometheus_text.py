@@ -85,6 +85,19 @@ def _process(text: _Text, snapshot: Mapping[str, Any]) -> None:
         "Connections refused for max.connections.",
         snapshot["refused_count"],
     )
+    text.one(
+        "kafka_server_socket_server_metrics_failed_authentication_total",
+        "counter",
+        "Connections that failed TLS or SASL.",
+        snapshot["failed_authentication_count"],
+    )
+    _authentications(text, snapshot["authentications"])
+    text.one(
+        "kafka_server_socket_server_metrics_expired_connections_killed_count",
+        "counter",
+        "Connections closed because their session was over.",
+        snapshot["expired_count"],
+    )
     for name, help_text, key in (
         ("kafka_server_brokertopicmetrics_bytesin_total", "Bytes taken, all topics.", "bytes_in"),
         ("kafka_server_brokertopicmetrics_messagesin_total", "Records taken, all topics.", "messages_in"),
@@ -191,6 +204,20 @@ def _waiting(text: _Text, snapshot: Mapping[str, Any]) -> None:
         "kafkacore_broker_throttle_milliseconds",
         "Milliseconds that connections were paused for, by quotas.",
         [({}, snapshot["throttled_count"], snapshot["throttled_ms"])],
+    )
+
+
+def _authentications(text: _Text, counted: Mapping[str, Any]) -> None:
+    for name, help_text, key in (
+        ("successful_authentication", "Connections that authenticated by TLS or SASL.", "succeeded"),
+        ("successful_reauthentication", "Sessions that were renewed by SASL.", "succeeded_again"),
+        ("failed_reauthentication", "Sessions that could not be renewed.", "failed_again"),
+    ):
+        text.one(f"kafka_server_socket_server_metrics_{name}_total", "counter", help_text, counted[key])
+    text.summary(
+        "kafka_server_socket_server_metrics_reauthentication_latency",
+        "Milliseconds that renewing a session took.",
+        [({}, counted["succeeded_again"], counted["latency_ms"])],
     )
 
 

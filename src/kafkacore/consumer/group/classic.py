@@ -449,7 +449,7 @@ class ClassicMembership:
             # A listener that is told of its partitions' loss may be the one who leaves.
             self.join.begin_anew("")
         if node is not None and is_member and not self.settings.is_static:
-            log.info("group %r: member %s leaves: %s", self.settings.group_id, generation.member_id, reason)
+            log.info("group %r: member %r leaves: %s", self.settings.group_id, generation.member_id, reason)
             self._farewell = self.client.send(node, leave_request(self.settings, generation, reason))
             self._farewell.add_callbacks(_left, _not_left)
             self.client.poll_no_wakeup(0)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 
 from kafkacore.client import ClientResponse, Metadata
+from kafkacore.client.addresses import MAX_HOST_NAME
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.client.find_coordinator import GROUP, CoordinatorLookup, coordinator_in
 from kafkacore.clock import Clock
@@ -86,7 +87,8 @@ class CoordinatorFinder:
         node, self._node = self._node, None
         if node is None:
             return
-        log.info("coordinator %s:%d of group %r is given up: %s", node.host, node.port, self._key, cause)
+        _, host, port = _shown(node)
+        log.info("coordinator %r:%d of group %r is given up: %s", host, port, self._key, cause)
         if self._failures:
             # Found and lost without a word: not again at once.
             self._retry_at_ms = self._clock.monotonic_ms() + self._backoff.backoff_ms(self._failures - 1)
@@ -119,7 +121,7 @@ class CoordinatorFinder:
     def _on_answer(self, response: ClientResponse, future: RequestFuture[None]) -> None:
         broker = coordinator_in(response.message, self._key)
         node = Node(MAX_NODE_ID - broker.node_id, broker.host, broker.port)
-        log.info("coordinator of group %r is node %d at %s:%d", self._key, *broker[:3])
+        log.info("coordinator of group %r is node %d at %r:%d", self._key, *_shown(broker))
         self._node = node
         self._client.client.ready(node, self._clock.monotonic_ms())
         future.complete(None)
@@ -186,3 +188,8 @@ class CoordinatorFinder:
     def is_known_as(self, node: Node) -> bool:
         """Whether ``node`` is still taken for the coordinator."""
         return self._node == node
+
+
+def _shown(node: Node) -> tuple[int, str, int]:
+    """Id, host and port for a line of a log: the host may be anything."""
+    return node.node_id, node.host[:MAX_HOST_NAME], node.port

@@ -18,7 +18,7 @@ from kafkacore.errors import BrokerResponseError, KafkaError, for_code
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.protocol.message import ZERO_UUID
-from kafkacore.structs import OffsetAndMetadata, TopicPartition
+from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
 from kafkacore.wire import Writer
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Shown:
         named = sorted(self._partitions)
         offsets = self._partitions if isinstance(self._partitions, Mapping) else {}
         first = [
-            f"{tp.topic}-{tp.partition}" + (f" at {offsets[tp].offset}" if tp in offsets else "")
+            partition_name(tp) + (f" at {offsets[tp].offset}" if tp in offsets else "")
             for tp in named[:_MOST_SHOWN]
         ]
         more = f" and {len(named) - _MOST_SHOWN} more" if len(named) > _MOST_SHOWN else ""

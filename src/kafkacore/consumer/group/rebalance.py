@@ -35,7 +35,7 @@ from kafkacore.coordinator.protocol import (
 )
 from kafkacore.errors import IllegalStateError, InconsistentGroupProtocolError, WakeupError
 from kafkacore.protocol.generated.join_group import JoinGroupResponse
-from kafkacore.structs import ConsumerGroupMetadata, TopicPartition
+from kafkacore.structs import ConsumerGroupMetadata, TopicPartition, partition_name
 
 log = logging.getLogger(__name__)
 
@@ -504,4 +504,4 @@ def _partitions(cluster: Cluster, topics: Iterable[str]) -> dict[str, list[Parti
 
 
 def _listed(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions)) or "nothing"
+    return ", ".join(map(partition_name, sorted(partitions))) or "nothing"

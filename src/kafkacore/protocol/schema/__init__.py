@@ -13,6 +13,7 @@ from kafkacore.protocol.schema import (
     consumer_groups,
     data,
     groups,
+    metadata_records,
     offsets,
     old_versions,
     quorum,
@@ -53,4 +54,8 @@ APIS: tuple[Api, ...] = tuple(
 )
 
 #: Messages that are no API: module name → its messages.
-DATA: dict[str, tuple[Message, ...]] = {**data.MODULES, **old_versions.MODULES}
+DATA: dict[str, tuple[Message, ...]] = {
+    **data.MODULES,
+    **metadata_records.MODULES,
+    **old_versions.MODULES,
+}

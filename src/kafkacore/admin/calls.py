@@ -1,0 +1,45 @@
+"""What the parts of the admin client have in common: a request in, its answer out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, TypeVar
+
+from kafkacore.errors import BrokerResponseError, MalformedMessageError, for_code
+
+A = TypeVar("A")
+E = TypeVar("E", bound=IntEnum)
+
+
+class AdminCalls:
+    """Of one admin client."""
+
+    def _ask(self, request: Any, timeout_ms: float | None = None) -> Any:
+        raise NotImplementedError
+
+
+def error_of(error_code: int, error_message: str | None, about: object) -> BrokerResponseError:
+    """What a broker says of ``about``, in its own words if it has any."""
+    return for_code(error_code)(error_message or str(about))
+
+
+def paired(asked: Sequence[A], answered: Sequence[Any]) -> list[tuple[A, Any]]:
+    """What was asked, each with its answer; both are in the same order.
+
+    Raises
+    ------
+    MalformedMessageError
+        There are more answers or fewer.
+    """
+    if len(asked) != len(answered):
+        raise MalformedMessageError(f"{len(asked)} were asked for, and {len(answered)} answered")
+    return list(zip(asked, answered, strict=True))
+
+
+def member(kind: type[E], number: int) -> E:
+    """The member of this number; 0, which is unknown everywhere, for one that newer brokers have."""
+    try:
+        return kind(number)
+    except ValueError:
+        return kind(0)

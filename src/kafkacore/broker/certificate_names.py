@@ -1,0 +1,173 @@
+"""Whom a client's certificate is of: the certificate in; a distinguished name, and by rules a user, out.
+
+Does not know: TLS, whether the certificate is to be believed. Source: RFC 2253, Java's ``X500Principal`` and
+Kafka's ``SslPrincipalMapper``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from kafkacore.errors import KafkaConfigurationError, SslAuthenticationError
+
+#: Types of attributes that have a keyword in RFC 2253.
+_KEYWORDS: Final = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+#: Tags of strings → their encoding.
+_STRINGS: Final = {12: "utf-8", 19: "ascii", 20: "latin-1", 22: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
+_OBJECT_IDENTIFIER, _SEQUENCE, _SET, _CONTEXT_0 = 0x06, 0x30, 0x31, 0xA0
+#: From here on the first byte of a size says how many bytes of it follow; of a tag, that more follow.
+_LONG, _LONG_TAG = 0x80, 0x1F
+
+
+class _Element(NamedTuple):
+    tag: int
+    content: bytes
+    whole: bytes
+
+
+def distinguished_name(certificate: bytes) -> str:
+    """The subject of a certificate, one that has been verified: ``CN=alice,O=Example``.
+
+    Raises
+    ------
+    SslAuthenticationError
+        The certificate is not in DER. OpenSSL takes what may be read in more than one way, and an authority
+        may have signed a subject as its owner wrote it.
+    """
+    try:
+        (outer,) = _elements(certificate)
+        parts = _elements(_elements(outer.content)[0].content)
+        if parts[0].tag == _CONTEXT_0:
+            del parts[0]
+        # Number, algorithm, issuer, validity, and then the subject.
+        names = _elements(parts[4].content, _SET)
+        return ",".join(
+            "+".join(_attribute(each) for each in _elements(name.content, _SEQUENCE))
+            for name in reversed(names)
+        )
+    except (ValueError, IndexError) as error:
+        raise SslAuthenticationError(f"the client's certificate is not in DER: {error}") from error
+
+
+def _attribute(element: _Element) -> str:
+    kind, value = _elements(element.content)
+    if kind.tag != _OBJECT_IDENTIFIER:
+        raise ValueError("an attribute of its subject has no type")
+    identifier = _identifier(kind.content)
+    if identifier not in _KEYWORDS or value.tag not in _STRINGS:
+        return f"{identifier}=#{value.whole.hex()}"
+    return f"{_KEYWORDS[identifier]}={_escaped(value.content.decode(_STRINGS[value.tag], 'replace'))}"
+
+
+def _escaped(text: str) -> str:
+    escaped = re.sub(r'([,=+<>#;"\\])', r"\\\1", text)
+    stripped = escaped.strip(" ")
+    if not stripped:
+        return "\\ " * len(escaped)
+    before, after = escaped.index(stripped), len(escaped.rstrip(" "))
+    return "\\ " * before + stripped + "\\ " * (len(escaped) - after)
+
+
+def _identifier(content: bytes) -> str:
+    numbers, number = [], 0
+    for byte in content:
+        number = number << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(number)
+            number = 0
+    first = min(numbers[0] // 40, 2)
+    return ".".join(map(str, [first, numbers[0] - 40 * first, *numbers[1:]]))
+
+
+def _elements(data: bytes, expected: int | None = None) -> list[_Element]:
+    """What follows one another in ``data``, each of tag ``expected`` if that is given."""
+    found, at = [], 0
+    while at < len(data):
+        tag, size, begin = data[at], data[at + 1], at + 2
+        if size >= _LONG:
+            count = size - _LONG
+            size = int.from_bytes(data[begin : begin + count])
+            begin += count
+            # Without a size it would end where somebody says so, and a size has one way to be written.
+            if size < max(_LONG, 1 << 8 * (count - 1)):
+                raise ValueError("a size in it is not written as it must be")
+        if begin + size > len(data):
+            raise ValueError("it ends too early")
+        if tag & _LONG_TAG == _LONG_TAG or expected not in (None, tag):
+            raise ValueError(f"a part of it has tag {tag}")
+        found.append(_Element(tag, data[begin : begin + size], data[at : begin + size]))
+        at = begin + size
+    return found
+
+
+# ---- Rules -----------------------------------------------------------------------------------------------
+
+_RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(,|$)")
+
+
+class _Rule(NamedTuple):
+    pattern: re.Pattern[str] | None
+    replacement: str
+    case: str
+
+
+class PrincipalRules:
+    """``ssl.principal.mapping.rules``.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The text is none.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._rules: list[_Rule] = []
+        at = 0
+        while at < len(text):
+            match = _RULE.match(text, at)
+            if match is None:
+                raise KafkaConfigurationError(
+                    f"ssl.principal.mapping.rules={text} must be rules separated by commas, each "
+                    "RULE:pattern/replacement/ with L or U behind it if wanted, or DEFAULT"
+                )
+            self._rules.append(self._rule(text, match))
+            at = match.end()
+
+    @staticmethod
+    def _rule(text: str, match: re.Match[str]) -> _Rule:
+        if match[1]:
+            return _Rule(None, "", "")
+        try:
+            pattern = re.compile(match[2])
+        except re.error as error:
+            raise KafkaConfigurationError(
+                f"ssl.principal.mapping.rules={text}: {match[2]} is no regular expression: {error}"
+            ) from None
+        most = max((int(each) for each in re.findall(r"\$(\d)", match[3])), default=0)
+        if most > pattern.groups:
+            raise KafkaConfigurationError(
+                f"ssl.principal.mapping.rules={text}: {match[2]} has no group {most} for the replacement"
+            )
+        return _Rule(pattern, match[3], match[4])
+
+    def user(self, name: str) -> str | None:
+        """Of a distinguished name; ``None`` if no rule fits."""
+        for pattern, replacement, case in self._rules:
+            if pattern is None:
+                return name
+            found = pattern.fullmatch(name)
+            if found is not None:
+                result = re.sub(r"\$(\d)", lambda group: found[int(group[1])] or "", replacement)  # noqa: B023
+                return result.lower() if case == "L" else result.upper() if case == "U" else result
+        return None

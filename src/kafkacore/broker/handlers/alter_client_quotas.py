@@ -1,0 +1,63 @@
+"""AlterClientQuotas: limits of users and client ids are set and removed (KIP-546).
+
+Versions 0 to 1. What is changed is on disk, and obeyed, when the answer leaves. Gaps: no limits of addresses
+and no controller_mutation_rate; they are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.authorization import require_cluster
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.metadata.quota_entities import Entity, entity_of
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.errors import BrokerResponseError
+from kafkacore.protocol.generated.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+)
+from kafkacore.structs import ACLOperation
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    wanted = [
+        (
+            entity_of({part.entity_type: part.entity_name for part in entry.entity}),
+            [(op.key, None if op.remove else op.value) for op in entry.ops],
+        )
+        for entry in message.entries
+    ]
+    entities = dict.fromkeys(entity for entity, _ in wanted)
+    quotas = services.metadata.quotas
+    try:
+        require_cluster(request, services, ACLOperation.ALTER_CONFIGS)
+    except BrokerResponseError as error:
+        return _answer(dict.fromkeys(entities, error))
+    if message.validate_only:
+        return _answer(quotas.alter(wanted)[1])
+
+    def on_done(outcome: Any) -> None:
+        failed = isinstance(outcome, Exception)
+        request.respond(_answer(dict.fromkeys(entities, outcome) if failed else outcome))
+
+    services.metadata.change(lambda: quotas.alter(wanted), on_done)
+    return ANSWERED_LATER
+
+
+def _answer(outcomes: dict[Entity, Any]) -> AlterClientQuotasResponse:
+    shape = AlterClientQuotasResponse
+    return shape(
+        entries=[
+            shape.EntryData(
+                error_code=0 if error is None else error_code(error),
+                error_message=None if error is None else error_message(error),
+                entity=[shape.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            )
+            for entity, error in outcomes.items()
+        ]
+    )
+
+
+HANDLER = ApiHandler(AlterClientQuotasRequest, 0, 1, handle)

@@ -1,0 +1,57 @@
+"""AlterUserScramCredentials: SCRAM credentials of users are set and deleted (KIP-554).
+
+Version 0. What is changed is on disk, and good for the next login, when the answer leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.authorization import require_cluster
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.metadata.scram_users import Alteration, Deletion, Upsertion
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.errors import BrokerResponseError
+from kafkacore.protocol.generated.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
+from kafkacore.structs import ACLOperation
+
+_Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    wanted: list[Alteration] = [Deletion(each.name, each.mechanism) for each in message.deletions]
+    wanted += [
+        Upsertion(each.name, each.mechanism, each.iterations, each.salt, each.salted_password)
+        for each in message.upsertions
+    ]
+    users = dict.fromkeys(each.user for each in wanted)
+    try:
+        require_cluster(request, services, ACLOperation.ALTER)
+    except BrokerResponseError as error:
+        return _answer(dict.fromkeys(users, error))
+
+    def on_done(outcome: Any) -> None:
+        failed = isinstance(outcome, Exception)
+        request.respond(_answer(dict.fromkeys(users, outcome) if failed else outcome))
+
+    metadata = services.metadata
+    metadata.change(lambda: metadata.users.alter(wanted), on_done)
+    return ANSWERED_LATER
+
+
+def _answer(outcomes: dict[str, Exception | None]) -> AlterUserScramCredentialsResponse:
+    return AlterUserScramCredentialsResponse(
+        results=[
+            _Result(user=user, error_message=None)
+            if error is None
+            else _Result(user=user, error_code=error_code(error), error_message=error_message(error))
+            for user, error in outcomes.items()
+        ]
+    )
+
+
+HANDLER = ApiHandler(AlterUserScramCredentialsRequest, 0, 0, handle)

@@ -1,0 +1,86 @@
+"""DeleteAcls: the access control entries that filters mean are taken away.
+
+Versions 1 to 3. They are gone from the disk, and obeyed no more, when the answer leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kafkacore.broker.authorization import require_acls
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.metadata.acls import Acl, AclFilter, AclStore, asked_filter
+from kafkacore.broker.metadata.records import MetadataRecord
+from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.errors import BrokerResponseError
+from kafkacore.protocol.generated.delete_acls import DeleteAclsRequest, DeleteAclsResponse
+from kafkacore.structs import ACLOperation
+
+_Result = DeleteAclsResponse.DeleteAclsFilterResult
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    filters = request.message.filters
+    try:
+        require_acls(request, services, ACLOperation.ALTER)
+    except BrokerResponseError as error:
+        return _refused(error, len(filters))
+    acls = services.metadata.acls
+    checked = [_checked(each) for each in filters]
+
+    def on_done(outcome: Any) -> None:
+        if isinstance(outcome, Exception):
+            request.respond(_refused(outcome, len(filters)))
+        else:
+            request.respond(DeleteAclsResponse(filter_results=outcome))
+
+    services.metadata.change(lambda: _planned(checked, acls), on_done)
+    return ANSWERED_LATER
+
+
+def _planned(
+    checked: Sequence[AclFilter | BrokerResponseError], acls: AclStore
+) -> tuple[Sequence[MetadataRecord], list[Any]]:
+    """The records, and the answer to each filter."""
+    removed: list[Acl] = []
+    results = []
+    for each in checked:
+        if isinstance(each, AclFilter):
+            matching = acls.matching(each)
+            removed += matching
+            results.append(_Result(error_message=None, matching_acls=[_told(acl) for acl in matching]))
+        else:
+            results.append(_failed(each))
+    return acls.removals(removed), results
+
+
+def _checked(wanted: Any) -> AclFilter | BrokerResponseError:
+    try:
+        return asked_filter(wanted)
+    except BrokerResponseError as error:
+        return error
+
+
+def _told(acl: Acl) -> Any:
+    return DeleteAclsResponse.DeleteAclsMatchingAcl(
+        error_message=None,
+        resource_type=acl.resource_type,
+        resource_name=acl.name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
+
+
+def _failed(error: Exception) -> Any:
+    return _Result(error_code=error_code(error), error_message=error_message(error), matching_acls=[])
+
+
+def _refused(error: Exception, count: int) -> DeleteAclsResponse:
+    return DeleteAclsResponse(filter_results=[_failed(error)] * count)
+
+
+HANDLER = ApiHandler(DeleteAclsRequest, 1, 3, handle)

@@ -1,0 +1,43 @@
+"""DescribeClientQuotas: the limits of users and client ids that a filter means (KIP-546).
+
+Versions 0 to 1. Gaps: what the configuration gives to client ids is not told; nothing is of addresses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.authorization import require_cluster
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.metadata.quota_entities import Match
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.errors import BrokerResponseError
+from kafkacore.protocol.generated.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+from kafkacore.structs import ACLOperation
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    matches = [Match(each.entity_type, each.match_type, each.match) for each in message.components]
+    try:
+        require_cluster(request, services, ACLOperation.DESCRIBE_CONFIGS)
+        found = services.metadata.quotas.matching(matches, strict=message.strict)
+    except BrokerResponseError as error:
+        return DescribeClientQuotasResponse(
+            error_code=error_code(error), error_message=error_message(error), entries=None
+        )
+    shape = DescribeClientQuotasResponse
+    entries = [
+        shape.EntryData(
+            entity=[shape.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            values=[shape.ValueData(key=key, value=value) for key, value in limits.items()],
+        )
+        for entity, limits in found
+    ]
+    return DescribeClientQuotasResponse(error_message=None, entries=entries)
+
+
+HANDLER = ApiHandler(DescribeClientQuotasRequest, 0, 1, handle)

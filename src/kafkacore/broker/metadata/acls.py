@@ -1,0 +1,248 @@
+"""Access control entries: records and filters in, entries out. Does not know: requests, who asks.
+
+Source: Kafka's ``AclControlManager``, ``ResourcePatternFilter`` and ``AccessControlEntryFilter``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from kafkacore.broker.authorization import CLUSTER_NAME
+from kafkacore.clock import Clock
+from kafkacore.errors import IllegalArgumentError, InvalidRequestError
+from kafkacore.protocol.generated.metadata_records import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+)
+from kafkacore.security.principal import KafkaPrincipal
+from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
+
+#: As a name, a host, or the name of a user: all of them.
+WILDCARD: Final = "*"
+_NUMBERS: Final[dict[type[IntEnum], frozenset[int]]] = {
+    kind: frozenset(each.value for each in kind)
+    for kind in (ResourceType, ACLResourcePatternType, ACLOperation, ACLPermissionType)
+}
+
+
+class Acl(NamedTuple):
+    """One entry: what a principal may do, or may not, from a host, to the resources of a pattern."""
+
+    resource_type: ResourceType
+    name: str
+    pattern_type: ACLResourcePatternType
+    principal: str
+    host: str
+    operation: ACLOperation
+    permission: ACLPermissionType
+
+
+class AclFilter(NamedTuple):
+    """Which entries are meant; ``None`` and ``ANY`` are all."""
+
+    resource_type: ResourceType
+    name: str | None
+    pattern_type: ACLResourcePatternType
+    principal: str | None
+    host: str | None
+    operation: ACLOperation
+    permission: ACLPermissionType
+
+    def matches(self, acl: Acl) -> bool:
+        """Whether an entry is meant."""
+        return (
+            self.resource_type in (ResourceType.ANY, acl.resource_type)
+            and self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (ACLOperation.ANY, acl.operation)
+            and self.permission in (ACLPermissionType.ANY, acl.permission)
+            and self._matches_pattern(acl)
+        )
+
+    def _matches_pattern(self, acl: Acl) -> bool:
+        pattern = self.pattern_type
+        any_pattern = pattern in (ACLResourcePatternType.ANY, ACLResourcePatternType.MATCH)
+        if not any_pattern and pattern != acl.pattern_type:
+            return False
+        if self.name is None or self.name == acl.name:
+            return True
+        if pattern != ACLResourcePatternType.MATCH:
+            return False
+        # MATCH: whatever has to do with the resource of that name.
+        if acl.pattern_type == ACLResourcePatternType.LITERAL:
+            return acl.name == WILDCARD
+        return self.name.startswith(acl.name)
+
+
+def checked_acl(
+    resource_type: int,
+    name: str,
+    pattern_type: int,
+    principal: str,
+    host: str,
+    operation: int,
+    permission: int,
+) -> Acl:
+    """An entry that may be kept.
+
+    Raises
+    ------
+    InvalidRequestError
+        It means nothing, or nobody.
+    """
+    if not _is_concrete(ResourceType, resource_type):
+        raise InvalidRequestError(f"Invalid resourceType {_named(ResourceType, resource_type)}")
+    if pattern_type not in (ACLResourcePatternType.LITERAL, ACLResourcePatternType.PREFIXED):
+        raise InvalidRequestError(f"Invalid patternType {_named(ACLResourcePatternType, pattern_type)}")
+    if not _is_concrete(ACLOperation, operation):
+        raise InvalidRequestError(f"Invalid operation {_named(ACLOperation, operation)}")
+    if permission not in (ACLPermissionType.DENY, ACLPermissionType.ALLOW):
+        raise InvalidRequestError(f"Invalid permissionType {_named(ACLPermissionType, permission)}")
+    if resource_type == ResourceType.CLUSTER and name != CLUSTER_NAME:
+        raise InvalidRequestError(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not name:
+        raise InvalidRequestError("Invalid empty resource name")
+    try:
+        KafkaPrincipal.parse(principal)
+    except IllegalArgumentError as error:
+        raise InvalidRequestError(str(error.args[0])) from None
+    return Acl(
+        ResourceType(resource_type),
+        name,
+        ACLResourcePatternType(pattern_type),
+        principal,
+        host,
+        ACLOperation(operation),
+        ACLPermissionType(permission),
+    )
+
+
+def checked_filter(
+    resource_type: int,
+    name: str | None,
+    pattern_type: int,
+    principal: str | None,
+    host: str | None,
+    operation: int,
+    permission: int,
+) -> AclFilter:
+    """A filter that can be looked for.
+
+    Raises
+    ------
+    InvalidRequestError
+        It has a number that is not known.
+    """
+    known = (
+        (ResourceType, resource_type),
+        (ACLResourcePatternType, pattern_type),
+        (ACLOperation, operation),
+        (ACLPermissionType, permission),
+    )
+    for kind, number in known:
+        if number == 0 or number not in _NUMBERS[kind]:
+            raise InvalidRequestError(f"The filter has {number}, which is no {kind.__name__}")
+    return AclFilter(
+        ResourceType(resource_type),
+        name,
+        ACLResourcePatternType(pattern_type),
+        principal,
+        host,
+        ACLOperation(operation),
+        ACLPermissionType(permission),
+    )
+
+
+def asked_filter(message: Any) -> AclFilter:
+    """The filter of a DescribeAcls, or of a part of a DeleteAcls; as :func:`checked_filter`."""
+    return checked_filter(
+        message.resource_type_filter,
+        message.resource_name_filter,
+        message.pattern_type_filter,
+        message.principal_filter,
+        message.host_filter,
+        message.operation,
+        message.permission_type,
+    )
+
+
+def _is_concrete(kind: type[IntEnum], number: int) -> bool:
+    """Whether it is neither unknown nor "any"."""
+    return number > 1 and number in _NUMBERS[kind]
+
+
+def _named(kind: type[IntEnum], number: int) -> str:
+    return kind(number).name if number in _NUMBERS[kind] else str(number)
+
+
+class AclStore:
+    """All entries. Used by the network thread alone."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ids: dict[Acl, UUID] = {}
+        self._acls: dict[UUID, Acl] = {}
+        #: Counts changes, so that what was worked out before one is not believed after it.
+        self.version = 0
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __iter__(self) -> Iterator[Acl]:
+        return iter(self._ids)
+
+    def matching(self, wanted: AclFilter) -> list[Acl]:
+        return [acl for acl in self._ids if wanted.matches(acl)]
+
+    # ---- Changes ---------------------------------------------------------------------------------------
+
+    def additions(self, acls: Iterable[Acl]) -> list[AccessControlEntryRecord]:
+        """The records of those that are not there yet."""
+        return [self._record(acl, self._new_id()) for acl in dict.fromkeys(acls) if acl not in self._ids]
+
+    def removals(self, acls: Iterable[Acl]) -> list[RemoveAccessControlEntryRecord]:
+        """The records that take entries away which are there."""
+        return [RemoveAccessControlEntryRecord(id=self._ids[acl]) for acl in dict.fromkeys(acls)]
+
+    def add(self, record: AccessControlEntryRecord) -> None:
+        acl = checked_acl(
+            record.resource_type,
+            record.resource_name,
+            record.pattern_type,
+            record.principal,
+            record.host,
+            record.operation,
+            record.permission_type,
+        )
+        self._ids[acl] = record.id
+        self._acls[record.id] = acl
+        self.version += 1
+
+    def remove(self, record: RemoveAccessControlEntryRecord) -> None:
+        acl = self._acls.pop(record.id, None)
+        if acl is not None:
+            del self._ids[acl]
+        self.version += 1
+
+    def records(self) -> list[AccessControlEntryRecord]:
+        """All entries, as they would be written anew."""
+        return [self._record(acl, acl_id) for acl, acl_id in self._ids.items()]
+
+    def _new_id(self) -> UUID:
+        return UUID(int=self._clock.random.getrandbits(128), version=4)
+
+    @staticmethod
+    def _record(acl: Acl, acl_id: UUID) -> AccessControlEntryRecord:
+        return AccessControlEntryRecord(
+            id=acl_id,
+            resource_type=acl.resource_type,
+            resource_name=acl.name,
+            pattern_type=acl.pattern_type,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission,
+        )

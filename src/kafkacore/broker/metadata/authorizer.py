@@ -1,0 +1,169 @@
+"""Who may do what, by access control entries: a client, an operation and a resource in, yes or no out.
+
+What is not allowed is denied; an entry that denies wins over all that allow. Does not know: requests, where
+entries are kept. Source of the rules: Kafka's ``StandardAuthorizer`` and ``Authorizer``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from kafkacore.broker.metadata.acls import WILDCARD, Acl, AclStore
+from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
+
+if TYPE_CHECKING:
+    from kafkacore.broker._request import RequestContext
+
+ANYBODY: Final = "User:*"
+#: Operations of which the permission is one to describe, too; a denial of them is not.
+_IMPLY: Final = {
+    ACLOperation.DESCRIBE: frozenset(
+        {
+            ACLOperation.DESCRIBE,
+            ACLOperation.READ,
+            ACLOperation.WRITE,
+            ACLOperation.DELETE,
+            ACLOperation.ALTER,
+        }
+    ),
+    ACLOperation.DESCRIBE_CONFIGS: frozenset({ACLOperation.DESCRIBE_CONFIGS, ACLOperation.ALTER_CONFIGS}),
+}
+#: Decisions that are remembered; a client that asks for ever new names costs no more than that.
+MOST_REMEMBERED: Final = 10_000
+#: As long as the name of a topic. A group may have one of 32 KiB; what is decided of that is not remembered.
+LONGEST_REMEMBERED: Final = 249
+#: Kafka's: a name that has no entries of its own, so that super users and defaults are asked for.
+_NO_NAME: Final = "hardcode"
+
+_Decision = tuple[str, str, int, int, str]
+
+
+class StandardAuthorizer:
+    """Used by the network thread alone.
+
+    Parameters
+    ----------
+    acls:
+        All entries, as they are at any moment.
+    super_users:
+        Principals that may do everything, as text.
+    allow_if_no_acl:
+        Whether anybody may do anything to a resource that no entry is about.
+    """
+
+    def __init__(
+        self, acls: AclStore, super_users: Collection[str] = (), *, allow_if_no_acl: bool = False
+    ) -> None:
+        self._acls = acls
+        self._super_users = frozenset(super_users)
+        self._allow_if_no_acl = allow_if_no_acl
+        self._version = -1
+        self._literal: dict[tuple[ResourceType, str], list[Acl]] = {}
+        self._prefixed: dict[tuple[ResourceType, str], list[Acl]] = {}
+        self._prefix_lengths: dict[ResourceType, list[int]] = {}
+        self._decisions: dict[_Decision, bool] = {}
+
+    def authorize(
+        self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
+    ) -> bool:
+        """Whether the client of ``context`` may do that to the resource."""
+        if self._version != self._acls.version:
+            self._learn()
+        principal = str(context.principal)
+        asked = (principal, context.host, operation, resource_type, name)
+        decision = self._decisions.get(asked)
+        if decision is None:
+            decision = self._decide(principal, _address(context.host), operation, resource_type, name)
+            if len(name) <= LONGEST_REMEMBERED:
+                if len(self._decisions) >= MOST_REMEMBERED:
+                    self._decisions.clear()
+                self._decisions[asked] = decision
+        return decision
+
+    def authorize_by_resource_type(
+        self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType
+    ) -> bool:
+        """Whether there is any resource of the type that it may do that to."""
+        if self.authorize(context, operation, resource_type, _NO_NAME):
+            return True
+        host = _address(context.host)
+        mine = [
+            acl
+            for acl in self._acls
+            if acl.resource_type == resource_type
+            and acl.principal in (str(context.principal), ANYBODY)
+            and _address(acl.host) in (host, WILDCARD)
+            and acl.operation in (operation, ACLOperation.ALL)
+        ]
+        denied = {(a.pattern_type, a.name) for a in mine if a.permission == ACLPermissionType.DENY}
+        if (ACLResourcePatternType.LITERAL, WILDCARD) in denied:
+            return False
+        return any(
+            acl.permission == ACLPermissionType.ALLOW and not _is_dominated(acl, denied) for acl in mine
+        )
+
+    def _learn(self) -> None:
+        literal, prefixed = defaultdict(list), defaultdict(list)
+        lengths = defaultdict(set)
+        for written in self._acls:
+            acl = written._replace(host=_address(written.host))
+            if acl.pattern_type == ACLResourcePatternType.LITERAL:
+                literal[acl.resource_type, acl.name].append(acl)
+            else:
+                prefixed[acl.resource_type, acl.name].append(acl)
+                lengths[acl.resource_type].add(len(acl.name))
+        self._literal, self._prefixed = dict(literal), dict(prefixed)
+        self._prefix_lengths = {kind: sorted(found) for kind, found in lengths.items()}
+        self._decisions.clear()
+        self._version = self._acls.version
+
+    def _decide(
+        self, principal: str, host: str, operation: ACLOperation, resource_type: ResourceType, name: str
+    ) -> bool:
+        if principal in self._super_users:
+            return True
+        is_allowed = has_entries = False
+        for acl in self._about(resource_type, name):
+            has_entries = True
+            if acl.principal not in (principal, ANYBODY) or acl.host not in (host, WILDCARD):
+                continue
+            if acl.permission == ACLPermissionType.DENY:
+                if acl.operation in (operation, ACLOperation.ALL):
+                    return False
+            elif acl.operation == ACLOperation.ALL or acl.operation in _IMPLY.get(operation, (operation,)):
+                is_allowed = True
+        return is_allowed or (self._allow_if_no_acl and not has_entries)
+
+    def _about(self, resource_type: ResourceType, name: str) -> Iterator[Acl]:
+        yield from self._literal.get((resource_type, name), ())
+        if name != WILDCARD:
+            yield from self._literal.get((resource_type, WILDCARD), ())
+        for length in self._prefix_lengths.get(resource_type, ()):
+            if length > len(name):
+                break
+            yield from self._prefixed.get((resource_type, name[:length]), ())
+
+
+def _address(host: str) -> str:
+    """A host as it is compared: an address of IPv6 may be written in many ways, and be one of IPv4."""
+    if ":" not in host:
+        return host
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+def _is_dominated(acl: Acl, denied: set[tuple[ACLResourcePatternType, str]]) -> bool:
+    """Whether everything that an entry allows is denied."""
+    if acl.pattern_type == ACLResourcePatternType.LITERAL:
+        if acl.name == WILDCARD:
+            return False
+        if (ACLResourcePatternType.LITERAL, acl.name) in denied:
+            return True
+    prefixes = (acl.name[: end + 1] for end in range(len(acl.name)))
+    return any((ACLResourcePatternType.PREFIXED, prefix) in denied for prefix in prefixes)

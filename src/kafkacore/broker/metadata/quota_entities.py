@@ -1,0 +1,196 @@
+"""Limits of users, of client ids and of both (KIP-546): wishes and records in, entities and records out.
+
+Does not know: requests, what is counted. Source of the rules: Kafka's ``ClientQuotaControlManager`` and
+``ClientQuotasImage``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from kafkacore.broker.quota import QuotaEntity, QuotaKind
+from kafkacore.errors import BrokerResponseError, InvalidRequestError, UnsupportedVersionError
+from kafkacore.protocol.generated.metadata_records import ClientQuotaRecord
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+#: Key → what it limits, and whether it is a whole number.
+KEYS: Final = {
+    "producer_byte_rate": (QuotaKind.PRODUCE, True),
+    "consumer_byte_rate": (QuotaKind.FETCH, True),
+    "request_percentage": (QuotaKind.REQUEST, False),
+}
+_NOT_HERE: Final = ("controller_mutation_rate", "connection_creation_rate")
+_LONG_MAX: Final = 2**63 - 1
+
+#: Type → name, sorted by type; ``None`` is the default of that type.
+Entity = tuple[tuple[str, str | None], ...]
+OnChanged = Callable[[QuotaKind, QuotaEntity, float | None], None]
+
+
+class Match(NamedTuple):
+    """A component of a filter: which names of a type are meant."""
+
+    entity_type: str
+    match_type: int
+    name: str | None
+
+
+EXACT, DEFAULT, SPECIFIED = range(3)
+
+
+def entity_of(parts: Mapping[str, str | None]) -> Entity:
+    return tuple(sorted(parts.items()))
+
+
+class QuotaEntities:
+    """All limits that were set by requests. Used by the network thread alone.
+
+    Parameters
+    ----------
+    on_changed:
+        Is told each change: kind, entity, limit or ``None``.
+    """
+
+    def __init__(self, on_changed: OnChanged) -> None:
+        self._limits: dict[Entity, dict[str, float]] = {}
+        self._on_changed = on_changed
+
+    def matching(self, matches: Sequence[Match], *, strict: bool) -> list[tuple[Entity, dict[str, float]]]:
+        """Entities that have all the types of a filter, with these names; ``strict``: and no other types.
+
+        Raises
+        ------
+        InvalidRequestError, UnsupportedVersionError
+            The filter contradicts itself, or has a type that is not known.
+        """
+        wanted: dict[str, Match] = {}
+        for match in matches:
+            _check_match(match, wanted)
+            wanted[match.entity_type] = match
+        if IP in wanted and len(wanted) > 1:
+            raise InvalidRequestError("A filter of ip cannot have one of user or client-id beside it.")
+        return [
+            (entity, dict(limits))
+            for entity, limits in self._limits.items()
+            if _matches(dict(entity), wanted, strict)
+        ]
+
+    # ---- Changes ---------------------------------------------------------------------------------------
+
+    def alter(
+        self, alterations: Sequence[tuple[Entity, Sequence[tuple[str, float | None]]]]
+    ) -> tuple[list[ClientQuotaRecord], dict[Entity, BrokerResponseError | None]]:
+        """The records of what may be done, and for each entity what went wrong, or ``None``."""
+        records: dict[Entity, list[ClientQuotaRecord]] = {}
+        outcomes: dict[Entity, BrokerResponseError | None] = {}
+        for entity, changes in alterations:
+            try:
+                if entity in outcomes:
+                    raise InvalidRequestError("An entity can be altered once in a request.")
+                records[entity] = list(self._records_of(entity, changes))
+                outcomes[entity] = None
+            except BrokerResponseError as error:
+                outcomes[entity] = error
+        return [record for part in records.values() for record in part], outcomes
+
+    def _records_of(
+        self, entity: Entity, changes: Sequence[tuple[str, float | None]]
+    ) -> Iterator[ClientQuotaRecord]:
+        _check_entity(dict(entity))
+        if len(dict(changes)) != len(changes):
+            raise InvalidRequestError("A key can be altered once for each entity.")
+        now = self._limits.get(entity, {})
+        for key, value in changes:
+            if value is None:
+                if key in now:
+                    yield _record(entity, key, 0.0, remove=True)
+                continue
+            _check_value(key, value)
+            if now.get(key) != value:
+                yield _record(entity, key, value)
+
+    def apply(self, record: ClientQuotaRecord) -> None:
+        entity = entity_of({part.entity_type: part.entity_name for part in record.entity})
+        if not record.remove:
+            _check_value(record.key, record.value)
+        limits = self._limits.setdefault(entity, {})
+        if record.remove:
+            limits.pop(record.key, None)
+        else:
+            limits[record.key] = record.value
+        if not limits:
+            del self._limits[entity]
+        kind, _ = KEYS[record.key]
+        parts = dict(entity)
+        names = QuotaEntity(*((parts[each] or "") if each in parts else None for each in (USER, CLIENT_ID)))
+        self._on_changed(kind, names, limits.get(record.key))
+
+    def records(self) -> list[ClientQuotaRecord]:
+        """All limits, as they would be written anew."""
+        return [
+            _record(entity, key, value)
+            for entity, limits in self._limits.items()
+            for key, value in limits.items()
+        ]
+
+
+def _check_match(match: Match, before: Mapping[str, Match]) -> None:
+    if not match.entity_type:
+        raise InvalidRequestError("Invalid empty entity type.")
+    if match.entity_type in before:
+        raise InvalidRequestError(
+            f"Entity type {match.entity_type} cannot appear more than once in the filter."
+        )
+    if match.entity_type not in (USER, CLIENT_ID, IP):
+        raise UnsupportedVersionError(f"Unsupported entity type {match.entity_type}")
+    if match.match_type not in (EXACT, DEFAULT, SPECIFIED):
+        raise InvalidRequestError(f"Unknown match type {match.match_type}")
+    if (match.match_type == EXACT) is (match.name is None):
+        problem = "needs a name" if match.name is None else "has no place for a name"
+        raise InvalidRequestError(f"Match type {match.match_type} {problem}.")
+
+
+def _matches(parts: Mapping[str, str | None], wanted: Mapping[str, Match], strict: bool) -> bool:
+    if strict and len(parts) != len(wanted):
+        return False
+    return all(
+        kind in parts and (match.match_type == SPECIFIED or parts[kind] == match.name)
+        for kind, match in wanted.items()
+    )
+
+
+def _check_entity(parts: Mapping[str, str | None]) -> None:
+    if not parts:
+        raise InvalidRequestError("Invalid empty client quota entity")
+    for kind, name in parts.items():
+        if kind not in (USER, CLIENT_ID, IP):
+            raise InvalidRequestError(f"Unhandled client quota entity type: {kind}")
+        if name == "":
+            raise InvalidRequestError(f"Empty {kind} not supported")
+    if IP in parts:
+        raise InvalidRequestError(
+            "This broker has no quotas of addresses: set max.connections.per.ip or "
+            "max.connection.creation.rate in its configuration"
+        )
+
+
+def _check_value(key: str, value: float) -> None:
+    if key in _NOT_HERE:
+        raise InvalidRequestError(f"This broker has no quota {key}; it has {', '.join(KEYS)}")
+    if key not in KEYS:
+        raise InvalidRequestError(f"Invalid configuration key {key}")
+    if not math.isfinite(value) or value <= 0:
+        raise InvalidRequestError(f"Quota {key} must be greater than 0")
+    if KEYS[key][1] and value > _LONG_MAX:
+        raise InvalidRequestError(f"Proposed value for {key} is too large for a LONG.")
+    if KEYS[key][1] and value % 1.0 > 1e-6:
+        raise InvalidRequestError(f"{key} cannot be a fractional value.")
+
+
+def _record(entity: Entity, key: str, value: float, *, remove: bool = False) -> ClientQuotaRecord:
+    parts = [ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+    return ClientQuotaRecord(entity=parts, key=key, value=value, remove=remove)

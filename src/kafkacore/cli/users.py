@@ -1,0 +1,127 @@
+"""``kafkacore users``: who may log in by SCRAM: listed, created, deleted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from kafkacore.cli.common import CommandError, Commands, add_command, natural
+from kafkacore.cli.connection import add_bootstrap, ask_password
+from kafkacore.cli.report import print_columns
+from kafkacore.cli.topics import admin_client
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security.references import read_secret
+
+#: Where a new user's password is looked for first.
+NEW_PASSWORD_VARIABLE = "KAFKACORE_NEW_PASSWORD"  # noqa: S105 - the name of a variable
+EXAMPLES = f"""  kafkacore users create alice                                # asks for the password
+  {NEW_PASSWORD_VARIABLE}=… kafkacore users create alice --mechanism SCRAM-SHA-256
+  kafkacore users create alice --new-password-file /run/secrets/alice --iterations 8192
+  kafkacore users list --json
+  kafkacore users delete alice --command-config admin.properties
+"""
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+DEFAULT_MECHANISM = "SCRAM-SHA-512"
+
+
+def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add ``users`` with its actions to the command line."""
+    parser = add_command(commands, "users", "list, create or delete users of SCRAM", EXAMPLES, _list)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for name, summary, run in (
+        ("list", "who there is, and by which mechanisms", _list),
+        ("create", "give a user a password, or another one", _create),
+        ("delete", "take a user's passwords away", _delete),
+    ):
+        action = add_command(actions, name, summary, EXAMPLES, run)
+        add_bootstrap(action)
+        action.add_argument("--json", action="store_true", help="print JSON")
+        if name != "list":
+            action.add_argument("user", help="its name, without User:")
+        if name == "create":
+            action.add_argument("--mechanism", type=str.upper, choices=MECHANISMS, default=DEFAULT_MECHANISM)
+            action.add_argument(
+                "--new-password-file",
+                type=Path,
+                metavar="FILE",
+                help=f"holds the password (default: ${NEW_PASSWORD_VARIABLE}, or asked for)",
+            )
+            action.add_argument(
+                "--iterations", type=natural, metavar="N", help="of the hash, 4096 to 16384 (default: 4096)"
+            )
+        if name == "delete":
+            action.add_argument("--mechanism", type=str.upper, choices=MECHANISMS, help="default: both")
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    with admin_client(arguments) as admin:
+        described = admin.describe_user_scram_credentials()
+    rows = [
+        {"user": user, "mechanism": _name(info["mechanism"]), "iterations": info["iterations"]}
+        for user, told in sorted(described.items())
+        for info in sorted(told["credential_infos"], key=lambda info: info["mechanism"])
+    ]
+    _show(rows, arguments.json)
+    return 0
+
+
+def _create(arguments: argparse.Namespace) -> int:
+    from kafkacore.admin import UserScramCredentialUpsertion
+
+    iterations = 4096 if arguments.iterations is None else arguments.iterations
+    if not 1 <= iterations <= 1_000_000:
+        raise KafkaConfigurationError(f"--iterations {iterations}: brokers take 4096 to 16384")
+    upsertion = UserScramCredentialUpsertion(
+        arguments.user, arguments.mechanism, _new_password(arguments), iterations
+    )
+    with admin_client(arguments) as admin:
+        admin.alter_user_scram_credentials([upsertion], raise_errors=True)
+    row = {"user": arguments.user, "mechanism": arguments.mechanism, "iterations": iterations}
+    _show([row], arguments.json)
+    return 0
+
+
+def _delete(arguments: argparse.Namespace) -> int:
+    from kafkacore.admin import UserScramCredentialDeletion
+
+    with admin_client(arguments) as admin:
+        infos = admin.describe_user_scram_credentials([arguments.user])[arguments.user]["credential_infos"]
+        found = [info for info in infos if arguments.mechanism in (None, _name(info["mechanism"]))]
+        if not found:
+            which = f" with {arguments.mechanism}" if arguments.mechanism else ""
+            raise CommandError(f"there is no user {arguments.user!r}{which}: see `kafkacore users list`")
+        for info in found:
+            # Brokers take one change of a user at a time.
+            deletion = UserScramCredentialDeletion(arguments.user, info["mechanism"])
+            admin.alter_user_scram_credentials([deletion], raise_errors=True)
+    _show([{"user": arguments.user, "mechanism": _name(info["mechanism"])} for info in found], arguments.json)
+    return 0
+
+
+def _new_password(arguments: argparse.Namespace) -> str:
+    if arguments.new_password_file is not None:
+        password = read_secret(arguments.new_password_file, "--new-password-file")
+    elif NEW_PASSWORD_VARIABLE in os.environ:
+        password = os.environ[NEW_PASSWORD_VARIABLE]
+    else:
+        ways = (NEW_PASSWORD_VARIABLE, "--new-password-file")
+        password = ask_password(f"New password of {arguments.user}: ", *ways)
+        if ask_password("The same again: ", *ways) != password:
+            raise KafkaConfigurationError("the two passwords differ: nothing is changed")
+    if not password:
+        raise KafkaConfigurationError("the password is empty: nothing is changed")
+    return password
+
+
+def _name(mechanism: Any) -> str:
+    return str(mechanism.name).replace("_", "-")
+
+
+def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(rows))
+    elif rows:
+        print_columns(tuple(rows[0]), [tuple(map(str, row.values())) for row in rows])

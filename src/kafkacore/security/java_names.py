@@ -1,0 +1,318 @@
+"""A client's security settings as Kafka's Java clients call them: ``ssl.*`` and ``sasl.*`` in, arguments of
+our clients out.
+
+A login module is read as text and known by name: no class is loaded by what a configuration says
+(CVE-2025-27818). librdkafka's names for the same are taken, too. Does not know: what a setting does.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security.jaas import JaasEntry, parse_jaas
+from kafkacore.security.references import REFERENCE
+from kafkacore.security.sasl.unsecured_tokens import UnsecuredTokenProvider
+from kafkacore.security.tls_contexts import TLS_VERSIONS
+
+#: Looks the references in a text up; the name is for the message.
+Lookup = Callable[[str, str], str]
+
+#: What all of these settings begin with.
+PREFIXES: Final = ("security.protocol", "ssl.", "sasl.")
+#: Names that are not ours with dots in them, Java's and librdkafka's.
+_RENAMED: Final = {
+    "ssl.key.password": "ssl_password",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.ca.pem": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.certificate.pem": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.pem": "ssl_keyfile",
+    "ssl.crl.location": "ssl_crlfile",
+}
+#: Of Java's own machinery, or of brokers: without effect here.
+_WITHOUT_EFFECT: Final = frozenset(
+    {
+        "sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.ticket.renew.jitter", "sasl.kerberos.ticket.renew.window.factor",
+        "sasl.oauthbearer.clock.skew.seconds", "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.scope.claim.name", "sasl.oauthbearer.sub.claim.name", "ssl.keymanager.algorithm",
+        "ssl.protocol", "ssl.provider", "ssl.secure.random.implementation", "ssl.trustmanager.algorithm",
+        "ssl.truststore.password",
+    }
+)  # fmt: skip
+#: Settings that name a class in Java, and the classes (without their packages) whose work is done anyway.
+_CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
+    "sasl.client.callback.handler.class": ("IAMClientCallbackHandler",),
+    "sasl.login.callback.handler.class": ("OAuthBearerLoginCallbackHandler",),
+    "sasl.login.class": (),
+    "sasl.oauthbearer.jwt.retriever.class": ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever"),
+    "sasl.oauthbearer.jwt.validator.class": ("DefaultJwtValidator", "ClientJwtValidator"),
+    "ssl.engine.factory.class": ("DefaultSslEngineFactory",),
+}
+
+
+class _Module(NamedTuple):
+    """A login module that is known: of which mechanisms, and its options as our arguments."""
+
+    mechanisms: tuple[str, ...]
+    options: Mapping[str, str]
+    needed: tuple[str, ...] = ()
+
+
+_PASSWORDS: Final = {"username": "sasl_plain_username", "password": "sasl_plain_password"}
+#: What Java needs to be told about tickets, and the system's Kerberos knows.
+_KERBEROS_OPTIONS: Final = ("debug", "doNotPrompt", "renewTicket", "storeKey", "useKeyTab", "useTicketCache")
+_SUBJECT: Final = "unsecuredLoginStringClaim_sub"
+_MODULES: Final = {
+    "PlainLoginModule": _Module(("PLAIN",), _PASSWORDS, ("username", "password")),
+    "ScramLoginModule": _Module(("SCRAM-SHA-256", "SCRAM-SHA-512"), _PASSWORDS, ("username", "password")),
+    "OAuthBearerLoginModule": _Module(
+        ("OAUTHBEARER",),
+        {
+            "clientId": "sasl_oauthbearer_client_credentials_client_id",
+            "clientSecret": "sasl_oauthbearer_client_credentials_client_secret",
+            "scope": "sasl_oauthbearer_scope",
+            _SUBJECT: "sasl_oauth_token_provider",
+        },
+    ),
+    "Krb5LoginModule": _Module(
+        ("GSSAPI",),
+        {
+            "serviceName": "sasl_kerberos_service_name",
+            "principal": "sasl_kerberos_principal",
+            "keyTab": "sasl_kerberos_keytab",
+            **dict.fromkeys(_KERBEROS_OPTIONS, ""),
+        },
+    ),
+    "IAMLoginModule": _Module(("AWS_MSK_IAM",), {}),
+}
+#: All that are understood and are not ours with dots in them.
+JAVA_NAMES: Final = (
+    *_RENAMED, *_CLASSES, "security.protocol", "sasl.jaas.config", "sasl.kerberos.service.name",
+    "sasl.mechanism", "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.token.endpoint.url", "ssl.cipher.suites", "ssl.enabled.protocols",
+    "ssl.endpoint.identification.algorithm", "ssl.keystore.certificate.chain", "ssl.keystore.key",
+    "ssl.keystore.location", "ssl.keystore.type", "ssl.truststore.certificates",
+    "ssl.truststore.location", "ssl.truststore.type",
+)  # fmt: skip
+#: Of PEM, without the headers that old encrypted keys have.
+_BLOCK: Final = re.compile(r"(-----BEGIN [A-Z0-9 ]+-----)([A-Za-z0-9+/=\s]*)(-----END [A-Z0-9 ]+-----)\s*")
+_TO_PEM: Final = (
+    "kafkacore reads PEM: convert it (keytool -importkeystore -srckeystore STORE -destkeystore store.p12 "
+    "-deststoretype PKCS12, then openssl pkcs12 -in store.p12 -out store.pem -nodes)"
+)
+_PEM_ENDINGS: Final = (".pem", ".crt", ".cer")
+
+
+def security_arguments(
+    given: Mapping[str, str], lookup: Lookup | None = None, prefix: str = ""
+) -> tuple[dict[str, Any], list[str]]:
+    """Arguments of a client, and the names among ``given`` that have no effect here.
+
+    Parameters
+    ----------
+    given:
+        Name with dots → text; only what begins with one of :data:`PREFIXES`.
+    lookup:
+        Replaces references to secrets. Without one the settings are checked as far as that goes without the
+        secrets.
+    prefix:
+        What is said before the names in messages.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        What means nothing here and may not be ignored; the message says what to write instead, and no value.
+    """
+    return _Translation(given, lookup, prefix).run()
+
+
+class _Translation:
+    def __init__(self, given: Mapping[str, str], lookup: Lookup | None, prefix: str) -> None:
+        self._left = dict(given)
+        self._lookup = lookup
+        self._prefix = prefix
+        self._arguments: dict[str, Any] = {}
+        self._ignored: list[str] = []
+
+    def run(self) -> tuple[dict[str, Any], list[str]]:
+        self._protocol()
+        self._classes()
+        self._jaas()
+        self._trust_store()
+        self._key_store()
+        self._tls()
+        for name in list(self._left):
+            if name in _WITHOUT_EFFECT:
+                self._ignored.append(self._prefix + name)
+            else:
+                self._arguments[_RENAMED.get(name, name.replace(".", "_"))] = self._value(name)
+        return self._arguments, self._ignored
+
+    def _value(self, name: str) -> str:
+        text = self._left[name].strip()
+        return text if self._lookup is None else self._lookup(text, self._prefix + name)
+
+    def _take(self, name: str) -> str | None:
+        """The value of a setting, which is done with then."""
+        if name not in self._left:
+            return None
+        value = self._value(name)
+        del self._left[name]
+        return value
+
+    def _refusal(self, name: str, what: str) -> KafkaConfigurationError:
+        return KafkaConfigurationError(f"{self._prefix}{name} {what}")
+
+    # ---- SASL --------------------------------------------------------------------------------------------
+
+    def _protocol(self) -> None:
+        if protocol := self._take("security.protocol"):
+            self._arguments["security_protocol"] = (
+                protocol if REFERENCE.search(protocol) else protocol.upper()
+            )
+
+    def _classes(self) -> None:
+        for name, known in _CLASSES.items():
+            text = self._take(name)
+            if text and not REFERENCE.search(text) and text.rpartition(".")[2] not in known:
+                raise self._refusal(
+                    name,
+                    "names a class of Java: kafkacore loads none; leave it out, and give a Python client an "
+                    "object in its place",
+                )
+
+    def _jaas(self) -> None:
+        name = "sasl.jaas.config"
+        text = self._left.pop(name, None)
+        if text is None:
+            return
+        if REFERENCE.fullmatch(text.strip()):
+            if self._lookup is None:
+                return
+            text = self._lookup(text, self._prefix + name)
+        elif not text.strip():
+            raise self._refusal(name, "is empty: leave it out")
+        entry = parse_jaas(self._prefix + name, text)
+        if entry.module not in _MODULES:
+            raise self._refusal(
+                name, f"has a login module that kafkacore does not know; it knows {', '.join(_MODULES)}"
+            )
+        self._check_mechanism(name, entry.module)
+        self._login(name, entry, _MODULES[entry.module])
+
+    def _check_mechanism(self, name: str, module: str) -> None:
+        mechanism = self._left.get("sasl.mechanism")
+        if mechanism is None:
+            # Java's default.
+            if module == "Krb5LoginModule":
+                self._arguments["sasl_mechanism"] = "GSSAPI"
+            return
+        fitting = next((each for each, known in _MODULES.items() if mechanism in known.mechanisms), module)
+        if fitting != module and not REFERENCE.search(mechanism):
+            raise self._refusal(name, f"has {module}, and {self._prefix}sasl.mechanism needs {fitting}")
+
+    def _login(self, name: str, entry: JaasEntry, module: _Module) -> None:
+        for option, value in entry.options.items():
+            if option not in module.options:
+                raise self._refusal(name, _strange_option(entry.module, option, module))
+            argument = module.options[option]
+            # Not stripped: a password may begin or end with a blank.
+            text = value.text() if self._lookup is None else self._lookup(value.text(), self._prefix + name)
+            if option == _SUBJECT:
+                self._arguments[argument] = _unsecured(text)
+            elif argument:
+                self._arguments[argument] = text
+        if missing := [option for option in module.needed if option not in entry.options]:
+            raise self._refusal(name, f'lacks {missing[0]}="…" for {entry.module}')
+
+    # ---- TLS ---------------------------------------------------------------------------------------------
+
+    def _trust_store(self) -> None:
+        kind = self._take("ssl.truststore.type")
+        certificates = self._take("ssl.truststore.certificates")
+        location = self._take("ssl.truststore.location")
+        self._check_pem("ssl.truststore.type", kind, location)
+        if certificates is not None or location is not None:
+            self._arguments["ssl_cafile"] = location if certificates is None else _pem(certificates)
+
+    def _key_store(self) -> None:
+        kind = self._take("ssl.keystore.type")
+        chain, key = self._take("ssl.keystore.certificate.chain"), self._take("ssl.keystore.key")
+        location, password = self._take("ssl.keystore.location"), self._take("ssl.keystore.password")
+        self._check_pem("ssl.keystore.type", kind, location)
+        if password is not None:
+            raise self._refusal(
+                "ssl.keystore.password", f"is of no PEM file: say {self._prefix}ssl.key.password instead"
+            )
+        if (chain is None) != (key is None):
+            raise self._refusal(
+                "ssl.keystore.certificate.chain", f"and {self._prefix}ssl.keystore.key need each other"
+            )
+        if chain is not None and key is not None:
+            self._arguments |= {"ssl_certfile": _pem(chain), "ssl_keyfile": _pem(key)}
+        elif location is not None:
+            # Key and certificates are in one file.
+            self._arguments["ssl_certfile"] = location
+
+    def _check_pem(self, name: str, kind: str | None, location: str | None) -> None:
+        if kind is None and (location is None or location.lower().endswith(_PEM_ENDINGS)):
+            return
+        if kind is not None and (kind.upper() == "PEM" or REFERENCE.search(kind)):
+            return
+        if kind is None:
+            raise self._refusal(name, f"is missing, which means JKS: say PEM, and if it is none, {_TO_PEM}")
+        raise self._refusal(name, f"must be PEM: {_TO_PEM}")
+
+    def _tls(self) -> None:
+        algorithm = self._take("ssl.endpoint.identification.algorithm")
+        if algorithm is not None:
+            if algorithm.lower() not in ("https", "none", ""):
+                raise self._refusal("ssl.endpoint.identification.algorithm", "must be https, or empty")
+            self._arguments["ssl_check_hostname"] = str(algorithm.lower() == "https").lower()
+        protocols = self._take("ssl.enabled.protocols")
+        if protocols is not None and not REFERENCE.search(protocols):
+            # Java's lists of old clients have older ones, too.
+            spoken = [each.strip() for each in protocols.split(",") if each.strip() in TLS_VERSIONS]
+            if not spoken:
+                raise self._refusal("ssl.enabled.protocols", f"must have {' or '.join(TLS_VERSIONS)}")
+            self._arguments["ssl_enabled_protocols"] = ",".join(spoken)
+        suites = self._take("ssl.cipher.suites")
+        if suites is not None:
+            if "_WITH_" in suites or "," in suites:
+                raise self._refusal(
+                    "ssl.cipher.suites",
+                    f"has Java's names: say {self._prefix}ssl.ciphers with OpenSSL's, separated by colons",
+                )
+            self._arguments["ssl_ciphers"] = suites
+
+
+def _pem(text: str) -> str:
+    """PEM in lines: Java reads one that is written in a single line, OpenSSL does not."""
+    return _BLOCK.sub(
+        lambda block: "\n".join([block[1], *textwrap.wrap("".join(block[2].split()), 64), block[3], ""]), text
+    )
+
+
+def _strange_option(name: str, option: str, module: _Module) -> str:
+    known = ", ".join(module.options) or "no options"
+    return f"has an option of {name} that kafkacore does not know, {option}; it knows {known}"
+
+
+@functools.cache
+def _unsecured(subject: str) -> UnsecuredTokenProvider:
+    """One for a subject: clients of the same settings are the same."""
+    return UnsecuredTokenProvider(subject)

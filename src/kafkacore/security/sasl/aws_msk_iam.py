@@ -1,0 +1,177 @@
+"""AWS_MSK_IAM, the client's side: AWS credentials in, a signed wish to connect out. By the extra ``[aws]``.
+
+The payload is that of Amazon's ``aws-msk-iam-auth``, version 2020_10_22: a presigned request (signature
+version 4) as JSON. The secret key signs and is never sent. Does not know: frames, where AWS keeps credentials
+(botocore does: environment, files, containers, machines).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
+from kafkacore.security.escaping import shown
+from kafkacore.security.sasl.bounded_call import BoundedCalls
+from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism
+from kafkacore.security.sasl.oauth_token import json_object
+from kafkacore.security.secret import Secret
+
+AWS_MSK_IAM: Final = "AWS_MSK_IAM"
+_VERSION: Final = "2020_10_22"
+_SERVICE: Final = "kafka-cluster"
+_ACTION: Final = "kafka-cluster:Connect"
+_ALGORITHM: Final = "AWS4-HMAC-SHA256"
+_LIFE_SECONDS: Final = "900"
+_USER_AGENT: Final = "kafkacore"
+#: b-1.name.abc123.c2.kafka.eu-west-1.amazonaws.com, boot-abc.c1.kafka-serverless.cn-north-1.amazonaws.com.cn
+_HOST: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.amazonaws\.com(?:\.cn)?\.?$")
+
+
+class AwsKeys(NamedTuple):
+    """Credentials at one moment; ``session_token`` of those that are temporary."""
+
+    access_key: str
+    secret_key: Secret
+    session_token: Secret | None
+
+
+def region_of(host: str) -> str | None:
+    """Of a broker's name as Amazon gives it; ``None`` for another name."""
+    found = _HOST.search(host.lower())
+    return None if found is None else found[1]
+
+
+def signed_payload(keys: AwsKeys, host: str, region: str, at: datetime) -> bytes:
+    """What is sent to the broker.
+
+    Parameters
+    ----------
+    at:
+        Now, UTC; it is valid for 15 minutes.
+    """
+    date, moment = at.strftime("%Y%m%d"), at.strftime("%Y%m%dT%H%M%SZ")
+    scope = f"{date}/{region}/{_SERVICE}/aws4_request"
+    fields = {
+        "X-Amz-Algorithm": _ALGORITHM,
+        "X-Amz-Credential": f"{keys.access_key}/{scope}",
+        "X-Amz-Date": moment,
+        "X-Amz-Expires": _LIFE_SECONDS,
+        "X-Amz-SignedHeaders": "host",
+    }
+    if keys.session_token is not None:
+        fields["X-Amz-Security-Token"] = keys.session_token.text()
+    query = "&".join(
+        f"{quote(name, safe='-._~')}={quote(value, safe='-._~')}"
+        for name, value in sorted(({"Action": _ACTION} | fields).items())
+    )
+    request = "\n".join(["GET", "/", query, f"host:{host}", "", "host", hashlib.sha256(b"").hexdigest()])
+    to_sign = "\n".join([_ALGORITHM, moment, scope, hashlib.sha256(request.encode()).hexdigest()])
+    key = b"AWS4" + keys.secret_key.octets()
+    for part in (date, region, _SERVICE, "aws4_request", to_sign):
+        key = hmac.digest(key, part.encode(), "sha256")
+    payload = {"version": _VERSION, "host": host, "user-agent": _USER_AGENT, "action": _ACTION}
+    payload |= {name.lower(): value for name, value in fields.items()}
+    return json.dumps(payload | {"x-amz-signature": key.hex()}, separators=(",", ":")).encode()
+
+
+class AwsLogin:
+    """What the mechanisms of one client have in common: the credentials, which botocore renews."""
+
+    def __init__(self, config: SaslConfig) -> None:
+        try:
+            session: Any = import_module("botocore.session").Session()
+        except ModuleNotFoundError as error:
+            raise KafkaConfigurationError(
+                "sasl_mechanism='AWS_MSK_IAM' needs botocore: install kafkacore[aws]"
+            ) from error
+        self.region: str | None = config.aws_region or None
+        self.default_region: str | None = session.get_config_variable("region")
+        self._credentials: Any = session.get_credentials()
+        if self._credentials is None:
+            raise KafkaConfigurationError(
+                "sasl_mechanism='AWS_MSK_IAM' finds no AWS credentials: set AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or whatever else botocore looks at"
+            )
+        self._calls = BoundedCalls("AWS credentials")
+
+    def keys_now(self) -> AwsKeys:
+        """Renewed if it is time; raises CredentialsUnavailableError if that takes long."""
+        return self._calls.call(self.keys)
+
+    def keys(self) -> AwsKeys:
+        """As :meth:`keys_now`, however long it takes."""
+        frozen = self._credentials.get_frozen_credentials()
+        token = Secret(frozen.token) if frozen.token else None
+        return AwsKeys(frozen.access_key, Secret(frozen.secret_key), token)
+
+    def close(self) -> None:
+        """Nothing runs for it."""
+
+
+class AwsMskIamMechanism(SaslMechanism):
+    """One authentication."""
+
+    name = AWS_MSK_IAM
+
+    def __init__(self, login: AwsLogin, host: str) -> None:
+        self._login = login
+        self._host = host
+        self._has_sent = False
+
+    def step(self, challenge: bytes | None) -> bytes | None:
+        if not self._has_sent:
+            self._has_sent = True
+            login, host = self._login, self._host
+            region = login.region or region_of(host) or login.default_region
+            if region is None:
+                raise SaslAuthenticationFailedError(
+                    f"the name {host} has no AWS region in it: set sasl_aws_region or AWS_DEFAULT_REGION"
+                )
+            now = datetime.fromtimestamp(SYSTEM_CLOCK.wall_ms() / 1000.0, UTC)
+            return signed_payload(_credentials(login), host, region, now)
+        try:
+            version = json_object(challenge or b"").get("version")
+        except ValueError as error:
+            raise SaslAuthenticationFailedError(f"the broker's answer to AWS_MSK_IAM is {error}") from None
+        if version != _VERSION:
+            raise SaslAuthenticationFailedError(
+                f"the broker speaks AWS_MSK_IAM {shown(str(version))}, not {_VERSION}"
+            )
+        self.is_complete = True
+        return None
+
+
+def _credentials(login: AwsLogin) -> AwsKeys:
+    try:
+        return login.keys_now()
+    except import_module("botocore.exceptions").BotoCoreError as error:
+        raise SaslAuthenticationFailedError(f"AWS credentials: {error}") from error
+
+
+def log_in(config: SaslConfig) -> SaslConfig:
+    """The settings with an :class:`AwsLogin` that has credentials.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        There are none, or the connection is not encrypted.
+    """
+    if not config.is_encrypted:
+        raise KafkaConfigurationError("sasl_mechanism='AWS_MSK_IAM' needs security_protocol='SASL_SSL'")
+    login = AwsLogin(config)
+    login.keys()
+    return replace(config, login=login)
+
+
+def aws_msk_iam_client(config: SaslConfig, host: str) -> SaslMechanism:
+    """For settings that :func:`log_in` gave."""
+    return AwsMskIamMechanism(config.login, host)

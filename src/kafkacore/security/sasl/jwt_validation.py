@@ -1,0 +1,162 @@
+"""Whether a broker believes a token: a JWT in, who it speaks for out, or why not.
+
+Does not know: SASL, where keys are kept. Needs the extra ``[oauth]``; the signature, the issuer and the
+audience are PyJWT's to check. (Kafka's ``BrokerJwtValidator``.)
+
+Nothing is believed by default. Without keys, an issuer or an audience there is no validator at all, where
+Kafka accepted any token (CVE-2026-33557, CVE-2026-110985).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import jwt
+
+from kafkacore.clock import Clock
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security.escaping import shown
+from kafkacore.security.sasl.jwks import JWKS_URL, KeySource, VerificationKey
+from kafkacore.security.sasl.token_rules import (
+    TokenRefusedError,
+    ValidToken,
+    check_scope,
+    check_times,
+    principal_name,
+    token_header,
+)
+
+#: What a token may be signed by: public keys only, so that none is made of a public key taken for a secret.
+ALGORITHMS: Final = frozenset(
+    {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+)
+ISSUER: Final = "sasl.oauthbearer.expected.issuer"
+AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
+_ALGORITHMS: Final = "sasl.oauthbearer.allowed.algorithms"
+#: Of the audience: any, and none. It has to be asked for.
+ANY_AUDIENCE: Final = "*"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JwtRules:
+    """What a token must say; each is the broker property of Kafka that is called alike.
+
+    Attributes
+    ----------
+    audience:
+        One of these; empty for any.
+    required_scope:
+        All of these.
+    """
+
+    issuer: str
+    audience: frozenset[str]
+    required_scope: frozenset[str] = frozenset()
+    principal_claim: str = "sub"
+    scope_claim: str = "scope"
+    clock_skew_ms: float = 30_000.0
+    algorithms: frozenset[str] = ALGORITHMS
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, str]) -> JwtRules:
+        """Of a listener's properties.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            One that must be there is missing, or one is wrong.
+        """
+        for name in (JWKS_URL, ISSUER, AUDIENCE):
+            if not config.get(name, "").strip():
+                raise KafkaConfigurationError(
+                    f"OAUTHBEARER needs {name}, or it would believe tokens that are meant for others"
+                )
+        audience = _words(config[AUDIENCE].replace(",", " "))
+        skew = config.get("sasl.oauthbearer.clock.skew.seconds", "30").strip()
+        if not skew.isdecimal():
+            raise KafkaConfigurationError(f"sasl.oauthbearer.clock.skew.seconds={skew!r} must be a number")
+        algorithms = (
+            _words(config.get("sasl.oauthbearer.allowed.algorithms", "").replace(",", " ")) or ALGORITHMS
+        )
+        if not algorithms <= ALGORITHMS:
+            raise KafkaConfigurationError(
+                f"{_ALGORITHMS}: {', '.join(sorted(algorithms - ALGORITHMS))} cannot be "
+                f"allowed, only {', '.join(sorted(ALGORITHMS))}"
+            )
+        return cls(
+            issuer=config[ISSUER].strip(),
+            audience=frozenset() if audience == {ANY_AUDIENCE} else audience,
+            required_scope=_words(config.get("sasl.oauthbearer.required.scope", "").replace(",", " ")),
+            principal_claim=config.get("sasl.oauthbearer.sub.claim.name", "").strip() or "sub",
+            scope_claim=config.get("sasl.oauthbearer.scope.claim.name", "").strip() or "scope",
+            clock_skew_ms=int(skew) * 1000.0,
+            algorithms=algorithms,
+        )
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+class JwtValidator:
+    """Believes what was signed by one of the keys and follows the rules."""
+
+    def __init__(self, rules: JwtRules, keys: KeySource, clock: Clock) -> None:
+        self._rules = rules
+        self._keys = keys
+        self._clock = clock
+
+    def validate(self, token: str) -> ValidToken:
+        """What of the token counts.
+
+        Raises
+        ------
+        TokenRefusedError
+            And nothing else, whatever the text.
+        """
+        key, algorithm = self._key_of(token)
+        rules = self._rules
+        try:
+            claims = jwt.decode(
+                token,
+                key.jwk.key,
+                algorithms=[algorithm],
+                issuer=rules.issuer,
+                audience=sorted(rules.audience) or None,
+                # Times are by the clock that was handed in: check_times.
+                options={
+                    "require": ["exp", "iat", rules.principal_claim],
+                    "verify_aud": bool(rules.audience),
+                    "verify_exp": False,
+                    "verify_iat": False,
+                    "verify_nbf": False,
+                    "verify_sub": False,
+                    "verify_jti": False,
+                },
+            )
+        except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+            raise TokenRefusedError(f"{type(error).__name__}: {shown(str(error))}") from None
+        expires_at_ms = check_times(claims, self._clock.wall_ms(), rules.clock_skew_ms)
+        scope = check_scope(claims, rules.scope_claim, rules.required_scope)
+        return ValidToken(principal_name(claims, rules.principal_claim), expires_at_ms, scope)
+
+    def close(self) -> None:
+        self._keys.close()
+
+    def _key_of(self, token: str) -> tuple[VerificationKey, str]:
+        header = token_header(token)
+        algorithm, key_id = header.get("alg"), header.get("kid")
+        if not isinstance(algorithm, str) or algorithm not in self._rules.algorithms:
+            raise TokenRefusedError(f"signed by {shown(str(algorithm))}, which is not allowed")
+        if "crit" in header:
+            raise TokenRefusedError("its header has extensions that must be understood")
+        if key_id is not None and not isinstance(key_id, str):
+            raise TokenRefusedError("its key id is no text")
+        key = self._keys.key(key_id)
+        if key is None:
+            raise TokenRefusedError(f"signed by the key {shown(str(key_id))}, which is not known")
+        if not key.fits(algorithm):
+            raise TokenRefusedError(f"its key is not one of {algorithm}")
+        return key, algorithm

@@ -1,0 +1,99 @@
+"""Tokens by client credentials of OpenID Connect (RFC 6749, 4.4): a client's id and secret in, a token out.
+
+Does not know: what the token is for, when the next is due. (Kafka's ``ClientCredentialsJwtRetriever``.)
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+from urllib.parse import quote_plus, urlencode
+
+from kafkacore.clock import Clock
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security.https import HttpsError, HttpsOptions, HttpsUnavailableError, checked_url, fetch
+from kafkacore.security.sasl.mechanism import SaslConfig
+from kafkacore.security.sasl.oauth_token import OAuthToken, json_object
+
+_URL: Final = "sasl_oauthbearer_token_endpoint_url"
+_ID: Final = "sasl_oauthbearer_client_credentials_client_id"
+_SECRET: Final = "sasl_oauthbearer_client_credentials_client_secret"  # noqa: S105 - the name of a setting
+
+
+class ClientCredentials:
+    """Asks the configured token endpoint.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The endpoint is not allowed (:mod:`kafkacore.security.https`), or the id or the secret is missing.
+    """
+
+    def __init__(self, config: SaslConfig, clock: Clock) -> None:
+        self._url = checked_url(config.oauthbearer_token_endpoint_url or "", _URL)
+        client_id = (config.oauthbearer_client_credentials_client_id or "").strip()
+        secret = config.oauthbearer_client_credentials_client_secret
+        if not client_id or secret is None or not secret.text().strip():
+            raise KafkaConfigurationError(f"{_URL} needs {_ID} and {_SECRET}")
+        self._id, self._secret = client_id, secret
+        self._quotes = config.oauthbearer_header_urlencode
+        form = {"grant_type": "client_credentials"}
+        if config.oauthbearer_scope and config.oauthbearer_scope.strip():
+            form["scope"] = config.oauthbearer_scope.strip()
+        self._body = urlencode(form)
+        self._options = HttpsOptions(
+            connect_timeout_ms=config.login_connect_timeout_ms,
+            read_timeout_ms=config.login_read_timeout_ms,
+            cafile=config.oauthbearer_https_cafile,
+        )
+        self._backoff_ms = config.login_retry_backoff_ms
+        self._backoff_max_ms = config.login_retry_backoff_max_ms
+        self._clock = clock
+
+    def retrieve(self) -> OAuthToken:
+        """A new token. Blocks; tries again, ever later, what may pass, until
+        ``sasl_login_retry_backoff_max_ms`` have gone by.
+
+        Raises
+        ------
+        HttpsError
+            There is none; its text says what the endpoint answered.
+        """
+        clock = self._clock
+        deadline_ms = clock.monotonic_ms() + self._backoff_max_ms
+        backoff_ms = self._backoff_ms
+        while True:
+            try:
+                return self._ask()
+            except HttpsUnavailableError:
+                left_ms = deadline_ms - clock.monotonic_ms()
+                if left_ms <= 0:
+                    raise
+                clock.sleep_ms(min(backoff_ms, left_ms))
+                backoff_ms *= 2
+
+    def _ask(self) -> OAuthToken:
+        headers = {
+            "Authorization": "Basic " + self._credentials(),
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        now_ms = self._clock.wall_ms()
+        answer = fetch(self._url, self._options, body=self._body, headers=headers, clock=self._clock)
+        try:
+            document = json_object(answer)
+        except ValueError as error:
+            raise HttpsError(f"{self._url} answered what is no JSON object: {error}") from None
+        token = document.get("access_token")
+        if not isinstance(token, str) or not token.strip():
+            raise HttpsError(f"{self._url} answered without an access_token")
+        life_s: Any = document.get("expires_in")
+        known = isinstance(life_s, int | float) and not isinstance(life_s, bool) and 0 < life_s < 1e10
+        return OAuthToken.of_text(
+            token.strip(), lifetime_ms=life_s * 1000.0 if known else None, now_ms=now_ms
+        )
+
+    def _credentials(self) -> str:
+        parts = [self._id, self._secret.text().strip()]
+        if self._quotes:
+            parts = [quote_plus(part) for part in parts]
+        return base64.b64encode(":".join(parts).encode("utf-8")).decode("ascii")

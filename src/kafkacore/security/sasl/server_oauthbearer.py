@@ -1,0 +1,146 @@
+"""OAUTHBEARER, the broker's side: the client's token in, who it is out. (Kafka's ``OAuthBearerSaslServer``.)
+
+Does not know: frames, how a token is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
+from kafkacore.security.https import HttpsOptions
+from kafkacore.security.sasl.oauth_messages import ERROR_ACKNOWLEDGED, parse_initial_response
+from kafkacore.security.sasl.token_rules import TokenRefusedError, ValidToken
+from kafkacore.security.sasl.unsecured_tokens import UNSECURED_VALIDATOR, UnsecuredValidator
+from kafkacore.security.server_mechanism import SaslServerMechanism
+
+log = logging.getLogger(__name__)
+
+OAUTHBEARER: Final = "OAUTHBEARER"
+HANDLER: Final = "sasl.server.callback.handler.class"
+#: Properties of how often keys are fetched, with Kafka's defaults.
+_TIMES: Final = {
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": "3600000",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "100",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "10000",
+}
+_CAFILE: Final = "sasl.oauthbearer.jwks.endpoint.cafile"
+#: Kafka's names of what validates signed tokens; the default here, whether it is named or not.
+_VALIDATORS: Final = frozenset(
+    {
+        "",
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+        "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
+    }
+)
+
+
+class TokenValidator(Protocol):
+    """Says whom a token speaks for."""
+
+    def validate(self, token: str) -> ValidToken:
+        """Raises TokenRefusedError, and nothing else."""
+
+    def close(self) -> None:
+        """End what runs for it."""
+
+
+class OAuthBearerServerMechanism(SaslServerMechanism):
+    """One authentication."""
+
+    name = OAUTHBEARER
+
+    def __init__(self, validator: TokenValidator) -> None:
+        self._validator = validator
+        self._refusal: TokenRefusedError | None = None
+
+    def step(self, response: bytes) -> bytes:
+        if self._refusal is not None:
+            # The client has heard the error; whatever it says now, the exchange has failed.
+            said = (
+                ""
+                if response == ERROR_ACKNOWLEDGED
+                else ", and its client did not end the exchange as it must"
+            )
+            raise SaslAuthenticationFailedError(f"the token was refused: {self._refusal}{said}")
+        message = parse_initial_response(response)
+        try:
+            token = self._validator.validate(message.token.text())
+        except TokenRefusedError as error:
+            self._refusal = error
+            return json.dumps({"status": error.status}).encode("ascii")
+        if message.authorization_id and message.authorization_id != token.principal:
+            raise SaslAuthenticationFailedError("the authorization id is not whom the token names")
+        self.authorization_id = token.principal
+        self.expires_at_ms = token.expires_at_ms
+        self.is_complete = True
+        return b""
+
+
+class OAuthBearerServer:
+    """What OAUTHBEARER needs on a listener: made once, from its properties; a factory of mechanisms.
+
+    Parameters
+    ----------
+    config:
+        The listener's properties, prefixes taken off: ``sasl.oauthbearer.*`` and
+        ``sasl.server.callback.handler.class``.
+    jaas_options:
+        Options of the JAAS entry of this mechanism, for the unsecured mode.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        Something is missing or not allowed.
+    KafkaError
+        The keys could not be had.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, str],
+        jaas_options: Mapping[str, str] | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._validator = _validator(config, jaas_options or {}, clock)
+
+    def __call__(self) -> SaslServerMechanism:
+        return OAuthBearerServerMechanism(self._validator)
+
+    def close(self) -> None:
+        """End the thread that keeps the keys up to date, if there is one."""
+        self._validator.close()
+
+
+def _validator(config: Mapping[str, str], jaas_options: Mapping[str, str], clock: Clock) -> TokenValidator:
+    handler = config.get(HANDLER, "").strip()
+    if handler == UNSECURED_VALIDATOR:
+        log.warning("OAUTHBEARER believes tokens that nobody has signed: this is for development alone")
+        return UnsecuredValidator(jaas_options, clock)
+    if handler not in _VALIDATORS:
+        raise KafkaConfigurationError(
+            f"{HANDLER}={handler!r} is not supported, and no class is loaded by its name"
+        )
+    try:
+        from kafkacore.security.sasl.jwks import JWKS_URL, RefreshTimes, key_source
+        from kafkacore.security.sasl.jwt_validation import JwtRules, JwtValidator
+    except ModuleNotFoundError as error:
+        raise KafkaConfigurationError(
+            f"OAUTHBEARER on a broker needs {error.name}: install kafkacore[oauth]"
+        ) from error
+    rules = JwtRules.from_config(config)
+    times = RefreshTimes(*(_positive(config, name, default) for name, default in _TIMES.items()))
+    options = HttpsOptions(cafile=config.get(_CAFILE) or None)
+    keys = key_source(config[JWKS_URL].strip(), options, times, clock)
+    return JwtValidator(rules, keys, clock)
+
+
+def _positive(config: Mapping[str, str], name: str, default: str) -> float:
+    text = config.get(name, "").strip() or default
+    if not text.isdecimal() or int(text) < 1:
+        raise KafkaConfigurationError(f"{name}={text!r} must be a number of milliseconds above 0")
+    return float(text)

@@ -1,0 +1,109 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512, the broker's side.
+
+A user that there is not is answered like one that there is, with a salt that is made up but always the same,
+and fails where a wrong password fails: nobody learns from it who has an account. (Kafka fails at once.)
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from typing import Final
+
+from kafkacore.errors import SaslAuthenticationFailedError
+from kafkacore.security.escaping import shown
+from kafkacore.security.sasl.scram_keys import (
+    HASH_NAMES,
+    MIN_ITERATIONS,
+    made_up_salt,
+    random_text,
+    signature,
+    stored_key,
+    xor,
+)
+from kafkacore.security.sasl.scram_messages import (
+    ClientFinal,
+    ClientFirst,
+    ServerFirst,
+    parse_client_final,
+    parse_client_first,
+    server_final,
+    server_first,
+)
+from kafkacore.security.secret import Secret
+from kafkacore.security.server_mechanism import CredentialStore, SaslServerMechanism, ScramCredential
+
+#: What made-up salts are made of where nothing is kept; of this process alone.
+_OWN_KEY: Final = secrets.token_bytes(32)
+
+
+class ScramServer(SaslServerMechanism):
+    """One authentication.
+
+    Parameters
+    ----------
+    name:
+        A key of :data:`~kafkacore.security.sasl.scram_keys.HASH_NAMES`.
+    nonce:
+        For known answers alone; else random.
+    salt_key:
+        What made-up salts are made of. One that outlives the process keeps them as they are when the broker
+        is started again, like those of users that there are.
+    """
+
+    def __init__(
+        self, name: str, credentials: CredentialStore, nonce: str | None = None, salt_key: bytes = _OWN_KEY
+    ) -> None:
+        self.name = name
+        self._hash_name = HASH_NAMES[name]
+        self._credentials = credentials
+        self._salt_key = salt_key
+        self._own_nonce = random_text() if nonce is None else nonce
+        self._client_first: ClientFirst | None = None
+        self._server_first: ServerFirst | None = None
+        self._credential: ScramCredential | None = None
+
+    def step(self, response: bytes) -> bytes:
+        if self._client_first is None:
+            return self._challenge(parse_client_first(response))
+        credential, self._credential = self._credential, None
+        if credential is None:
+            raise SaslAuthenticationFailedError("the client goes on with SCRAM where it has ended")
+        return self._judge(credential, parse_client_final(response))
+
+    def _challenge(self, first: ClientFirst) -> bytes:
+        self._client_first = first
+        if "tokenauth" in first.extensions:
+            raise SaslAuthenticationFailedError("the client shows a delegation token; there are none here")
+        found = self._credentials.scram(self.name, first.user)
+        self._credential = self._decoy(first.user) if found is None else found
+        self._server_first = server_first(
+            first.nonce + self._own_nonce, self._credential.salt, self._credential.iterations
+        )
+        return self._server_first.text.encode("ascii")
+
+    def _judge(self, credential: ScramCredential, final: ClientFinal) -> bytes:
+        first, server = self._client_first, self._server_first
+        assert first is not None
+        assert server is not None
+        if final.nonce != server.nonce:
+            raise SaslAuthenticationFailedError("the client's last SCRAM message is not of this exchange")
+        if final.channel_binding != first.gs2_header.encode("utf-8"):
+            raise SaslAuthenticationFailedError("the client's SCRAM header is not the one that it began with")
+        auth_message = f"{first.bare},{server.text},{final.text}"
+        expected = credential.stored_key.octets()
+        own = signature(self._hash_name, expected, auth_message)
+        if len(final.proof) != len(own):
+            raise SaslAuthenticationFailedError("the client's SCRAM proof has not the length of its hash")
+        if not hmac.compare_digest(stored_key(self._hash_name, xor(own, final.proof)), expected):
+            raise SaslAuthenticationFailedError(f"no such user {shown(first.user)}, or not this password")
+        if first.authorization_id not in ("", first.user):
+            raise SaslAuthenticationFailedError(f"user {shown(first.user)} wants to act for another")
+        self.authorization_id = first.user
+        self.is_complete = True
+        return server_final(signature(self._hash_name, credential.server_key.octets(), auth_message))
+
+    def _decoy(self, user: str) -> ScramCredential:
+        """Of a user that there is not: a salt that is made up, and keys that no password has."""
+        key = Secret(secrets.token_bytes(len(hmac.digest(b"", b"", self._hash_name))))
+        return ScramCredential(made_up_salt(self._salt_key, self.name, user), key, key, MIN_ITERATIONS)

@@ -1,0 +1,86 @@
+"""What must hold of a token whoever signed it: its form, its times, its scope, whom it names.
+
+Does not know: signatures, keys, SASL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from kafkacore.security.sasl.oauth_token import MAX_TOKEN_CHARS, decoded_part, json_object, time_claim
+
+_MAX_NAME_CHARS: Final = 1024
+
+
+class TokenRefusedError(Exception):
+    """The token is not believed. Its text is for the broker's log, ``status`` (RFC 7628) for the client."""
+
+    def __init__(self, reason: str, status: str = "invalid_token") -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class ValidToken(NamedTuple):
+    """What of a token counts."""
+
+    principal: str
+    expires_at_ms: int
+    scope: frozenset[str]
+
+
+def token_header(token: str) -> dict[str, Any]:
+    """The first part of a JWT.
+
+    Raises
+    ------
+    TokenRefusedError
+        It has none.
+    """
+    parts = token.split(".")
+    if len(parts) != 3 or len(token) > MAX_TOKEN_CHARS:
+        raise TokenRefusedError("it is no JWT of three parts")
+    try:
+        return json_object(decoded_part(parts[0]))
+    except ValueError as error:
+        raise TokenRefusedError(f"its header is {error}") from None
+
+
+def check_times(claims: Mapping[str, Any], now_ms: int, skew_ms: float) -> int:
+    """When it expires, wall-clock milliseconds; raises TokenRefusedError for one not valid now."""
+    times = {name: time_claim(dict(claims), name) for name in ("exp", "iat", "nbf")}
+    for name, value in times.items():
+        if value is None and (name == "exp" or name in claims):
+            raise TokenRefusedError(f"its claim {name} is missing or no time")
+    expires_s, issued_s, begins_s = times["exp"], times["iat"], times["nbf"]
+    assert expires_s is not None, "checked above"
+    if expires_s * 1000.0 + skew_ms <= now_ms:
+        raise TokenRefusedError("it has expired")
+    if begins_s is not None and begins_s * 1000.0 > now_ms + skew_ms:
+        raise TokenRefusedError("it is not valid yet")
+    if issued_s is not None and (issued_s * 1000.0 > now_ms + skew_ms or issued_s >= expires_s):
+        raise TokenRefusedError("it was issued in the future, or after its end")
+    return int(expires_s * 1000.0)
+
+
+def check_scope(claims: Mapping[str, Any], name: str, required: frozenset[str]) -> frozenset[str]:
+    """The token's scope, of words or a list; raises TokenRefusedError if some of ``required`` is missing."""
+    value = claims.get(name, "")
+    listed = value.split() if isinstance(value, str) else value
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise TokenRefusedError(f"its claim {name} is neither text nor a list of it")
+    scope = frozenset(listed)
+    if not required <= scope:
+        raise TokenRefusedError(
+            f"it lacks the scope {', '.join(sorted(required - scope))}", "insufficient_scope"
+        )
+    return scope
+
+
+def principal_name(claims: Mapping[str, Any], name: str) -> str:
+    """Who the token speaks for; raises TokenRefusedError if that is nobody."""
+    value = claims.get(name)
+    principal = value.strip() if isinstance(value, str) else ""
+    if not principal or len(principal) > _MAX_NAME_CHARS or not principal.isprintable():
+        raise TokenRefusedError(f"its claim {name} names nobody")
+    return principal

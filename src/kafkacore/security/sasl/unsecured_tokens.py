@@ -1,0 +1,109 @@
+"""Tokens that nobody has signed, for development: Kafka's ``OAuthBearerUnsecuredLoginCallbackHandler`` and
+``OAuthBearerUnsecuredValidatorCallbackHandler``, both ends.
+
+Anybody can make one for anybody. A broker believes them only when it is configured by that name, and a client
+has them only when it is given a :class:`UnsecuredTokenProvider`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security.sasl.oauth_token import decoded_part, json_object
+from kafkacore.security.sasl.token_rules import (
+    TokenRefusedError,
+    ValidToken,
+    check_scope,
+    check_times,
+    principal_name,
+    token_header,
+)
+
+#: How a broker asks for it, as the value of ``sasl.server.callback.handler.class``. It is a name and no more:
+#: nothing is loaded by it.
+UNSECURED_VALIDATOR: Final = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured"
+    ".OAuthBearerUnsecuredValidatorCallbackHandler"
+)
+
+
+class UnsecuredTokenProvider:
+    """A ``sasl_oauth_token_provider`` for a broker that believes unsigned tokens.
+
+    Parameters
+    ----------
+    subject:
+        Who the client is to be.
+    lifetime_seconds:
+        How long a token is valid.
+    """
+
+    def __init__(
+        self,
+        subject: str,
+        lifetime_seconds: int = 3600,
+        scope: str | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._subject = subject
+        self._lifetime_seconds = lifetime_seconds
+        self._scope = scope
+        self._clock = clock
+
+    def token(self) -> str:
+        """A new one."""
+        now_s = self._clock.wall_ms() // 1000
+        claims: dict[str, Any] = {"sub": self._subject, "iat": now_s, "exp": now_s + self._lifetime_seconds}
+        if self._scope:
+            claims["scope"] = self._scope
+        return ".".join([_encoded({"alg": "none"}), _encoded(claims), ""])
+
+    def extensions(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+
+def _encoded(value: Mapping[str, Any]) -> str:
+    text = json.dumps(value, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
+
+
+class UnsecuredValidator:
+    """Believes what has no signature, names somebody and is not over.
+
+    Parameters
+    ----------
+    options:
+        Those of the JAAS entry, each beginning with ``unsecuredValidator``, as in Kafka.
+    """
+
+    def __init__(self, options: Mapping[str, str], clock: Clock) -> None:
+        prefix = "unsecuredValidator"
+        self._principal_claim = options.get(prefix + "PrincipalClaimName", "").strip() or "sub"
+        self._scope_claim = options.get(prefix + "ScopeClaimName", "").strip() or "scope"
+        self._required = frozenset(options.get(prefix + "RequiredScope", "").split())
+        skew = options.get(prefix + "AllowableClockSkewMs", "").strip() or "0"
+        if not skew.isdecimal():
+            raise KafkaConfigurationError(f"{prefix}AllowableClockSkewMs={skew!r} must be a number")
+        self._skew_ms = float(skew)
+        self._clock = clock
+
+    def validate(self, token: str) -> ValidToken:
+        """As :meth:`~kafkacore.security.sasl.jwt_validation.JwtValidator.validate`, but for the signature."""
+        if token_header(token).get("alg") != "none" or not token.endswith("."):
+            raise TokenRefusedError("it is signed, and only unsigned tokens are wanted here")
+        try:
+            claims = json_object(decoded_part(token.split(".")[1]))
+        except ValueError as error:
+            raise TokenRefusedError(f"its claims are {error}") from None
+        expires_at_ms = check_times(claims, self._clock.wall_ms(), self._skew_ms)
+        scope = check_scope(claims, self._scope_claim, self._required)
+        return ValidToken(principal_name(claims, self._principal_claim), expires_at_ms, scope)
+
+    def close(self) -> None:
+        """Nothing runs for it."""

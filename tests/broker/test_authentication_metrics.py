@@ -1,0 +1,94 @@
+"""Authentications as client and broker count them: by TLS, by SASL, again, refused, and none in the clear."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from kafkacore import KafkaProducer
+from kafkacore.admin import KafkaAdminClient, UserScramCredentialUpsertion
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import KafkaError
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+LIMIT_MS = 30_000
+IMPATIENT = {"request_timeout_ms": 1000, "delivery_timeout_ms": 1500, "max_block_ms": 1500}
+
+
+def figures(producer: KafkaProducer) -> dict[str, float]:
+    found = producer.metrics()["producer-metrics"]
+    return {name: value for name, value in found.items() if "authentication" in name}
+
+
+def of_broker(broker: EmbeddedBroker) -> dict[str, float]:
+    """Counters and sums of its page, by the ends of their names."""
+    with urllib.request.urlopen(f"{broker.status_url}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    prefix = "kafka_server_socket_server_metrics_"
+    told = (line.removeprefix(prefix).split() for line in lines if line.startswith(prefix))
+    return {name: float(value) for name, value in told if "authentication" in name}
+
+
+def becomes_true(condition: Callable[[], Any]) -> None:
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while not condition():
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+        SYSTEM_CLOCK.sleep_ms(20)
+
+
+def test_sessions_that_are_renewed_or_cannot_be_are_counted_on_both_ends() -> None:
+    config = {"security_protocol": "SASL_SSL", "connections.max.reauth.ms": 1500, "status_port": 0}
+    users = {"alice": "a-5ecret", "admin": "other-5ecret"}
+    with (
+        EmbeddedBroker(users=users, **config) as broker,
+        KafkaProducer(**broker.client_settings("alice"), **IMPATIENT) as producer,
+    ):
+
+        def is_renewed() -> bool:
+            producer.send("t", b"v").get(30)
+            return figures(producer)["successful-reauthentication-total"] >= 1
+
+        becomes_true(is_renewed)
+        found = figures(producer)
+        made = producer.metrics()["producer-metrics"]["connection-creation-total"]
+        assert found["successful-authentication-total"] == made > 0
+        assert found["successful-authentication-rate"] > 0
+        assert found["reauthentication-latency-max"] >= found["reauthentication-latency-avg"] > 0
+        assert (found["failed-authentication-total"], found["failed-reauthentication-total"]) == (0, 0)
+        told = of_broker(broker)
+        assert told["successful_authentication_total"] == made
+        assert told["reauthentication_latency_count"] == told["successful_reauthentication_total"] >= 1
+        assert told["reauthentication_latency_sum"] > 0
+        assert told["failed_authentication_total"] == told["failed_reauthentication_total"] == 0
+
+        with KafkaAdminClient(**broker.client_settings("admin")) as admin:
+            other = UserScramCredentialUpsertion("alice", "SCRAM-SHA-512", "another")
+            admin.alter_user_scram_credentials([other])
+
+        def is_refused() -> bool:
+            with suppress(KafkaError):
+                producer.send("t", b"v").get(1)
+            counted = figures(producer)
+            return min(counted["failed-authentication-total"], counted["failed-reauthentication-total"]) > 0
+
+        becomes_true(is_refused)
+        told = of_broker(broker)
+        assert told["failed_reauthentication_total"] >= 1
+        assert told["failed_authentication_total"] > told["failed_reauthentication_total"]
+
+
+@pytest.mark.parametrize(("protocol", "is_counted"), [("PLAINTEXT", False), ("SSL", True)])
+def test_handshake_of_tls_is_an_authentication_and_a_connection_in_the_clear_is_none(
+    protocol: str, is_counted: bool
+) -> None:
+    with (
+        EmbeddedBroker(security_protocol=protocol, status_port=0) as broker,
+        KafkaProducer(**broker.client_settings()) as producer,
+    ):
+        producer.send("t", b"v").get(30)
+        assert (figures(producer)["successful-authentication-total"] > 0) is is_counted
+        assert (of_broker(broker)["successful_authentication_total"] > 0) is is_counted

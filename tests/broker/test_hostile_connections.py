@@ -1,0 +1,113 @@
+"""A thousand connections of somebody who means harm, and a good client beside them: the broker's memory stays
+what it was, and the good client is answered as before. How long its answers took is shown, not judged.
+"""
+
+from __future__ import annotations
+
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from model.dose import note
+from model.hostile_connections import MIB, Good, connect, frame, is_closed, memory_of, p99
+
+from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+CONNECTIONS = 1000
+MOST_GROWTH = 16 << 20
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    with EmbeddedBroker(num_partitions=1) as started:
+        yield started
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+#: First bytes → whether the broker hangs up on hearing them.
+FIRST_BYTES: dict[str, tuple[bytes, bool]] = {
+    "2 GiB": (frame(2**31 - 1, b"x" * 10), True),
+    "less than nothing": (frame(-1, b"x" * 10), True),
+    "the limit and one byte": (frame(100 * MIB + 1, b"x" * 10), True),
+    "TLS (KAFKA-4090)": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", True),
+    "HTTP": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", True),
+    "nothing": (frame(0), True),
+    "a header that is none": (frame(3, b"abc"), True),
+    "as much as may be": (frame(100 * MIB, b"x" * 10), False),
+    "a megabyte": (frame(MIB, b"x" * 10), False),
+    "a part of a size": (b"\0\0", False),
+}
+
+
+@pytest.mark.parametrize("what", FIRST_BYTES)
+def test_thousand_connections_that_claim_much_take_little_and_stop_nobody(
+    broker: EmbeddedBroker, what: str
+) -> None:
+    first_bytes, hangs_up = FIRST_BYTES[what]
+    with Good(broker.bootstrap_servers) as good, ExitStack() as stack:
+        before_ms = good.times()
+        memory = memory_of(broker.pid)
+        hostile = [stack.enter_context(connect(broker)) for _ in range(CONNECTIONS)]
+        for each in hostile:
+            each.sendall(first_bytes)
+        after_ms = good.times()
+        if hangs_up:
+            assert all(is_closed(each) for each in hostile)
+        grown = memory_of(broker.pid) - memory
+    note(
+        f"{CONNECTIONS} connections that claim {what}",
+        grown_by=f"{grown / MIB:.1f} MiB", p99_before=p99(before_ms), p99_beside_them=p99(after_ms),
+    )  # fmt: skip
+    assert grown <= MOST_GROWTH
+
+
+def drip(hostile: list[socket.socket], at: int) -> None:
+    """One more byte of a frame that would take a day."""
+    for each in hostile:
+        each.sendall(bytes([at]))
+
+
+def test_thousand_connections_that_send_a_byte_now_and_then_stop_nobody(broker: EmbeddedBroker) -> None:
+    with Good(broker.bootstrap_servers) as good, ExitStack() as stack:
+        before_ms = good.times()
+        memory = memory_of(broker.pid)
+        hostile = [stack.enter_context(connect(broker)) for _ in range(CONNECTIONS)]
+        took: list[float] = []
+        for each in hostile:
+            each.sendall(frame(100_000))
+        for turn in range(10):
+            drip(hostile, turn)
+            took += good.times(60)
+        grown = memory_of(broker.pid) - memory
+    note(
+        f"{CONNECTIONS} slow connections",
+        grown_by=f"{grown / MIB:.1f} MiB", p99_before=p99(before_ms), p99_beside_them=p99(took),
+    )  # fmt: skip
+    assert grown <= MOST_GROWTH
+
+
+def test_large_request_comes_through_beside_those_who_claim_all_memory(broker: EmbeddedBroker) -> None:
+    names = [MetadataRequest.MetadataRequestTopic(name=f"{number:0240d}") for number in range(5_000)]
+    with Good(broker.bootstrap_servers) as good, ExitStack() as stack:
+        for size in (100, 100, 50, 5):
+            stack.enter_context(connect(broker)).sendall(frame(size * MIB, b"x"))
+        # The claims have been read, and some of them wait for memory themselves.
+        good.times(20)
+        request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+        assert len(good.ask(request, 12).topics) == 5_000
+        assert len(good.times(50)) == 50
+
+
+def test_connections_from_one_address_are_bounded() -> None:
+    with EmbeddedBroker(max_connections_per_ip=50) as broker, ExitStack() as stack:
+        good = stack.enter_context(Good(broker.bootstrap_servers))
+        hostile = [stack.enter_context(connect(broker)) for _ in range(200)]
+        # Those that were let in are not hung up on: they have said nothing wrong yet.
+        refused = sum(is_closed(each) for each in hostile[49:])
+        assert refused == 151
+        assert len(good.times(10)) == 10

@@ -1,0 +1,143 @@
+"""How a command is told of a secure connection: arguments, a client.properties, and a password that is no
+argument.
+"""
+
+import argparse
+
+import pytest
+
+from kafkacore.cli import connection
+from kafkacore.cli.connection import add_bootstrap, client_settings, properties_of
+from kafkacore.cli.main import main
+from kafkacore.errors import KafkaConfigurationError
+
+MARK = "hunter2-zq7"
+
+
+@pytest.fixture
+def settings(monkeypatch, tmp_path):
+    """The settings that arguments and a file come to."""
+    monkeypatch.delenv(connection.PASSWORD_VARIABLE, raising=False)
+
+    def settings(*words, file=None, password=None):
+        if password is not None:
+            monkeypatch.setenv(connection.PASSWORD_VARIABLE, password)
+        if file is not None:
+            (tmp_path / "client.properties").write_text(file)
+            words = (*words, "--command-config", str(tmp_path / "client.properties"))
+        return client_settings(parsed(*words))
+
+    return settings
+
+
+def parsed(*words):
+    parser = argparse.ArgumentParser()
+    add_bootstrap(parser)
+    return parser.parse_args(words)
+
+
+def test_nothing_said_is_plaintext_on_this_machine(settings):
+    assert settings() == {"bootstrap_servers": "localhost:9092"}
+
+
+def test_user_alone_is_scram_inside_tls(settings):
+    assert settings("--bootstrap", "b:1", "--username", "alice", "--cafile", "ca.pem", password=MARK) == {
+        "bootstrap_servers": "b:1",
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": MARK,
+        "ssl_cafile": "ca.pem",
+    }
+    assert settings("--cafile", "ca.pem")["security_protocol"] == "SSL"
+    assert settings("--security-protocol", "ssl")["security_protocol"] == "SSL"
+
+
+def test_file_of_kafkas_tools_is_understood_and_arguments_win(settings, monkeypatch):
+    monkeypatch.setenv("KAFKA_PW", 'a"b')
+    file = """
+# as kafka-topics.sh takes it
+bootstrap.servers=file:1
+security.protocol=SASL_SSL
+sasl.mechanism=SCRAM-SHA-256
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
+    username="alice" password="${env:KAFKA_PW}";
+ssl.truststore.type=PEM
+ssl.truststore.location=/etc/ca.pem
+client.id=ops
+request.timeout.ms=7000
+max.poll.records=5
+"""
+    wanted = {
+        "bootstrap_servers": "file:1",
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": 'a"b',
+        "ssl_cafile": "/etc/ca.pem",
+        "client_id": "ops",
+        "request_timeout_ms": 7000,
+    }
+    assert settings(file=file) == wanted
+    assert settings("--bootstrap", "b:1", "--username", "bob", file=file, password=MARK) == wanted | {
+        "bootstrap_servers": "b:1",
+        "sasl_plain_username": "bob",
+        "sasl_plain_password": MARK,
+    }
+
+
+def test_password_is_what_it_is_and_no_reference(settings):
+    assert settings("--username", "a", password=" ${env:HOME} ")["sasl_plain_password"] == " ${env:HOME} "
+
+
+def test_password_is_in_a_file_or_asked_for(settings, tmp_path, monkeypatch):
+    (tmp_path / "password").write_text(MARK + "\n")
+    told = settings("--username", "alice", "--password-file", str(tmp_path / "password"))
+    assert told["sasl_plain_password"] == MARK
+    monkeypatch.setattr(connection.os, "open", lambda *_: connection.os.dup(0))
+    monkeypatch.setattr(connection.getpass, "getpass", lambda question: question + MARK)
+    assert settings("--username", "alice")["sasl_plain_password"] == f"Password of alice: {MARK}"
+
+
+def test_password_of_a_job_stays_where_it_is(settings, tmp_path, monkeypatch):
+    file = tmp_path / "password"
+    file.write_text(MARK)
+    given = properties_of(parsed("--username", "a", "--password-file", str(file)), asks=False)
+    assert given["sasl.password"] == f"${{file:{file}}}"
+    monkeypatch.delenv(connection.PASSWORD_VARIABLE, raising=False)
+    given = properties_of(parsed("--username", "a"), asks=False)
+    assert given["sasl.password"] == "${env:KAFKACORE_PASSWORD}"
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "sentence"),
+    [
+        (["--username", "a", "--security-protocol", "SSL"], None, "say SASL_SSL"),
+        (["--password-file", "p"], None, "add --username"),
+        ([], "ssl.truststore.location=/x.jks\n", "ssl.truststore.type is missing, which means JKS: say PEM"),
+        ([], f"sasl.jaas.config=evil.Module required password={MARK};\n", "does not know; it knows Plain"),
+        ([], f"sasl.pasword={MARK}\n", "has sasl.pasword, which kafkacore does not know: leave it out"),
+        ([], "request.timeout.ms=soon\n", "request.timeout.ms must be a whole number"),
+        ([], "sasl.password=${env:KAFKACORE_NOT_SET}\n", "KAFKACORE_NOT_SET, which is not set here"),
+    ],
+)
+def test_what_cannot_be_is_a_sentence_without_a_secret(settings, words, file, sentence):
+    with pytest.raises(KafkaConfigurationError) as refused:
+        settings(*words, file=file, password=MARK)
+    assert sentence in str(refused.value)
+    assert MARK not in str(refused.value)
+
+
+def test_password_without_a_terminal_says_what_to_set(monkeypatch, capsys):
+    def no_terminal(*_):
+        raise OSError("no terminal")
+
+    monkeypatch.delenv(connection.PASSWORD_VARIABLE, raising=False)
+    monkeypatch.setattr(connection.os, "open", no_terminal)
+    assert main(["topics", "list", "--username", "alice"]) == 2
+    assert "set KAFKACORE_PASSWORD, or give --password-file FILE" in capsys.readouterr().err
+
+
+def test_file_that_is_not_there_is_named(tmp_path, capsys):
+    assert main(["topics", "list", "--command-config", str(tmp_path / "none")]) == 2
+    assert f"{tmp_path}/none cannot be read" in capsys.readouterr().err

@@ -1,0 +1,133 @@
+"""What members of a group tell each other, and what a coordinator keeps of them in its log."""
+
+from __future__ import annotations
+
+from fuzz.harness import Target
+
+from kafkacore.broker.group import records
+from kafkacore.broker.group.loader import LoadedPartition, _apply
+from kafkacore.broker.group.offset_store import PartitionOffsets
+from kafkacore.broker.group.plain_commits import PlainCommits
+from kafkacore.coordinator.assignors import PartitionRacks
+from kafkacore.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafkacore.coordinator.assignors.range import RangePartitionAssignor
+from kafkacore.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafkacore.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafkacore.coordinator.assignors.sticky.user_data import (
+    MemberData,
+    decode_generation,
+    decode_previous_assignment,
+    encode_generation,
+    encode_previous_assignment,
+)
+from kafkacore.coordinator.protocol import (
+    Assignment,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from kafkacore.errors import MalformedMessageError
+from kafkacore.protocol.generated.group_records import GroupMetadataValue, OffsetCommitValue
+from kafkacore.structs import TopicPartition
+
+_ASSIGNORS = (
+    RangePartitionAssignor,
+    RoundRobinPartitionAssignor,
+    StickyPartitionAssignor,
+    CooperativeStickyAssignor,
+)
+_PARTITIONS = {"a": [PartitionRacks(n, frozenset({"r"})) for n in range(3)], "b": [PartitionRacks(0)]}
+_OWNED = [TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 0)]
+_SUBSCRIPTIONS = [
+    Subscription(("a", "b"), encode_previous_assignment(MemberData(_OWNED[:2], 4)), _OWNED[:2], 4, "r"),
+    Subscription(("a",), encode_generation(3), _OWNED[1:], 3),
+    Subscription(("a", "b")),
+]
+
+
+def read_subscription(data: bytes) -> None:
+    """A member's nonsense is refused, or its group gets an assignment all the same: every partition once."""
+    if not data:
+        return
+    hostile = decode_subscription(data[1:])
+    members = {"x": hostile, "y": _SUBSCRIPTIONS[0], "z": _SUBSCRIPTIONS[1]}
+    assignor = _ASSIGNORS[data[0] % len(_ASSIGNORS)]()
+    given = assignor.assign(_PARTITIONS, members)
+    assert given.keys() == members.keys(), "every member has an assignment"
+    owned = [partition for assignment in given.values() for partition in assignment.partitions]
+    assert len(owned) == len(set(owned)), "nothing is given twice"
+    for member, assignment in given.items():
+        assert {each.topic for each in assignment.partitions} <= set(members[member].topics), "subscribed"
+
+
+def read_assignment(data: bytes) -> None:
+    decode_assignment(data)
+
+
+def read_member_data(data: bytes) -> None:
+    """Of these two Java's assignors take what they cannot read for nothing."""
+    decode_previous_assignment(data)
+    decode_generation(data)
+
+
+def read_group_record(data: bytes) -> None:
+    """A key, after its size, and a value: the quick way gives what the thorough one gives, or leaves it."""
+    if not data:
+        return
+    key, value = data[1 : 1 + data[0]], data[1 + data[0] :]
+    quick = PartitionOffsets()
+    is_taken = PlainCommits(quick).take(key, value, 3)
+    loaded = LoadedPartition(PartitionOffsets(), {}, 0)
+    try:
+        _apply(loaded, key, value, 3)
+    except MalformedMessageError:
+        assert not is_taken, "the quick way takes what the thorough one refuses"
+        raise
+    if is_taken:
+        assert quick.__dict__ == loaded.offsets.__dict__, "the quick way reads something else"
+
+
+def group_records() -> list[bytes]:
+    made = []
+    for expire in (-1, 5):
+        value = OffsetCommitValue(
+            offset=7, leader_epoch=2, metadata="meta", commit_timestamp=9, expire_timestamp=expire
+        )
+        made.append(records.offset_commit("group", "topic", 3, value))
+    member = GroupMetadataValue.MemberMetadata(
+        member_id="m",
+        client_id="c",
+        client_host="/127.0.0.1",
+        rebalance_timeout=9,
+        session_timeout=8,
+        subscription=encode_subscription(_SUBSCRIPTIONS[0]),
+        assignment=encode_assignment(Assignment(_OWNED)),
+    )
+    value = GroupMetadataValue(
+        protocol_type="consumer", generation=3, protocol="range", leader="m", members=[member]
+    )
+    made.append(records.group_metadata("group", value))
+    return [bytes([len(each.key)]) + each.key + (each.value or b"") for each in made]
+
+
+def targets() -> list[Target]:
+    subscriptions = [
+        bytes([assignor]) + encode_subscription(subscription, version)
+        for assignor in range(len(_ASSIGNORS))
+        for subscription in _SUBSCRIPTIONS
+        for version in range(4)
+    ]
+    assignments = [
+        encode_assignment(Assignment(_OWNED, user_data), version)
+        for user_data in (None, b"data")
+        for version in range(4)
+    ]
+    member_data = [each.user_data for each in _SUBSCRIPTIONS if each.user_data]
+    return [
+        Target("subscription", read_subscription, subscriptions, head=1),
+        Target("assignment", read_assignment, assignments),
+        Target("member-data", read_member_data, member_data),
+        Target("group-record", read_group_record, group_records(), head=1),
+    ]

@@ -1,0 +1,491 @@
+"""What each API of a broker has to ask before it touches data, as data: API, operation, resource.
+
+Requests about a topic and a group in; what whoever asks needs, and what each refusal is, out. The same
+questions are put to our broker and to Apache Kafka. Source: ``KafkaApis``, ``ControllerApis``, ``AclApis``,
+``ConfigHelper`` and ``DescribeTopicPartitionsRequestHandler`` of Apache Kafka 4.3. Does not know: brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from model.authorisation_requests import (
+    Names,
+    add_user,
+    alter_configs,
+    alter_quotas,
+    change_configs,
+    create_acls,
+    create_topics,
+    delete_acls,
+    delete_records,
+    describe_acls,
+    describe_configs,
+    elect_leaders,
+    end_of_epoch,
+    fetch,
+    find_coordinator,
+    join_group,
+    list_offsets,
+    made,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    old_offset_fetch,
+    produce,
+    sync_group,
+)
+
+from kafkacore.broker.authorization import CLUSTER_NAME
+from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
+from kafkacore.protocol.generated.delete_groups import DeleteGroupsRequest
+from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
+from kafkacore.protocol.generated.describe_client_quotas import DescribeClientQuotasRequest
+from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest
+from kafkacore.protocol.generated.describe_groups import DescribeGroupsRequest
+from kafkacore.protocol.generated.describe_log_dirs import DescribeLogDirsRequest
+from kafkacore.protocol.generated.describe_producers import DescribeProducersRequest
+from kafkacore.protocol.generated.describe_topic_partitions import DescribeTopicPartitionsRequest
+from kafkacore.protocol.generated.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
+from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
+from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
+from kafkacore.protocol.generated.list_groups import ListGroupsRequest
+from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.structs import ACLOperation, ResourceType
+
+TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED = 29, 30, 31, 53
+DENIALS: Final = frozenset({TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED})
+UNKNOWN_TOPIC, UNKNOWN_MEMBER, INVALID_REQUEST, MEMBER_ID_REQUIRED, NOT_NEEDED = 3, 25, 42, 79, 84
+
+UNKNOWN_USER: Final = 91
+
+#: Stands in a grant for the name of the topic, or of the group, that a request is about.
+THE_ONE: Final = ""
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+TRANSACTIONAL_ID: Final = ResourceType.TRANSACTIONAL_ID
+READ, WRITE, CREATE, DELETE = ACLOperation.READ, ACLOperation.WRITE, ACLOperation.CREATE, ACLOperation.DELETE
+ALTER, DESCRIBE, ACTION = ACLOperation.ALTER, ACLOperation.DESCRIBE, ACLOperation.CLUSTER_ACTION
+DESCRIBE_CONFIGS, ALTER_CONFIGS = ACLOperation.DESCRIBE_CONFIGS, ACLOperation.ALTER_CONFIGS
+
+#: APIs that ask nobody, because everybody has to get on with them. DescribeCluster tells brokers' addresses,
+#: as Metadata does, and by a right alone what may be done to the cluster.
+OPEN_TO_ALL: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate", "DescribeCluster"})
+
+
+class Grant(NamedTuple):
+    """A right. ``name`` as in an entry of access control, or :data:`THE_ONE`."""
+
+    operation: ACLOperation
+    resource_type: ResourceType
+    name: str = THE_ONE
+
+    def of(self, names: Names) -> Grant:
+        """The right to that topic, group or cluster."""
+        if self.name != THE_ONE:
+            return self
+        if self.resource_type == CLUSTER:
+            return self._replace(name=CLUSTER_NAME)
+        return self._replace(name=names.topic if self.resource_type == TOPIC else names.group)
+
+
+class Need(NamedTuple):
+    """A right without which the answer is ``code``; one of several is enough."""
+
+    code: int
+    any_of: tuple[Grant, ...]
+
+
+class Question(NamedTuple):
+    """A request, and what it needs.
+
+    Parameters
+    ----------
+    title:
+        Names it, and begins with its API's name.
+    ask:
+        Makes the request.
+    needs:
+        In the order in which they are asked for: the first that is missing is the answer.
+    codes:
+        All error codes of the answer that somebody with these rights gets, apart from 0.
+    version:
+        Of the request; the newest that the broker speaks if ``None``.
+    hides:
+        Whoever is refused is told the same of what exists and of what does not.
+    """
+
+    title: str
+    ask: Callable[[Names], Any]
+    needs: tuple[Need, ...]
+    codes: frozenset[int] = frozenset()
+    version: int | None = None
+    hides: bool = True
+
+    @property
+    def api(self) -> str:
+        return self.title.partition(":")[0]
+
+
+class Listing(NamedTuple):
+    """A request whose answer leaves out what may not be seen: ``shown`` are the names in there."""
+
+    title: str
+    ask: Callable[[Names], Any]
+    shown: Callable[[Any], set[str]]
+    #: What shows one of them, and what shows all.
+    one: Grant
+    everything: Grant
+    #: Without which nobody gets that far.
+    besides: tuple[Grant, ...] = ()
+    version: int | None = None
+
+    @property
+    def api(self) -> str:
+        return self.title.partition(":")[0]
+
+
+class Field(NamedTuple):
+    """A request whose answer has a bit for each operation that may be done to ``resource_type``."""
+
+    title: str
+    ask: Callable[[Names], Any]
+    bits: Callable[[Any], int]
+    resource_type: ResourceType
+    #: Without which there are no bits.
+    besides: Grant
+    version: int | None = None
+
+    @property
+    def api(self) -> str:
+        return self.title.partition(":")[0]
+
+
+def codes_of(answer: Any) -> set[int]:
+    """Every error code in an answer, apart from 0."""
+    return set(each_code(answer)) - {0}
+
+
+def each_code(value: Any) -> Iterator[int]:
+    """Every error code in an answer, as often as it is there."""
+    if isinstance(value, list):
+        for each in value:
+            yield from each_code(each)
+    elif hasattr(type(value), "__slots__") and hasattr(type(value), "encode"):
+        for slot in type(value).__slots__:
+            found = getattr(value, slot)
+            if slot.endswith("error_code"):
+                yield found
+            else:
+                yield from each_code(found)
+
+
+def need(code: int, *any_of: Grant) -> Need:
+    return Need(code, any_of)
+
+
+TOPIC_READ = need(TOPIC_DENIED, Grant(READ, TOPIC))
+TOPIC_DESCRIBE = need(TOPIC_DENIED, Grant(DESCRIBE, TOPIC))
+GROUP_READ = need(GROUP_DENIED, Grant(READ, GROUP))
+GROUP_DESCRIBE = need(GROUP_DENIED, Grant(DESCRIBE, GROUP))
+UNKNOWN = frozenset({UNKNOWN_MEMBER})
+
+
+def of_cluster(operation: ACLOperation) -> tuple[Need, ...]:
+    return (need(CLUSTER_DENIED, Grant(operation, CLUSTER)),)
+
+
+QUESTIONS: Final = (
+    Question("Produce: by id", produce, (need(TOPIC_DENIED, Grant(WRITE, TOPIC)),), hides=False),
+    Question(
+        "Produce: by name",
+        lambda n: produce(n, False),
+        (need(TOPIC_DENIED, Grant(WRITE, TOPIC)),),
+        version=12,
+    ),
+    Question("Fetch: by id", fetch, (TOPIC_READ,), hides=False),
+    Question("Fetch: by name", lambda n: fetch(n, False), (TOPIC_READ,), version=12),
+    Question("Fetch: in a session", lambda n: fetch(n, session_epoch=0), (TOPIC_READ,), hides=False),
+    Question("Fetch: in a session by name", lambda n: fetch(n, False, 0), (TOPIC_READ,), version=12),
+    Question("Fetch: as it was", lambda n: fetch(n, False), (TOPIC_READ,), version=4),
+    Question(
+        "Fetch: as a follower",
+        lambda n: fetch(n, False, replica_id=1),
+        (need(TOPIC_DENIED, Grant(ACTION, CLUSTER)),),
+        version=12,
+    ),
+    Question("ListOffsets: the end", list_offsets, (TOPIC_DESCRIBE,)),
+    Question("ListOffsets: as it was", list_offsets, (TOPIC_DESCRIBE,), version=1),
+    Question("Metadata: by name", metadata, (TOPIC_DESCRIBE,)),
+    Question("Metadata: by name as it was", metadata, (TOPIC_DESCRIBE,), version=4),
+    Question("Metadata: by id", lambda n: metadata(n, True), (TOPIC_DESCRIBE,), hides=False),
+    Question("OffsetCommit: by id", offset_commit, (GROUP_READ, TOPIC_READ), hides=False),
+    Question("OffsetCommit: by name", lambda n: offset_commit(n, False), (GROUP_READ, TOPIC_READ), version=9),
+    Question("OffsetFetch: by id", offset_fetch, (GROUP_DESCRIBE, TOPIC_DESCRIBE), hides=False),
+    Question(
+        "OffsetFetch: by name", lambda n: offset_fetch(n, False), (GROUP_DESCRIBE, TOPIC_DESCRIBE), version=9
+    ),
+    Question("OffsetFetch: of one group", old_offset_fetch, (GROUP_DESCRIBE, TOPIC_DESCRIBE), version=7),
+    Question("OffsetFetch: as it was", old_offset_fetch, (GROUP_DESCRIBE, TOPIC_DESCRIBE), version=1),
+    Question("FindCoordinator: of a group", find_coordinator, (GROUP_DESCRIBE,)),
+    Question(
+        "FindCoordinator: as it was",
+        lambda n: FindCoordinatorRequest(key=n.group),
+        (GROUP_DESCRIBE,),
+        version=3,
+    ),
+    Question("JoinGroup: a new member", join_group, (GROUP_READ,), frozenset({MEMBER_ID_REQUIRED})),
+    Question("JoinGroup: of nobody known", lambda n: join_group(n, "m"), (GROUP_READ,), UNKNOWN),
+    Question("SyncGroup: of nobody known", sync_group, (GROUP_READ,), UNKNOWN),
+    Question(
+        "Heartbeat: of nobody known",
+        lambda n: HeartbeatRequest(group_id=n.group, generation_id=1, member_id="m"),
+        (GROUP_READ,),
+        UNKNOWN,
+    ),
+    Question(
+        "LeaveGroup: of nobody known",
+        lambda n: made(LeaveGroupRequest, group_id=n.group, members=[{"member_id": "m"}]),
+        (GROUP_READ,),
+        UNKNOWN,
+    ),
+    Question("DescribeGroups: one", lambda n: DescribeGroupsRequest(groups=[n.group]), (GROUP_DESCRIBE,)),
+    Question(
+        "DeleteGroups: one",
+        lambda n: DeleteGroupsRequest(groups_names=[n.group]),
+        (need(GROUP_DENIED, Grant(DELETE, GROUP)),),
+    ),
+    Question("OffsetDelete: one", offset_delete, (need(GROUP_DENIED, Grant(DELETE, GROUP)), TOPIC_READ)),
+    Question(
+        "InitProducerId: idempotent",
+        lambda _: InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
+        (need(CLUSTER_DENIED, Grant(ACLOperation.IDEMPOTENT_WRITE, CLUSTER), Grant(WRITE, TOPIC)),),
+    ),
+    Question(
+        "OffsetForLeaderEpoch: one",
+        end_of_epoch,
+        (need(TOPIC_DENIED, Grant(DESCRIBE, TOPIC), Grant(ACTION, CLUSTER)),),
+    ),
+    Question(
+        "CreateTopics: one that is there",
+        create_topics,
+        (need(TOPIC_DENIED, Grant(CREATE, TOPIC), Grant(CREATE, CLUSTER)),),
+        frozenset({36}),
+    ),
+    Question(
+        "DeleteTopics: by name",
+        lambda n: made(DeleteTopicsRequest, timeout_ms=1000, topics=[{"name": n.topic}]),
+        (need(TOPIC_DENIED, Grant(DELETE, TOPIC), Grant(DELETE, CLUSTER)),),
+    ),
+    Question(
+        "DeleteTopics: by name as it was",
+        lambda n: DeleteTopicsRequest(timeout_ms=1000, topic_names=[n.topic]),
+        (need(TOPIC_DENIED, Grant(DELETE, TOPIC), Grant(DELETE, CLUSTER)),),
+        version=5,
+    ),
+    Question(
+        "DeleteTopics: by id",
+        lambda n: made(DeleteTopicsRequest, timeout_ms=1000, topics=[{"name": None, "topic_id": n.topic_id}]),
+        (need(TOPIC_DENIED, Grant(DELETE, TOPIC), Grant(DELETE, CLUSTER)),),
+        hides=False,
+    ),
+    Question(
+        "CreatePartitions: one more",
+        lambda n: made(
+            CreatePartitionsRequest,
+            timeout_ms=1000,
+            topics=[{"name": n.topic, "count": 2, "assignments": None}],
+        ),
+        (need(TOPIC_DENIED, Grant(ALTER, TOPIC)),),
+    ),
+    Question("DeleteRecords: one", delete_records, (need(TOPIC_DENIED, Grant(DELETE, TOPIC)),)),
+    Question(
+        "DescribeConfigs: of a topic",
+        lambda n: describe_configs(2, n.topic),
+        (need(TOPIC_DENIED, Grant(DESCRIBE_CONFIGS, TOPIC)),),
+    ),
+    Question(
+        "DescribeConfigs: of a broker",
+        lambda n: describe_configs(4, str(n.node_id)),
+        of_cluster(DESCRIBE_CONFIGS),
+    ),
+    Question(
+        "AlterConfigs: of a topic",
+        lambda n: alter_configs(2, n.topic),
+        (need(TOPIC_DENIED, Grant(ALTER_CONFIGS, TOPIC)),),
+    ),
+    Question(
+        "AlterConfigs: of a broker", lambda n: alter_configs(4, str(n.node_id)), of_cluster(ALTER_CONFIGS)
+    ),
+    Question(
+        "IncrementalAlterConfigs: of a topic",
+        lambda n: change_configs(2, n.topic),
+        (need(TOPIC_DENIED, Grant(ALTER_CONFIGS, TOPIC)),),
+    ),
+    Question(
+        "IncrementalAlterConfigs: of a broker",
+        lambda n: change_configs(4, str(n.node_id)),
+        of_cluster(ALTER_CONFIGS),
+    ),
+    Question("DescribeLogDirs: all", lambda _: DescribeLogDirsRequest(topics=None), of_cluster(DESCRIBE)),
+    Question(
+        "DescribeProducers: of a topic",
+        lambda n: made(DescribeProducersRequest, topics=[{"name": n.topic, "partition_indexes": [0]}]),
+        (TOPIC_READ,),
+    ),
+    Question(
+        "DescribeTopicPartitions: of a topic",
+        lambda n: made(DescribeTopicPartitionsRequest, topics=[{"name": n.topic}]),
+        (TOPIC_DESCRIBE,),
+    ),
+    Question("ElectLeaders: of a topic", elect_leaders, of_cluster(ALTER), frozenset({NOT_NEEDED})),
+    Question("ElectLeaders: as it was", elect_leaders, of_cluster(ALTER), frozenset({NOT_NEEDED}), version=0),
+    Question(
+        "ListPartitionReassignments: all",
+        lambda _: ListPartitionReassignmentsRequest(topics=None, timeout_ms=1000),
+        of_cluster(DESCRIBE),
+    ),
+    Question("DescribeAcls: all", describe_acls, of_cluster(DESCRIBE)),
+    Question("CreateAcls: one", create_acls, of_cluster(ALTER)),
+    Question("DeleteAcls: of a topic", delete_acls, of_cluster(ALTER)),
+    # Of all users, who may not is not answered by Apache Kafka at all.
+    Question(
+        "DescribeUserScramCredentials: of nobody known",
+        lambda _: made(DescribeUserScramCredentialsRequest, users=[{"name": "nobody"}]),
+        of_cluster(DESCRIBE),
+        frozenset({UNKNOWN_USER}),
+    ),
+    Question("AlterUserScramCredentials: a new user", add_user, of_cluster(ALTER)),
+    Question(
+        "DescribeClientQuotas: all", lambda _: DescribeClientQuotasRequest(), of_cluster(DESCRIBE_CONFIGS)
+    ),
+    Question("AlterClientQuotas: of a client", alter_quotas, of_cluster(ALTER_CONFIGS)),
+)
+
+#: Asked of topics that do not exist, or of what our broker does not serve: refused in its own way.
+QUESTIONS_ABOUT_NOTHING: Final = (
+    Question(
+        "Metadata: of a topic to be made",
+        lambda n: metadata(n, creates=True),
+        (TOPIC_DESCRIBE, need(TOPIC_DENIED, Grant(CREATE, TOPIC), Grant(CREATE, CLUSTER))),
+    ),
+    Question(
+        "CreateTopics: a new one",
+        create_topics,
+        (
+            need(TOPIC_DENIED, Grant(CREATE, TOPIC), Grant(CREATE, CLUSTER)),
+            need(TOPIC_DENIED, Grant(DESCRIBE_CONFIGS, TOPIC)),
+        ),
+    ),
+)
+#: Of transactions, which our broker does not have: it says so to whoever has the right, and to nobody else.
+QUESTIONS_ABOUT_TRANSACTIONS: Final = (
+    Question(
+        "InitProducerId: of a transaction",
+        lambda n: InitProducerIdRequest(transactional_id=n.group, transaction_timeout_ms=1000),
+        (need(TRANSACTIONAL_ID_DENIED, Grant(WRITE, TRANSACTIONAL_ID)),),
+        frozenset({INVALID_REQUEST}),
+    ),
+    Question(
+        "FindCoordinator: of a transaction",
+        lambda n: find_coordinator(n, 1),
+        (need(TRANSACTIONAL_ID_DENIED, Grant(DESCRIBE, TRANSACTIONAL_ID)),),
+        frozenset({INVALID_REQUEST}),
+    ),
+    Question(
+        "FindCoordinator: of a share group",
+        lambda n: find_coordinator(n, 2),
+        of_cluster(ACTION),
+        frozenset({INVALID_REQUEST}),
+    ),
+)
+
+LISTINGS: Final = (
+    Listing(
+        "Metadata: of all topics",
+        lambda _: MetadataRequest(topics=None),
+        lambda answer: {topic.name for topic in answer.topics},
+        Grant(DESCRIBE, TOPIC),
+        Grant(DESCRIBE, TOPIC, "*"),
+    ),
+    Listing(
+        "Metadata: of all topics as it was",
+        lambda _: MetadataRequest(topics=[]),
+        lambda answer: {topic.name for topic in answer.topics},
+        Grant(DESCRIBE, TOPIC),
+        Grant(DESCRIBE, TOPIC, "*"),
+        version=0,
+    ),
+    Listing(
+        "DescribeTopicPartitions: of all topics",
+        lambda _: DescribeTopicPartitionsRequest(topics=[]),
+        lambda answer: {topic.name for topic in answer.topics},
+        Grant(DESCRIBE, TOPIC),
+        Grant(DESCRIBE, TOPIC, "*"),
+    ),
+    Listing(
+        "ListGroups: all",
+        lambda _: ListGroupsRequest(),
+        lambda answer: {group.group_id for group in answer.groups},
+        Grant(DESCRIBE, GROUP),
+        Grant(DESCRIBE, CLUSTER),
+    ),
+    Listing(
+        "OffsetFetch: of all topics",
+        lambda n: offset_fetch(n, False, has_topics=False),
+        lambda answer: {topic.name for topic in answer.groups[0].topics},
+        Grant(DESCRIBE, TOPIC),
+        Grant(DESCRIBE, TOPIC, "*"),
+        (Grant(DESCRIBE, GROUP),),
+        version=9,
+    ),
+)
+
+FIELDS: Final = (
+    Field(
+        "Metadata: operations on a topic",
+        lambda n: made(MetadataRequest, topics=[{"name": n.topic}], include_topic_authorized_operations=True),
+        lambda answer: int(answer.topics[0].topic_authorized_operations),
+        TOPIC,
+        Grant(DESCRIBE, TOPIC),
+    ),
+    Field(
+        "Metadata: operations on the cluster",
+        lambda _: made(MetadataRequest, topics=[], include_cluster_authorized_operations=True),
+        lambda answer: int(answer.cluster_authorized_operations),
+        CLUSTER,
+        Grant(DESCRIBE, CLUSTER),
+        version=10,
+    ),
+    Field(
+        "DescribeCluster: operations on the cluster",
+        lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
+        lambda answer: int(answer.cluster_authorized_operations),
+        CLUSTER,
+        Grant(DESCRIBE, CLUSTER),
+    ),
+    Field(
+        "DescribeGroups: operations on a group",
+        lambda n: DescribeGroupsRequest(groups=[n.group], include_authorized_operations=True),
+        lambda answer: int(answer.groups[0].authorized_operations),
+        GROUP,
+        Grant(DESCRIBE, GROUP),
+    ),
+    Field(
+        "DescribeTopicPartitions: operations on a topic",
+        lambda n: made(DescribeTopicPartitionsRequest, topics=[{"name": n.topic}]),
+        lambda answer: int(answer.topics[0].topic_authorized_operations),
+        TOPIC,
+        Grant(DESCRIBE, TOPIC),
+    ),
+)
+
+
+def apis() -> set[str]:
+    """Every API that there is a question about, and those that ask nobody."""
+    asked = (*QUESTIONS, *QUESTIONS_ABOUT_NOTHING, *QUESTIONS_ABOUT_TRANSACTIONS, *LISTINGS, *FIELDS)
+    return {each.api for each in asked} | OPEN_TO_ALL

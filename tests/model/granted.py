@@ -1,0 +1,48 @@
+"""An authorizer that is told in so many words who may do what; the rules of Kafka's in a few lines.
+
+Grants in; yes or no out. Does not know: principals, hosts, prefixes, what is kept where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from model.authorisation_matrix import Grant
+
+from kafkacore.structs import ACLOperation, ResourceType
+
+#: What is allowed by an entry that allows more.
+IMPLIED_BY = {
+    ACLOperation.DESCRIBE: {
+        ACLOperation.READ,
+        ACLOperation.WRITE,
+        ACLOperation.DELETE,
+        ACLOperation.ALTER,
+    },
+    ACLOperation.DESCRIBE_CONFIGS: {ACLOperation.ALTER_CONFIGS},
+}
+
+
+class Granted:
+    """Allows what is in ``allow`` and not in ``deny``; the name ``*`` is every resource of the type."""
+
+    def __init__(self, allow: Collection[Grant] = (), deny: Collection[Grant] = ()) -> None:
+        self._allow = set(allow)
+        self._deny = set(deny)
+
+    def authorize(self, _: Any, operation: ACLOperation, resource_type: ResourceType, name: str) -> bool:
+        denied = {Grant(operation, resource_type, each) for each in (name, "*")}
+        enough = {operation} | IMPLIED_BY.get(operation, set())
+        allowed = {Grant(one, resource_type, each) for one in enough for each in (name, "*")}
+        return not denied & self._deny and bool(allowed & self._allow)
+
+    def authorize_by_resource_type(
+        self, _: Any, operation: ACLOperation, resource_type: ResourceType
+    ) -> bool:
+        # What is denied by its own name leaves the others.
+        if Grant(operation, resource_type, "*") in self._deny:
+            return False
+        return any(
+            grant[:2] == (operation, resource_type) and grant not in self._deny for grant in self._allow
+        )

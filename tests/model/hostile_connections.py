@@ -1,0 +1,60 @@
+"""Connections of somebody who means harm, what they cost the broker's process, and a good client beside them.
+
+Does not know: what is sent on them, what is too much.
+"""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import struct
+import time
+from pathlib import Path
+
+from model.raw_line import Line
+
+from kafkacore.broker.process import BrokerProcess
+from kafkacore.protocol.generated.metadata import MetadataRequest
+
+MIB = 1 << 20
+
+
+def memory_of(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS"))
+
+
+class Good(Line):
+    """A client that asks for metadata."""
+
+    def times(self, count: int = 1000) -> list[float]:
+        """How long the answers took, in milliseconds."""
+        took = []
+        for _ in range(count):
+            began = time.perf_counter()
+            answer = self.ask(MetadataRequest(topics=[]), 12)
+            took.append((time.perf_counter() - began) * 1e3)
+            assert len(answer.brokers) == 1
+        return took
+
+
+def p99(took: list[float]) -> str:
+    return f"{statistics.quantiles(took, n=100)[98]:.2f} ms"
+
+
+def connect(broker: BrokerProcess) -> socket.socket:
+    return socket.create_connection((broker.host, broker.port), 10)
+
+
+def is_closed(sock: socket.socket) -> bool:
+    """Whether the broker hangs up; all that it may say before is an alert of TLS."""
+    sock.settimeout(20)
+    try:
+        said = sock.recv(100)
+        return said == b"" or (said[:1] == b"\x15" and sock.recv(100) == b"")
+    except ConnectionResetError:
+        return True
+
+
+def frame(size: int, sent: bytes = b"") -> bytes:
+    return struct.pack(">i", size) + sent

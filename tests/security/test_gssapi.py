@@ -1,0 +1,287 @@
+"""GSSAPI in memory, with a KDC of our own: both ends, the other clients' code, and what may go wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gssapi
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from security.kerberos_realm import REALM, KerberosRealm, kerberos_realm
+
+from kafkacore.errors import (
+    CredentialsUnavailableError,
+    KafkaConfigurationError,
+    SaslAuthenticationFailedError,
+)
+from kafkacore.security.sasl import SaslConfig, make_mechanism
+from kafkacore.security.sasl.bounded_call import BoundedCalls
+from kafkacore.security.sasl.gssapi import GssapiMechanism
+from kafkacore.security.sasl.gssapi_layers import OFFER, answer_to_offer, check_choice
+from kafkacore.security.sasl.server_gssapi import GssapiServer
+from kafkacore.security.server_mechanism import SaslServerMechanism
+
+
+@pytest.fixture(scope="module")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KerberosRealm]:
+    with kerberos_realm(tmp_path_factory.mktemp("realm")) as one, pytest.MonkeyPatch.context() as patch:
+        for name, value in one.environment.items():
+            patch.setenv(name, value)
+        one.add("alice")
+        one.add("kafka/other")
+        yield one
+
+
+@pytest.fixture
+def server(realm: KerberosRealm) -> GssapiServer:
+    return GssapiServer(f"kafka/localhost@{REALM}", str(realm.kafka_keytab))
+
+
+def config(realm: KerberosRealm, **more: Any) -> SaslConfig:
+    given_settings = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "GSSAPI",
+        "sasl_kerberos_principal": "alice",
+        "sasl_kerberos_keytab": str(realm.folder / "alice.keytab"),
+    }
+    return SaslConfig.from_client_config(given_settings | more)
+
+
+def talk(client: Any, server: SaslServerMechanism) -> list[bytes]:
+    """What each said, in turn."""
+    said: list[bytes] = []
+    response = client.step(None)
+    while response is not None:
+        said.append(response)
+        challenge = server.step(response)
+        said.append(challenge)
+        response = client.step(challenge)
+    return said
+
+
+def test_client_and_broker_believe_each_other(realm: KerberosRealm, server: GssapiServer) -> None:
+    client, other = make_mechanism(config(realm), "localhost"), server()
+    said = talk(client, other)
+    assert client.is_complete
+    assert other.is_complete
+    assert (other.authorization_id, str(other.principal)) == ("alice", "User:alice")
+    assert len(said) == 6, "ticket and its answer, nothing and the offer, the choice and nothing"
+
+
+def test_domain_name_and_kafka_pythons_name_say_whom_to_ask_for(
+    realm: KerberosRealm, server: GssapiServer
+) -> None:
+    for more in (
+        {"sasl_kerberos_domain_name": "localhost"},
+        {"sasl_kerberos_name": "kafka@localhost"},
+        {"sasl_kerberos_name": gssapi.Name("kafka@localhost", gssapi.NameType.hostbased_service)},
+    ):
+        other = server()
+        talk(make_mechanism(config(realm, **more), "203.0.113.1"), other)
+        assert other.is_complete
+
+
+def test_kafka_pythons_client_is_believed(
+    realm: KerberosRealm, server: GssapiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
+
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/ccache")
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(realm.folder / "alice.keytab"))
+    client = SaslMechanismGSSAPI(sasl_kerberos_service_name="kafka", host="localhost")
+    other = server()
+    while not other.is_complete:
+        client.receive(other.step(client.auth_bytes()))
+    assert other.authorization_id == "alice"
+
+
+def test_rules_name_the_principal(realm: KerberosRealm) -> None:
+    rules = "RULE:[1:$1](.*)s/ali/ELI/,DEFAULT"
+    other = GssapiServer(f"kafka/localhost@{REALM}", str(realm.kafka_keytab), rules)()
+    talk(make_mechanism(config(realm), "localhost"), other)
+    assert other.authorization_id == "ELIce"
+
+
+def test_ticket_for_another_broker_is_refused(realm: KerberosRealm, server: GssapiServer) -> None:
+    client = make_mechanism(config(realm), "other")
+    with pytest.raises(SaslAuthenticationFailedError, match="Kerberos: "):
+        server().step(client.step(None) or b"")
+
+
+def test_ticket_that_was_overheard_is_refused(realm: KerberosRealm, server: GssapiServer) -> None:
+    first = make_mechanism(config(realm), "localhost").step(None) or b""
+    server().step(first)
+    with pytest.raises(SaslAuthenticationFailedError, match="replay"):
+        server().step(first)
+
+
+def test_broker_that_is_not_in_the_realm_is_told_before_anything_is_sent(realm: KerberosRealm) -> None:
+    client = make_mechanism(config(realm), "nowhere.example")
+    with pytest.raises(
+        SaslAuthenticationFailedError, match=r"kafka@nowhere.example: .*not found in Kerberos database"
+    ):
+        client.step(None)
+
+
+def test_broker_that_cannot_answer_the_ticket_is_not_believed(realm: KerberosRealm) -> None:
+    client = make_mechanism(config(realm), "localhost")
+    client.step(None)
+    with pytest.raises(SaslAuthenticationFailedError, match="Kerberos, for kafka@localhost"):
+        client.step(b"I am the broker")
+    assert not client.is_complete
+
+
+def test_broker_that_skips_the_answer_is_not_believed(realm: KerberosRealm) -> None:
+    client = make_mechanism(config(realm), "localhost")
+    client.step(None)
+    with pytest.raises(SaslAuthenticationFailedError):
+        client.step(b"")
+    assert not client.is_complete
+
+
+def test_without_credentials_no_client_is_made(realm: KerberosRealm, tmp_path: Path) -> None:
+    for more in (
+        {"sasl_kerberos_keytab": str(tmp_path / "none")},
+        {"sasl_kerberos_keytab": None, "sasl_kerberos_principal": None},
+        {"sasl_kerberos_principal": "bob"},
+    ):
+        with pytest.raises(KafkaConfigurationError, match="run kinit, or set sasl_kerberos_keytab"):
+            config(realm, **more)
+
+
+def test_kdc_that_is_away_is_waited_for_by_the_next_connect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = KerberosRealm(tmp_path)
+    keytab = alone.add("alice")
+    alone.start()
+    for name, value in alone.environment.items():
+        monkeypatch.setenv(name, value)
+    settled = config(alone, sasl_kerberos_keytab=str(keytab))
+    alone.stop()
+    try:
+        with pytest.raises(
+            CredentialsUnavailableError, match=r"kafka@localhost: .*KDC|did not come in"
+        ) as caught:
+            make_mechanism(settled, "localhost").step(None)
+        assert caught.value.retriable
+        alone.start()
+        other = GssapiServer(f"kafka/localhost@{REALM}", str(alone.kafka_keytab))()
+        talk(make_mechanism(settled, "localhost"), other)
+        assert other.is_complete
+    finally:
+        alone.stop()
+
+
+def test_keytab_without_the_brokers_key_stops_the_broker(realm: KerberosRealm, tmp_path: Path) -> None:
+    with pytest.raises(KafkaConfigurationError, match=f"the key of kafka/localhost@{REALM} is not in"):
+        GssapiServer(f"kafka/localhost@{REALM}", str(realm.folder / "alice.keytab"))
+    with pytest.raises(KafkaConfigurationError, match="must have a realm"):
+        GssapiServer("kafka/localhost", str(realm.kafka_keytab))
+
+
+class ByHand:
+    """A client that goes as far as the offer, and then says what it likes."""
+
+    def __init__(self) -> None:
+        target = gssapi.Name("kafka@localhost", gssapi.NameType.hostbased_service)
+        self.context = gssapi.SecurityContext(name=target, mech=gssapi.MechType.kerberos, usage="initiate")
+
+    def introduce(self, server: SaslServerMechanism) -> None:
+        assert self.context.step(server.step(self.context.step() or b"")) is None
+        assert self.context.complete
+
+    def choose(self, server: SaslServerMechanism, choice: bytes) -> None:
+        assert self.context.unwrap(server.step(b"")).message == OFFER
+        server.step(self.context.wrap(choice, False).message)
+
+
+@pytest.fixture
+def credentials(realm: KerberosRealm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/ccache")
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(realm.folder / "alice.keytab"))
+
+
+@pytest.mark.usefixtures("credentials")
+def test_client_may_choose_no_layer_whoever_it_wants_to_be(server: GssapiServer) -> None:
+    client, other = ByHand(), server()
+    client.introduce(other)
+    client.choose(other, OFFER + b"admin")
+    assert (other.is_complete, other.authorization_id) == (True, "alice")
+
+
+@pytest.mark.usefixtures("credentials")
+def test_client_that_chooses_a_layer_is_refused(server: GssapiServer) -> None:
+    client, other = ByHand(), server()
+    client.introduce(other)
+    with pytest.raises(SaslAuthenticationFailedError, match="wants a security layer"):
+        client.choose(other, b"\x02\x00\x10\x00")
+    assert not other.is_complete
+
+
+@pytest.mark.usefixtures("credentials")
+def test_client_that_speaks_before_the_offer_is_refused(server: GssapiServer) -> None:
+    client, other = ByHand(), server()
+    client.introduce(other)
+    with pytest.raises(SaslAuthenticationFailedError, match="where the layers are to be offered"):
+        other.step(b"now")
+
+
+def test_broker_that_did_not_show_who_it_is_is_not_believed(realm: KerberosRealm) -> None:
+    client = make_mechanism(config(realm), "localhost")
+    assert isinstance(client, GssapiMechanism)
+    with pytest.raises(SaslAuthenticationFailedError, match="did not show who it is"):
+        client.check(gssapi.RequirementFlag.integrity)
+
+
+@given(st.binary(max_size=200))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_whatever_a_peer_says_the_only_error_is_a_failed_authentication(
+    realm: KerberosRealm, server: GssapiServer, said: bytes
+) -> None:
+    other = server()
+    for _ in range(5):
+        with pytest.raises(SaslAuthenticationFailedError):
+            other.step(said)
+    assert not other.is_complete
+
+
+@pytest.mark.parametrize("offer", [b"", b"\x01", b"\x06\x00\x00\x00", b"\x01\x00\x00\x00\x00"])
+def test_layer_that_kafka_does_not_have_is_refused(offer: bytes) -> None:
+    with pytest.raises(SaslAuthenticationFailedError, match="security layer"):
+        answer_to_offer(offer, "alice")
+    assert answer_to_offer(OFFER, "alice") == OFFER + b"alice"
+
+
+@pytest.mark.parametrize("choice", [b"", b"\x01\x00\x00", b"\x02\x00\x00\x00", b"\x00\x00\x00\x00alice"])
+def test_choice_of_a_layer_is_refused(choice: bytes) -> None:
+    with pytest.raises(SaslAuthenticationFailedError, match="security layer"):
+        check_choice(choice)
+    check_choice(OFFER + b"anybody")
+
+
+def test_call_that_comes_late_holds_up_those_behind_it_no_longer_than_itself() -> None:
+    calls = BoundedCalls("the ticket", max_wait_ms=20.0)
+    may_end = threading.Event()
+    with pytest.raises(
+        CredentialsUnavailableError, match="the ticket did not come in 20 ms; the next connect"
+    ):
+        calls.call(lambda: may_end.wait(10.0))
+    with pytest.raises(CredentialsUnavailableError):
+        calls.call(lambda: 1)
+    may_end.set()
+    patient = BoundedCalls("the ticket", max_wait_ms=10_000.0)
+    patient._running = calls._running
+    assert patient.call(lambda: 1) == 1
+
+
+def test_error_of_a_call_is_the_callers() -> None:
+    def fails() -> None:
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        BoundedCalls("it").call(fails)

@@ -1,0 +1,89 @@
+"""A bill of materials: what an installation of kafkacore brings, with which version, as CycloneDX.
+
+The base install, or with the extras that are named. It is installed into an environment of its own, so that
+nothing of the tests is in the bill; cyclonedx-py, in another one, writes it down.
+
+    python tools/sbom.py dist/kafkacore.cdx.json [EXTRA ...]
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[1]
+GENERATOR = "cyclonedx-bom>=7,<8"
+_OF_OURS = re.compile(r"kafkacore\[([\w,]+)\]")
+
+
+def requirements(project: dict[str, Any], extras: Sequence[str]) -> list[str]:
+    """What the base install and these extras require, extras that they are made of too; sorted.
+
+    Raises
+    ------
+    KeyError
+        There is no such extra.
+    """
+    found = set(project["dependencies"])
+    left = list(extras)
+    while left:
+        for each in project["optional-dependencies"][left.pop()]:
+            ours = _OF_OURS.fullmatch(each)
+            if ours:
+                left += ours[1].split(",")
+            else:
+                found.add(each)
+    return sorted(found)
+
+
+def environment(folder: Path, packages: Sequence[str]) -> Path:
+    """A new one with these packages, and without pip, which nobody gets by us; its interpreter."""
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    subprocess.run([*install, "--disable-pip-version-check", *packages], check=True)
+    return python
+
+
+def named(bill: dict[str, Any], version: str) -> dict[str, Any]:
+    """With the version of the whole, which pyproject.toml does not say."""
+    bill["metadata"]["component"] |= {"version": version, "purl": f"pkg:pypi/kafkacore@{version}"}
+    return bill
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print(f"usage: {sys.argv[0]} FILE [EXTRA ...]", file=sys.stderr)
+        return 2
+    target, extras = Path(sys.argv[1]), sys.argv[2:]
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    try:
+        needed = requirements(project, extras)
+    except KeyError as error:
+        known = ", ".join(project["optional-dependencies"])
+        print(f"there is no extra {error}; there are {known}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="kafkacore-sbom-") as folder:
+        shipped = environment(Path(folder) / "shipped", needed)
+        generator = environment(Path(folder) / "generator", [GENERATOR])
+        command = [str(generator), "-m", "cyclonedx_py", "environment", "--output-reproducible"]
+        command += ["--mc-type", "library", "--pyproject", str(PROJECT / "pyproject.toml"), str(shipped)]
+        told = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    bill = named(json.loads(told), metadata.version("kafkacore"))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(bill, indent=2) + "\n")
+    print(f"{target}: kafkacore {metadata.version('kafkacore')} and {len(bill['components'])} packages")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
