@@ -14,10 +14,16 @@ from kafkacore.errors import KafkaConfigurationError
 MARK = "hunter2-zq7"
 
 
+@pytest.fixture(autouse=True)
+def _no_password(monkeypatch):
+    """None is set, and none that is asked for here is left to the tests after these."""
+    monkeypatch.setenv(connection.PASSWORD_VARIABLE, "")
+    monkeypatch.delenv(connection.PASSWORD_VARIABLE)
+
+
 @pytest.fixture
-def settings(monkeypatch, tmp_path):
+def settings(tmp_path, monkeypatch):
     """The settings that arguments and a file come to."""
-    monkeypatch.delenv(connection.PASSWORD_VARIABLE, raising=False)
 
     def settings(*words, file=None, password=None):
         if password is not None:
@@ -99,12 +105,11 @@ def test_password_is_in_a_file_or_asked_for(settings, tmp_path, monkeypatch):
     assert settings("--username", "alice")["sasl_plain_password"] == f"Password of alice: {MARK}"
 
 
-def test_password_of_a_job_stays_where_it_is(settings, tmp_path, monkeypatch):
+def test_password_of_a_job_stays_where_it_is(tmp_path):
     file = tmp_path / "password"
     file.write_text(MARK)
     given = properties_of(parsed("--username", "a", "--password-file", str(file)), asks=False)
     assert given["sasl.password"] == f"${{file:{file}}}"
-    monkeypatch.delenv(connection.PASSWORD_VARIABLE, raising=False)
     given = properties_of(parsed("--username", "a"), asks=False)
     assert given["sasl.password"] == "${env:KAFKACORE_PASSWORD}"
 
@@ -132,7 +137,6 @@ def test_password_without_a_terminal_says_what_to_set(monkeypatch, capsys):
     def no_terminal(*_):
         raise OSError("no terminal")
 
-    monkeypatch.delenv(connection.PASSWORD_VARIABLE, raising=False)
     monkeypatch.setattr(connection.os, "open", no_terminal)
     assert main(["topics", "list", "--username", "alice"]) == 2
     assert "set KAFKACORE_PASSWORD, or give --password-file FILE" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pprint
 import urllib.request
 from collections.abc import Iterator
@@ -131,9 +132,10 @@ def pages(status_url: str) -> Iterator[str]:
 
 def written_in(folder: Path) -> Iterator[str]:
     """Of files that are there all the while: a running broker replaces some of them."""
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
-            yield path.read_bytes().decode("latin-1")
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                yield Path(place, name).read_bytes().decode("latin-1")
 
 
 def told_to(process: str) -> Iterator[str]:
@@ -141,8 +143,9 @@ def told_to(process: str) -> Iterator[str]:
     for name in ("cmdline", "environ"):
         yield Path(f"/proc/{process}/{name}").read_bytes().decode("latin-1")
     for task in Path(f"/proc/{process}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        # A thread ends while one looks, and so does a child.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in (task / "children").read_text().split():
                 yield from told_to(child)
 
 

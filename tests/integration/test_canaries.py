@@ -50,10 +50,16 @@ def shown_of(value: object) -> Iterator[str]:
 
 
 def living() -> Iterator[str]:
-    """Every object of ours that there is just now, as a debugger or a crash report shows it."""
+    """Every object of ours that there is just now, as a debugger or a crash report shows it.
+
+    Other tests' and other threads' too: what is not made to its end may have nothing but an error to show.
+    """
     for each in gc.get_objects():
         if str(type(each).__module__).startswith("kafkacore"):
-            yield repr(each)
+            try:
+                yield repr(each)
+            except (AttributeError, ReferenceError) as error:
+                yield repr(error)
 
 
 def logged(caplog) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +36,18 @@ def test_defaults_are_those_of_kafka() -> None:
     assert FetchRequest.FetchTopic().topic_id == ZERO_UUID
     assert MetadataRequest().allow_auto_topic_creation is True
     assert DescribeTopicPartitionsRequest().cursor is None
+
+
+def test_message_that_could_not_be_read_to_its_end_shows_what_was_read() -> None:
+    with pytest.raises(MalformedMessageError) as failed:
+        ProduceRequest.decode(Cursor(encoded(ProduceRequest(transactional_id=None, acks=-1), 3)[:5]), 3)
+    half = next(
+        value
+        for frame, _ in traceback.walk_tb(failed.tb)
+        for value in frame.f_locals.values()
+        if isinstance(value, ProduceRequest)
+    )
+    assert repr(half) == "ProduceRequest(transactional_id=None, acks=-1)"
 
 
 def test_collections_are_not_shared_between_messages() -> None:

@@ -7,6 +7,8 @@ Kafka's ``SslPrincipalMapper``.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from kafkacore.errors import KafkaConfigurationError, SslAuthenticationError
@@ -28,12 +30,16 @@ _STRINGS: Final = {12: "utf-8", 19: "ascii", 20: "latin-1", 22: "ascii", 28: "ut
 _OBJECT_IDENTIFIER, _SEQUENCE, _SET, _CONTEXT_0 = 0x06, 0x30, 0x31, 0xA0
 #: From here on the first byte of a size says how many bytes of it follow; of a tag, that more follow.
 _LONG, _LONG_TAG = 0x80, 0x1F
+#: Parts before the subject: number, algorithm, issuer, validity. Mostly there is a version before them.
+_BEFORE_SUBJECT: Final = 4
+#: Bytes of a subject. Its name goes into tables, answers and lines of the log; real ones have some hundred bytes.
+_LONGEST_SUBJECT: Final = 8 * 1024
 
 
 class _Element(NamedTuple):
     tag: int
-    content: bytes
-    whole: bytes
+    content: memoryview
+    whole: memoryview
 
 
 def distinguished_name(certificate: bytes) -> str:
@@ -42,22 +48,30 @@ def distinguished_name(certificate: bytes) -> str:
     Raises
     ------
     SslAuthenticationError
-        The certificate is not in DER. OpenSSL takes what may be read in more than one way, and an authority
-        may have signed a subject as its owner wrote it.
+        The certificate is not in DER, or its subject is longer than 8 KiB. OpenSSL takes what may be read in
+        more than one way, and an authority may have signed a subject as its owner wrote it.
     """
     try:
-        (outer,) = _elements(certificate)
-        parts = _elements(_elements(outer.content)[0].content)
-        if parts[0].tag == _CONTEXT_0:
-            del parts[0]
-        # Number, algorithm, issuer, validity, and then the subject.
-        names = _elements(parts[4].content, _SET)
-        return ",".join(
+        subject = _subject(memoryview(certificate))
+        if len(subject) > _LONGEST_SUBJECT:
+            raise SslAuthenticationError(
+                f"the subject of the client's certificate has {len(subject)} bytes; {_LONGEST_SUBJECT} are allowed"
+            )
+        names = [
             "+".join(_attribute(each) for each in _elements(name.content, _SEQUENCE))
-            for name in reversed(names)
-        )
+            for name in _elements(subject, _SET)
+        ]
+        return ",".join(reversed(names))
     except (ValueError, IndexError) as error:
         raise SslAuthenticationError(f"the client's certificate is not in DER: {error}") from error
+
+
+def _subject(certificate: memoryview) -> memoryview:
+    (outer,) = _elements(certificate)
+    [to_be_signed] = islice(_elements(outer.content), 1)
+    parts = list(islice(_elements(to_be_signed.content), _BEFORE_SUBJECT + 2))
+    has_version = parts[0].tag == _CONTEXT_0
+    return parts[_BEFORE_SUBJECT + has_version].content
 
 
 def _attribute(element: _Element) -> str:
@@ -67,7 +81,7 @@ def _attribute(element: _Element) -> str:
     identifier = _identifier(kind.content)
     if identifier not in _KEYWORDS or value.tag not in _STRINGS:
         return f"{identifier}=#{value.whole.hex()}"
-    return f"{_KEYWORDS[identifier]}={_escaped(value.content.decode(_STRINGS[value.tag], 'replace'))}"
+    return f"{_KEYWORDS[identifier]}={_escaped(str(value.content, _STRINGS[value.tag], 'replace'))}"
 
 
 def _escaped(text: str) -> str:
@@ -79,7 +93,7 @@ def _escaped(text: str) -> str:
     return "\\ " * before + stripped + "\\ " * (len(escaped) - after)
 
 
-def _identifier(content: bytes) -> str:
+def _identifier(content: memoryview) -> str:
     numbers, number = [], 0
     for byte in content:
         number = number << 7 | byte & 0x7F
@@ -90,9 +104,9 @@ def _identifier(content: bytes) -> str:
     return ".".join(map(str, [first, numbers[0] - 40 * first, *numbers[1:]]))
 
 
-def _elements(data: bytes, expected: int | None = None) -> list[_Element]:
+def _elements(data: memoryview, expected: int | None = None) -> Iterator[_Element]:
     """What follows one another in ``data``, each of tag ``expected`` if that is given."""
-    found, at = [], 0
+    at = 0
     while at < len(data):
         tag, size, begin = data[at], data[at + 1], at + 2
         if size >= _LONG:
@@ -106,9 +120,8 @@ def _elements(data: bytes, expected: int | None = None) -> list[_Element]:
             raise ValueError("it ends too early")
         if tag & _LONG_TAG == _LONG_TAG or expected not in (None, tag):
             raise ValueError(f"a part of it has tag {tag}")
-        found.append(_Element(tag, data[begin : begin + size], data[at : begin + size]))
+        yield _Element(tag, data[begin : begin + size], data[at : begin + size])
         at = begin + size
-    return found
 
 
 # ---- Rules -----------------------------------------------------------------------------------------------

@@ -44,9 +44,11 @@ class Struct:
 
     def __repr__(self) -> str:
         kind = type(self).__qualname__
+        # What an error has left half read, which a debugger shows, has its first fields alone.
         fields = ", ".join(
             f"{name}={HIDDEN if is_secret(kind, name) else _shortened(getattr(self, name))}"
             for name in self.__slots__
+            if hasattr(self, name)
         )
         return f"{kind}({fields})"
 
