@@ -32,7 +32,7 @@ _OBJECT_IDENTIFIER, _SEQUENCE, _SET, _CONTEXT_0 = 0x06, 0x30, 0x31, 0xA0
 _LONG, _LONG_TAG = 0x80, 0x1F
 #: Parts before the subject: number, algorithm, issuer, validity. Mostly there is a version before them.
 _BEFORE_SUBJECT: Final = 4
-#: Bytes of a subject. Its name goes into tables, answers and lines of the log; real ones have some hundred bytes.
+#: Bytes of a subject; real ones have some hundred. Its name goes into tables, answers and lines of the log.
 _LONGEST_SUBJECT: Final = 8 * 1024
 
 
@@ -55,7 +55,8 @@ def distinguished_name(certificate: bytes) -> str:
         subject = _subject(memoryview(certificate))
         if len(subject) > _LONGEST_SUBJECT:
             raise SslAuthenticationError(
-                f"the subject of the client's certificate has {len(subject)} bytes; {_LONGEST_SUBJECT} are allowed"
+                f"the client's certificate has a subject of {len(subject)} bytes, "
+                f"and {_LONGEST_SUBJECT} are allowed"
             )
         names = [
             "+".join(_attribute(each) for each in _elements(name.content, _SEQUENCE))
