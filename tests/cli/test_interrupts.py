@@ -1,6 +1,9 @@
 """The first Ctrl-C asks, the second interrupts."""
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -43,3 +46,30 @@ def test_thread_that_cannot_take_signals_is_never_asked():
     thread.start()
     thread.join()
     assert answers == [False]
+
+
+INTERRUPTED_IN_A_TEXT = """
+import sys
+from kafkacore.cli import main, processes
+
+def run(argv):
+    # As where broker and Spark are started: nothing is left to import at the end.
+    exec("raise KeyboardInterrupt")
+
+main._run = run
+sys.exit(main.main())
+"""
+
+
+def test_interrupt_while_python_runs_a_text_has_the_status_of_all_others(tmp_path):
+    """Every dataclass is made of one; Python remembers the interrupt, and died of it when all was done."""
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED_IN_A_TEXT)
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    ended = subprocess.run(
+        [sys.executable, "-m", "interrupted"],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (130, "kafkacore: interrupted\n")

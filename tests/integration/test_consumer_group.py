@@ -135,7 +135,9 @@ def test_members_share_the_partitions_when_one_joins_one_leaves_and_one_dies(gro
     group.poll_until(group.is_shared)
     second, third = group.join(), group.join(session_timeout_ms=SHORT_SESSION_MS)
     group.poll_until(group.is_shared)
-    assert first.told[-2:] == [("revoked", set(range(PARTITIONS))), ("assigned", first.partitions)]
+    # Once, or for each of the two if one came later: all that it had is given up, and then it has its share.
+    (_, had), *last = first.told[-3:]
+    assert last == [("revoked", had), ("assigned", first.partitions)]
     group.leave(second)
     group.poll_until(group.is_shared)
     assert second.told[-1] == ("revoked", second.told[-2][1])

@@ -151,6 +151,9 @@ def _interrupted() -> int:
     from kafkacore.cli.processes import end_descendants
 
     end_descendants(GRACE_MS)
+    # An interrupt that came while Python ran code from a text, as making a dataclass does, is remembered, and
+    # `python -m` would end by the signal in spite of our status: the next such run forgets it.
+    exec("")  # noqa: S102 - nothing at all
     return _failed("interrupted", EXIT_INTERRUPTED)
 
 
