@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from integration.apache_kafka import ApacheKafka, started_in_scratch_folder
 from integration.java_peer import JavaPeer, started_java_peer
 from integration.secure_kafka import SecureKafka, started_secure_kafka
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # A machine that is busy with something else makes no example wrong.
-settings.register_profile("kafkacore", deadline=None)
+settings.register_profile("kafkacore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kafkacore")
 
 # What a shell starts in the background ignores Ctrl-C, by nohup SIGHUP, and so would all that tests start.

@@ -116,7 +116,7 @@ def test_request_cut_anywhere_is_refused_and_nothing_else(hostile: BrokerHarness
             handle(hostile, payload[:size])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_request_with_changed_bytes_is_answered_or_refused(
     hostile: BrokerHarness, data: st.DataObject

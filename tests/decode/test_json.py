@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 from decode.json_documents import SCHEMAS, documents
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkacore.decode.decoder import QUOTED_CHARACTERS, ColumnTooLargeError
@@ -502,7 +502,7 @@ def test_reasons_are_short_and_few():
 BETWEEN = b'{"a":7,"b":"between","l":[7]}'
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @given(
     st.lists(
         st.binary(max_size=80)

@@ -239,7 +239,7 @@ def test_broker_that_did_not_show_who_it_is_is_not_believed(realm: KerberosRealm
 
 
 @given(st.binary(max_size=200))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_whatever_a_peer_says_the_only_error_is_a_failed_authentication(
     realm: KerberosRealm, server: GssapiServer, said: bytes
 ) -> None:
