@@ -34,7 +34,7 @@ with KafkaConsumer(
     bootstrap_servers=servers,
     isolation_level="read_committed",
     auto_offset_reset="earliest",
-    consumer_timeout_ms=1000,
+    consumer_timeout_ms=3000,
 ) as consumer:
     for record in consumer:
         print(record.topic, record.value.decode())

@@ -22,6 +22,7 @@ import pytest
 from integration.apache_kafka import ApacheKafka
 from integration.java_peer import JavaPeer
 from integration.transaction_copier import Group
+from model.topic_reader import await_markers
 
 from kafkacore import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
@@ -68,13 +69,18 @@ def make_producer(kafka: ApacheKafka, transactional_id: str, **settings: Any) ->
     return producer
 
 
-def by_java(java_peer: JavaPeer, kafka: ApacheKafka, topic: str) -> list[bytes | None]:
+def by_java(
+    java_peer: JavaPeer, kafka: ApacheKafka, topic: str, *, is_open: bool = False
+) -> list[bytes | None]:
+    """Values that are committed, once all that was ended has its markers, which come after the answer."""
+    if not is_open:
+        await_markers(kafka.bootstrap_servers, topic, 2, LIMIT_MS / 1000)
     received = java_peer.consume(kafka.bootstrap_servers, topic, None, {"isolation.level": "read_committed"})
     return [each.value for each in sorted(received, key=lambda each: (each.partition, each.offset))]
 
 
 def by_ours(kafka: ApacheKafka, topic: str) -> tuple[list[bytes], list[int]]:
-    """Values that are committed, and the positions behind them."""
+    """Values that are committed, and the positions behind them; nothing is open."""
     mine = [TopicPartition(topic, partition) for partition in range(2)]
     found: dict[TopicPartition, list[bytes]] = {each: [] for each in mine}
     with KafkaConsumer(
@@ -137,7 +143,7 @@ def test_an_open_transaction_is_seen_by_nobody_who_wants_what_is_committed(
     with make_producer(kafka, topic) as producer:
         producer.begin_transaction()
         producer.send(topic, b"open", partition=0).get(timeout=30)
-        assert by_java(java_peer, kafka, topic) == []
+        assert by_java(java_peer, kafka, topic, is_open=True) == []
         assert last_stable_offset(kafka, topic) == 0
         producer.commit_transaction()
     assert by_java(java_peer, kafka, topic) == [b"open"]
@@ -221,8 +227,8 @@ def test_leaving_the_with_block_in_a_transaction_aborts_it(
     with make_producer(kafka, topic) as producer:
         producer.begin_transaction()
         producer.send(topic, b"never", partition=0).get(timeout=30)
-    assert last_stable_offset(kafka, topic) == 2
     assert by_java(java_peer, kafka, topic) == []
+    assert last_stable_offset(kafka, topic) == 2
 
 
 # ---- Offsets -----------------------------------------------------------------------------------------------
