@@ -32,12 +32,15 @@ TURNS = 200
 
 
 class ScriptedApis:
-    """Echoes a request: ``wait`` when told, ``close`` and ``bad`` never, ``quiet`` without an answer."""
+    """Echoes a request: ``wait`` when told, ``close``, ``bad`` and ``not yet`` never, ``quiet`` without an
+    answer.
+    """
 
     def __init__(self, replica_manager: ReplicaManager) -> None:
         self._purgatory = replica_manager.fetch_purgatory
         self.metrics = BrokerMetrics({}, SYSTEM_CLOCK)
         self.handled: list[bytes] = []
+        self.requests: list[Request] = []
         self.released: set[bytes] = set()
         self.throttle_ms = 0.0
 
@@ -46,6 +49,7 @@ class ScriptedApis:
         self.handled.append(body)
         request = Request(context, 0, 0, 0, None, None, lambda pieces, *_: pieces, on_response)
         request.throttle_ms = self.throttle_ms
+        self.requests.append(request)
         if body.startswith(b"wait"):
             request.operation = DelayedFetch(
                 SYSTEM_CLOCK.monotonic_ms() + 60_000,
@@ -55,6 +59,8 @@ class ScriptedApis:
             if body == b"wait and fail":
                 request.operation = DelayedFetch(0, lambda: False, lambda: request.respond(1 // 0))
             self._purgatory.try_complete_else_watch(request.operation, ["key"])
+        elif body == b"not yet":
+            pass
         elif body == b"close":
             raise CloseConnectionError("the request says so")
         elif body == b"bad":
@@ -259,6 +265,21 @@ def test_failure_while_a_waiting_request_is_answered_closes_its_connection_alone
     failing, other = harness.connect(), harness.connect()
     failing.sendall(frame(b"wait and fail"))
     assert harness.is_hung_up(failing)
+    other.sendall(frame(b"hello"))
+    assert harness.replies(other, 1) == [b"hello"]
+
+
+def test_connection_whose_late_answer_cannot_be_written_down_is_closed_alone(harness: Harness) -> None:
+    failing, other = harness.connect(), harness.connect()
+    failing.sendall(frame(b"not yet") + frame(b"never"))
+    harness.until(lambda: b"not yet" in harness.apis.handled)
+    request = harness.apis.requests[-1]
+    request.encode = lambda *_: 1 // 0
+    # As the callback of a change, of a group or of a timer, which knows of no connection, and lets it pass.
+    with pytest.raises(ZeroDivisionError):
+        request.respond([b"answer"])
+    assert harness.is_hung_up(failing)
+    assert b"never" not in harness.apis.handled
     other.sendall(frame(b"hello"))
     assert harness.replies(other, 1) == [b"hello"]
 

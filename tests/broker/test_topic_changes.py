@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from model.raw_line import Line
 
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
+from kafkacore.broker.handlers import create_topics
 from kafkacore.broker.kafka_apis import HANDLERS
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.log.log_manager import FOLDERS_PER_ROUND
@@ -26,6 +28,7 @@ from kafkacore.errors import (
     KafkaStorageError,
     NoError,
     TopicAlreadyExistsError,
+    UnknownError,
     UnknownTopicOrPartitionError,
 )
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
@@ -216,6 +219,28 @@ def test_nothing_is_left_of_a_topic_that_could_not_be_made(making: Scene, tmp_pa
     making.disk.failure = None
     assert making.create("big", 2).error_code == NoError.errno
     assert len(making.describe("big").partitions) == 2
+
+
+def test_client_whose_answer_cannot_be_made_is_told_so(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(create_topics, "topic_entries", lambda *_: 1 // 0)
+    told = scene.create("new", 1)
+    assert told.error_code == UnknownError.errno
+    scene.check_others_are_served()
+    assert "a change could not be answered" in caplog.text
+
+
+def test_client_whose_answer_cannot_be_written_down_is_hung_up_on_and_others_are_served(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    unfit = SimpleNamespace(name="n", value="v" * 40_000, source=5)
+    monkeypatch.setattr(create_topics, "topic_entries", lambda *_: [unfit])
+    scene.slow.say(created("new", 1))
+    with pytest.raises(AssertionError, match="the broker has hung up"):
+        scene.slow.hear()
+    scene.check_others_are_served()
+    assert "a change could not be answered" in caplog.text
 
 
 def test_stop_in_the_midst_leaves_the_topic_whole(tmp_path: Path) -> None:

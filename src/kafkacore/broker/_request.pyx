@@ -89,12 +89,20 @@ cdef class Request:
         return self.context.node_id
 
     def respond(self, response):
-        """Answer. ``None``: there is nothing to send, go on with the connection's next request."""
+        """Answer. ``None``: there is nothing to send, go on with the connection's next request.
+
+        An answer that cannot be written down raises, and its client is hung up on: whoever answers late
+        knows of no connection, and the client would wait for nothing.
+        """
         self.operation = None
-        if self.quotas is not None:
-            self.quotas.on_response(self, response)
-        if self.stats is not None:
-            self.stats.answered(self.began_ms, self.waits_since_ms, response)
-        if response is not None:
-            response = self.encode(response, self.version, self.correlation_id)
-        self.on_response(self, response)
+        try:
+            if self.quotas is not None:
+                self.quotas.on_response(self, response)
+            if self.stats is not None:
+                self.stats.answered(self.began_ms, self.waits_since_ms, response)
+            if response is not None:
+                response = self.encode(response, self.version, self.correlation_id)
+            self.on_response(self, response)
+        except Exception:
+            self.on_response(self, HANG_UP)
+            raise

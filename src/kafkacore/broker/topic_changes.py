@@ -61,7 +61,10 @@ class TopicChanges:
         self._thread: threading.Thread | None = None
 
     def submit(self, change: Change[Any], on_done: OnDone) -> None:
-        """Do a change when those before it are done; ``on_done`` gets what it returns, or its exception."""
+        """Do a change when those before it are done; ``on_done`` gets what it returns, or its exception.
+
+        If ``on_done`` raises at what the change returns, it is called with that, to tell whoever has asked.
+        """
         if self._call_soon is None:
             self._do_here(change, on_done)
             return
@@ -119,9 +122,11 @@ class TopicChanges:
 def _tell(on_done: OnDone, outcome: Any) -> None:
     try:
         on_done(outcome)
-    except Exception:
+    except Exception as error:
         # One request that cannot be answered is not the broker.
         logger.exception("a change could not be answered")
+        if not isinstance(outcome, Exception):
+            _tell(on_done, error)
 
 
 def _failure_of(work: Work) -> Exception | None:
