@@ -32,6 +32,7 @@ LONGEST_FIRST = (
     "test_bench.py",
     "spark/test_example.py",
     "spark/test_connect.py",
+    "spark/test_worker_logs.py",
     "integration",
     "producer",
     "tools",
@@ -45,6 +46,7 @@ WITHOUT_THE_SESSION = (
     "cli/test_interrupt.py",
     "spark/test_example.py",
     "spark/test_connect.py",
+    "spark/test_worker_logs.py",
     "integration/spark/test_cluster.py",
 )
 
