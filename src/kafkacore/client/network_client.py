@@ -398,7 +398,7 @@ class NetworkClient:
         self._check_open()
         if self._is_handling:
             self._begin_anew(now_ms)
-        elif self.selector.completed_receives is not self._handled:
+        elif self.selector.completed_receives is not self._handled and not self.selector.is_interrupted:
             self._handle_missed()
         if self._aborted:
             return self._complete_aborted()
@@ -421,7 +421,9 @@ class NetworkClient:
         self._is_handling = False
 
     def _handle_missed(self) -> None:
-        """Ctrl-C came when the selector's poll had just returned, or while it waited."""
+        """Ctrl-C came when the selector's poll had just returned. What one that it has interrupted had found
+        out is told by the next.
+        """
         self._handle_results()
         if self.selector.completed_receives or self.selector.disconnected or self.selector.connected:
             self._handled = self.selector.completed_receives
@@ -567,8 +569,10 @@ class NetworkClient:
             self.forget_connection(node_id)
         elif not self._is_closed:
             self._is_closed = True
-            self.metadata.close()
-            self.selector.close_all()
+            try:
+                self.metadata.close()
+            finally:
+                self.selector.close_all()
             if self._builder is not None:
                 self._builder.close()
 

@@ -19,6 +19,8 @@ cdef class KafkaChannel:
     # What the poller watches this channel for now.
     cdef int interest
     cdef bint is_starved
+    # It stands in the list of those (see ChannelSet), once.
+    cdef bint waits_for_memory
     # The last write did not take all: wait until the socket says that there is room.
     cdef bint waits_for_room
     # Some of it went out in a wait, since the channel was last seen active.
@@ -66,6 +68,7 @@ cdef class KafkaChannel:
     cdef int authenticate(self, ReadBuffer buffer, list frames) except? -1
     cdef int hear(self, list heard, list frames) except -1
     cdef int say(self, pieces) except? -1
+    cdef bint is_to_begin_again(self, double now_ms) except -1
     cdef int reauthenticate(self, payload) except? -1
     cdef bint wants_buffered(self) noexcept
     cdef int close(self) except -1

@@ -21,7 +21,11 @@ from kafkacore.network.send cimport NetworkSend
 from kafkacore.network.transport cimport PlaintextTransportLayer
 from kafkacore.wire.gil cimport gil_had, gil_wanted
 
+import logging
+
 from kafkacore.errors import IllegalStateError, KafkaProtocolError
+
+logger = logging.getLogger("kafkacore.network.selector")
 
 cdef enum:
     # Up to here a write keeps the GIL: it takes ten microseconds or two, and getting the lock back from a
@@ -198,6 +202,10 @@ cdef class KafkaChannel:
             self.word = NetworkSend(self.id, pieces)
         return 0
 
+    cdef bint is_to_begin_again(self, double now_ms) except -1:
+        """Whether we have to show anew who we are before the next frame."""
+        return self.authenticator is not None and now_ms >= <double> self.authenticator.reauthenticate_at_ms
+
     cdef int reauthenticate(self, payload) except? -1:
         """Begin anew: with the peer's request for it, or of our own accord (``None``)."""
         self.say(self.authenticator.begin_reauthentication(payload))
@@ -230,13 +238,18 @@ cdef class KafkaChannel:
         if self.line is not None:
             self.line.detach()
             self.line = None
-        if self.authenticator is not None:
-            self.authenticator.close()
         try:
-            self.transport.close()
+            if self.authenticator is not None:
+                self.authenticator.close()
+        except Exception as error:
+            # A mechanism may be its user's own code. One connection is not all of them.
+            logger.error("the authenticator of %s could not be closed", self.id, exc_info=error)
         finally:
-            # Ctrl-C in the engine's last word.
-            self.sock.close()
+            try:
+                self.transport.close()
+            finally:
+                # Ctrl-C in the engine's last word.
+                self.sock.close()
         return 0
 
 

@@ -35,7 +35,7 @@ cdef class ChannelLife:
     cdef int on_connected(self, KafkaChannel channel) except -1
     cdef int prepare(self, KafkaChannel channel) except -1
     cdef int on_ready(self, KafkaChannel channel) except -1
-    cdef int tell_authenticated(self, KafkaChannel channel, bint is_success) except -1
+    cdef int tell_authenticated(self, KafkaChannel channel, bint is_again, bint is_success) except -1
     cdef int set_deadline(self, KafkaChannel channel, double now_ms) except -1
     cdef int begin_again(self, KafkaChannel channel, payload) except -1
     cdef int end_failed(self, KafkaChannel channel, error) except -1
@@ -45,6 +45,7 @@ cdef class ChannelLife:
     cdef int look_after(self, double now_ms) except -1
     cdef int end_doomed(self, double now_ms) except -1
     cdef int end_slow(self, double now_ms) except -1
+    cdef int end_if_slow(self, KafkaChannel channel, double now_ms) except -1
     cdef int end_idle(self, double now_ms) except -1
     cdef int fail(self, KafkaChannel channel, int error) except -1
     cdef int end(self, KafkaChannel channel, phase, str reason, error) except -1

@@ -51,9 +51,10 @@ cdef class ChannelLife:
         cdef KafkaChannel channel = new_channel(
             connection_id, sock, is_connected, self.max_receive_size, self.memory_pool, builder, host
         )
+        self.channels.add(channel, now_ms)
         if is_connected:
             self.set_deadline(channel, now_ms)
-        return self.channels.add(channel, now_ms)
+        return 0
 
     cdef int set_deadline(self, KafkaChannel channel, double now_ms) except -1:
         if self.setup_timeout_ms < math.inf:
@@ -90,34 +91,39 @@ cdef class ChannelLife:
         return self.channels.update_interest(channel)
 
     cdef int on_ready(self, KafkaChannel channel) except -1:
-        if channel.authenticator is not None or type(channel.transport) is not PlaintextTransportLayer:
-            self.tell_authenticated(channel, True)
-        if not channel.has_been_ready:
+        cdef bint is_again = channel.has_been_ready
+        if not is_again:
             channel.has_been_ready = True
             self.connected.append(channel.id)
         if channel.pending_send is not None:
             self.unwritten.append(channel)
         if channel.is_starved:
             # Behind the last word of the authentication a frame has begun.
-            return self.channels.wait_for_memory(channel)
-        self.note_buffered(channel)
-        return self.channels.update_interest(channel)
+            self.channels.wait_for_memory(channel)
+        else:
+            self.note_buffered(channel)
+            self.channels.update_interest(channel)
+        if channel.authenticator is not None or type(channel.transport) is not PlaintextTransportLayer:
+            self.tell_authenticated(channel, is_again, True)
+        return 0
 
-    cdef int tell_authenticated(self, KafkaChannel channel, bint is_success) except -1:
+    cdef int tell_authenticated(self, KafkaChannel channel, bint is_again, bint is_success) except -1:
+        """Last, when all else is done: Ctrl-C may come in what is Python's."""
         if self.on_authenticated is not None:
             now_ms = self.clock.monotonic_ms()
-            is_again = channel.has_been_ready and channel.authenticator is not None
+            is_again = is_again and channel.authenticator is not None
             self.on_authenticated(is_again, is_success, now_ms - channel.asked_again_ms, now_ms)
         return 0
 
     cdef int begin_again(self, KafkaChannel channel, payload) except -1:
         """Authenticate a channel anew; its frame, if it has one, is written afterwards."""
-        channel.asked_again_ms = self.clock.monotonic_ms()
+        cdef double now_ms = self.clock.monotonic_ms()
+        channel.asked_again_ms = now_ms
         try:
             channel.reauthenticate(payload)
         except BaseException as error:
             return self.end_failed(channel, error)
-        self.set_deadline(channel, self.clock.monotonic_ms())
+        self.set_deadline(channel, now_ms)
         return self.prepare(channel)
 
     cdef int note_buffered(self, KafkaChannel channel) except -1:
@@ -152,34 +158,37 @@ cdef class ChannelLife:
     cdef int end_doomed(self, double now_ms) except -1:
         cdef KafkaChannel channel
         while self.doomed and self.doomed[0][0] <= now_ms:
-            _, channel, error = self.doomed.popleft()
-            if channel.is_closed:
-                continue
-            if error.answer is not None:
-                # What the socket does not take at once is not worth a wait.
-                NetworkSend(channel.id, error.answer).write_to(channel.transport)
-            self.end(channel, ConnectionPhase.AUTHENTICATION_FAILED, str(error), error)
+            _, channel, error = self.doomed[0]
+            if not channel.is_closed:
+                if error.answer is not None:
+                    # What the socket does not take at once is not worth a wait.
+                    NetworkSend(channel.id, error.answer).write_to(channel.transport)
+                self.end(channel, ConnectionPhase.AUTHENTICATION_FAILED, str(error), error)
+            self.doomed.popleft()
         return 0
 
     cdef int end_slow(self, double now_ms) except -1:
         """Close what has taken too long to become ready, or to say a first whole frame once it has begun."""
         cdef KafkaChannel channel
         while self.deadlines and self.deadlines[0][0] <= now_ms:
-            _, channel = self.deadlines.popleft()
-            if channel.is_closed or channel.is_doomed or (channel.is_ready and channel.reader.has_frames):
-                continue
-            if not channel.is_ready:
-                if channel.setup_due_ms > now_ms:
-                    # It is being authenticated anew.
-                    continue
+            _, channel = self.deadlines[0]
+            if not (channel.is_closed or channel.is_doomed or channel.is_ready and channel.reader.has_frames):
+                self.end_if_slow(channel, now_ms)
+            self.deadlines.popleft()
+        return 0
+
+    cdef int end_if_slow(self, KafkaChannel channel, double now_ms) except -1:
+        if not channel.is_ready:
+            # Unless it is being authenticated anew.
+            if channel.setup_due_ms <= now_ms:
                 reason = f"it was not authenticated within {self.setup_timeout_ms:.0f} ms"
                 self.end(channel, ConnectionPhase.AUTHENTICATE, reason, None)
-            elif channel.has_begun and channel.reader.is_amid_frame():
-                reason = f"its first frame was not whole within {self.setup_timeout_ms:.0f} ms"
-                self.end(channel, ConnectionPhase.READY, reason, None)
-            else:
-                channel.has_begun = channel.reader.is_amid_frame()
-                self.deadlines.append((now_ms + self.setup_timeout_ms, channel))
+        elif channel.has_begun and channel.reader.is_amid_frame():
+            reason = f"its first frame was not whole within {self.setup_timeout_ms:.0f} ms"
+            self.end(channel, ConnectionPhase.READY, reason, None)
+        else:
+            channel.has_begun = channel.reader.is_amid_frame()
+            self.deadlines.append((now_ms + self.setup_timeout_ms, channel))
         return 0
 
     cdef int end_idle(self, double now_ms) except -1:
@@ -209,15 +218,17 @@ cdef class ChannelLife:
     cdef int doom(self, KafkaChannel channel, error) except -1:
         """Authentication has failed: say so after a while, which slows down who guesses, and close."""
         cdef double delay_ms = 0
-        self.tell_authenticated(channel, False)
         if channel.authenticator is not None and channel.is_handshaken:
             delay_ms = channel.authenticator.failure_delay_ms
         if delay_ms <= 0 and error.answer is None:
-            return self.end(channel, ConnectionPhase.AUTHENTICATION_FAILED, str(error), error)
-        channel.is_doomed = True
-        channel.is_ready = False
-        self.doomed.append((<double> self.clock.monotonic_ms() + delay_ms, channel, error))
-        return self.channels.update_interest(channel)
+            self.end(channel, ConnectionPhase.AUTHENTICATION_FAILED, str(error), error)
+        else:
+            due_ms = self.clock.monotonic_ms() + delay_ms
+            channel.is_doomed = True
+            channel.is_ready = False
+            self.doomed.append((due_ms, channel, error))
+            self.channels.update_interest(channel)
+        return self.tell_authenticated(channel, channel.has_been_ready, False)
 
     cdef int fail(self, KafkaChannel channel, int error) except -1:
         """End a channel for an errno, or for what its transport knows better."""
@@ -235,14 +246,14 @@ cdef class ChannelLife:
             self.interrupt = cause
             return self.end(channel, ConnectionPhase.LOCAL_CLOSE, "interrupted", None)
         is_refused = isinstance(cause, AuthenticationFailedError)
-        if is_refused:
-            self.tell_authenticated(channel, False)
         phase = ConnectionPhase.AUTHENTICATION_FAILED if is_refused else ConnectionPhase.READY
-        return self.end(channel, phase, str(cause), cause)
+        self.end(channel, phase, str(cause), cause)
+        return self.tell_authenticated(channel, channel.has_been_ready, False) if is_refused else 0
 
     cdef int end(self, KafkaChannel channel, phase, str reason, error) except -1:
         """Close a channel and report it, in this poll if one runs, else in the next."""
-        self.channels.drop(channel)
+        # First: Ctrl-C in the engine's last word leaves nobody waiting for an answer.
         self.failed[channel.id] = ChannelState(phase, reason, error)
+        self.channels.drop(channel)
         logger.debug("connection %s ended (%s): %s", channel.id, phase.value, reason)
         return 0

@@ -120,7 +120,8 @@ cdef class ChannelSet(EventTaker):
         channel.interest = 0
         self.borrowed[channel.fd] = NULL
         del self.by_id[channel.id]
-        if channel in self.starved:
+        if channel.waits_for_memory:
+            channel.waits_for_memory = False
             self.starved.remove(channel)
         if self.idle is not None:
             self.idle.forget(channel)
@@ -128,7 +129,9 @@ cdef class ChannelSet(EventTaker):
 
     cdef int wait_for_memory(self, KafkaChannel channel) except -1:
         """Read nothing of a channel until :meth:`resume_starved`."""
-        self.starved.append(channel)
+        if not channel.waits_for_memory:
+            channel.waits_for_memory = True
+            self.starved.append(channel)
         return self.update_interest(channel)
 
     cdef int resume_starved(self, MemoryPool pool, list buffered) except -1:
@@ -146,7 +149,7 @@ cdef class ChannelSet(EventTaker):
         for channel in waiting:
             if pool.fits(channel.reader.frame_size, promised):
                 promised += channel.reader.frame_size
-                channel.is_starved = False
+                channel.is_starved = channel.waits_for_memory = False
                 self.update_interest(channel)
                 if channel.wants_buffered():
                     buffered.append(channel)
@@ -227,13 +230,20 @@ cdef class ChannelSet(EventTaker):
     cdef int close_all(self) except -1:
         """Close every channel, and the poller."""
         cdef KafkaChannel channel
+        interrupt = None
         for channel in self.by_id.values():
             # No word to the poller: a forked child has the same epoll as its parent, and would take from it.
-            channel.close()
+            try:
+                channel.close()
+            except BaseException as error:
+                # Ctrl-C in an engine's last word. Who calls may not call again: the others are closed, too.
+                interrupt = error
             if self.idle is not None:
                 self.idle.forget(channel)
         self.borrowed_size = 0
         self.by_id.clear()
         self.starved.clear()
         self.poller.close()
+        if interrupt is not None:
+            raise interrupt
         return 0

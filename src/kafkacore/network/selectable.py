@@ -29,6 +29,8 @@ class Selectable(Protocol):
 
     @property
     def waited_ms(self) -> float: ...
+    @property
+    def is_interrupted(self) -> bool: ...
 
     def connect(
         self,

@@ -22,6 +22,7 @@ class Selector(ChannelLife):
     accepted: list[tuple[str, socket.socket, Any]]
     poller: Poller
     waited_ms: float
+    is_interrupted: bool
     def __new__(
         cls,
         clock: Clock,

@@ -55,15 +55,16 @@ cdef class Selector(ChannelLife):
         ``(listener id, socket, address)``; to be registered or closed.
     waited_ms:
         How long all polls have waited, together.
+    is_interrupted:
+        The last poll has raised (Ctrl-C): the next one tells what it had found out, with its own.
     """
 
     cdef readonly list completed_sends, accepted
     cdef readonly dict disconnected
     cdef readonly double waited_ms
     cdef object listeners, socket_options
+    cdef readonly bint is_interrupted
     cdef list immediately_connected
-    # A signal handler raised in the wait: what the poll had found out before is still to be reported.
-    cdef bint is_interrupted
 
     def __cinit__(self, clock, *, Py_ssize_t max_receive_size=-1, connections_max_idle_ms=None,
                   memory_pool=None, str backend=None, socket_options=None, setup_timeout_ms=None):
@@ -253,7 +254,6 @@ cdef class Selector(ChannelLife):
             tell_sends and len(self.completed_sends) > 0,
             self.channels,
         )
-        self.is_interrupted = False
         now_ms = self.clock.monotonic_ms()
         self.waited_ms = self.poller.waited_ms
         for connection_id in self.immediately_connected:
@@ -270,9 +270,9 @@ cdef class Selector(ChannelLife):
         if self.disconnected and self.connected:
             self.connected = [each for each in self.connected if each not in self.disconnected]
         if self.interrupt is not None:
-            self.is_interrupted = True
             cause, self.interrupt = self.interrupt, None
             raise cause
+        self.is_interrupted = False
 
     # ---- The parts of a poll ------------------------------------------------------------------------------
 
@@ -292,14 +292,19 @@ cdef class Selector(ChannelLife):
             return 0
         now_ms = self.clock.monotonic_ms()
         unwritten, self.unwritten = self.unwritten, []
-        for channel in unwritten:
-            if channel.is_closed or not channel.is_ready:
-                continue
-            self.channels.touch(channel, now_ms)
-            if channel.authenticator is None or now_ms < <double> channel.authenticator.reauthenticate_at_ms:
-                self.write(channel)
-            else:
-                self.begin_again(channel, None)
+        try:
+            for channel in unwritten:
+                if not channel.is_ready or channel.pending_send is None:
+                    continue
+                self.channels.touch(channel, now_ms)
+                if channel.waits_for_room or not channel.is_to_begin_again(now_ms):
+                    self.write(channel)
+                else:
+                    self.begin_again(channel, None)
+        except BaseException:
+            # Ctrl-C in what is Python's. Those behind are the next poll's.
+            self.unwritten = unwritten + self.unwritten
+            raise
         return 0
 
     cdef int serve(self, int fd, int ready, double now_ms) except -1:
@@ -322,13 +327,18 @@ cdef class Selector(ChannelLife):
         """Read on where a share or a frame ended in the middle of what had come already."""
         cdef KafkaChannel channel
         waiting, self.buffered = self.buffered, []
-        for channel in waiting:
-            if channel.wants_buffered():
-                self.channels.touch(channel, now_ms)
-                if channel.is_ready:
-                    self.read(channel)
-                else:
-                    self.prepare(channel)
+        try:
+            # Once each, however often it was muted and unmuted: it is to have one share.
+            for channel in dict.fromkeys(waiting):
+                if channel.wants_buffered():
+                    self.channels.touch(channel, now_ms)
+                    if channel.is_ready:
+                        self.read(channel)
+                    else:
+                        self.prepare(channel)
+        except BaseException:
+            self.buffered = waiting + self.buffered
+            raise
         return 0
 
     cdef int read(self, KafkaChannel channel) except -1:

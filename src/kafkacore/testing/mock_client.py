@@ -96,6 +96,7 @@ class MockSelector:
         self.muted: set[str] = set()
         self.wakeup_count = 0
         self.waited_ms = 0.0
+        self.is_interrupted = False
         self._ready: set[str] = set()
         self._sends: dict[str, NetworkSend] = {}
         self._receives: list[NetworkReceive] = []
