@@ -32,6 +32,27 @@ def test_help_of_each_command_shows_an_example(command, capsys):
     assert f"kafkacore {command}" in shown
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["--help"], 0, "usage: python -m kafkacore [-h]"),
+        (["broker", "--help"], 0, "usage: python -m kafkacore broker [-h]"),
+        (["--version"], 0, "kafkacore "),
+        (["broker", "--qqq"], 2, "there is no option --qqq; see python -m kafkacore broker --help"),
+        (["consume", "t", "--offset", "3"], 2, "kafkacore: --offset"),
+    ],
+)
+def test_package_runs_as_the_command_does(arguments, status, sentence):
+    ended = subprocess.run([sys.executable, "-m", "kafkacore", *arguments], capture_output=True, text=True)
+    assert (ended.returncode, sentence in ended.stdout + ended.stderr) == (status, True), ended
+
+
+def test_package_itself_loads_nothing_of_the_command():
+    code = "import sys, kafkacore; print([m for m in sys.modules if m.startswith('kafkacore.cli')])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
 def test_version_is_one_line(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--version"])

@@ -22,6 +22,7 @@ from typing import NoReturn
 from kafkacore.cli.common import CommandParser
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 
+PROG = "kafkacore"
 COMMANDS = (
     "demo",
     "broker",
@@ -63,10 +64,10 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def build_parser(prog: str = PROG) -> argparse.ArgumentParser:
+    """The whole command line, for who calls it ``prog``."""
     parser = CommandParser(
-        prog="kafkacore",
+        prog=prog,
         description="Apache Kafka from the command line: broker, producer, consumer, and Spark pipelines.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -84,19 +85,19 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the console script ``kafkacore``."""
+def main(argv: Sequence[str] | None = None, prog: str = PROG) -> int:
+    """Run the command; the console script ``kafkacore``, and what else it is called."""
     with suppress(KeyboardInterrupt), _interruptible():
-        return _run(argv)
+        return _run(argv, prog)
     # Not in an except clause: the traceback would keep what was at work, such as the pipe to a JVM that
     # ends when the pipe does.
     return _interrupted()
 
 
-def _run(argv: Sequence[str] | None) -> int:
+def _run(argv: Sequence[str] | None, prog: str) -> int:
     """The command's exit status, with a sentence for what failed."""
     try:
-        return _run_command(argv)
+        return _run_command(argv, prog)
     except BrokenPipeError:
         # The reader of our output has gone (`| head`): that is its way of saying enough. What is still
         # buffered goes nowhere, so that the interpreter does not complain as it flushes at exit.
@@ -116,8 +117,8 @@ def _run(argv: Sequence[str] | None) -> int:
         return _failed(str(error), EXIT_FAILED)
 
 
-def _run_command(argv: Sequence[str] | None) -> int:
-    arguments = build_parser().parse_args(argv)
+def _run_command(argv: Sequence[str] | None, prog: str) -> int:
+    arguments = build_parser(prog).parse_args(argv)
     with _logging_at(arguments.log_level or "ERROR"):
         status = int(arguments.run(arguments))
     sys.stdout.flush()

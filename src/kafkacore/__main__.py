@@ -1,0 +1,10 @@
+"""``python -m kafkacore``: the ``kafkacore`` command, where it is not on the path."""
+
+from __future__ import annotations
+
+import sys
+
+from kafkacore.cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main(prog="python -m kafkacore"))
