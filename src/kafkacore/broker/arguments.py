@@ -34,6 +34,16 @@ PASSWORD_VARIABLE: Final = "KAFKACORE_PASSWORD"  # noqa: S105 - a name
 EPHEMERAL_PREFIX: Final = "kafkacore-ephemeral-"
 
 
+class _InsteadOfListen(argparse.Action):
+    """What other programs have, and this one by ``--listen``."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, _: object, value: object, option: object = None
+    ) -> None:
+        address = f"localhost:{value or 9092}" if option == "--port" else f"{value or 'localhost'}:9092"
+        parser.error(f"there is no option {option}: write --listen {address}")
+
+
 def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None:
     """Add a broker's arguments; ``override_names`` are further names of ``--override``."""
     place = parser.add_argument_group("what and where")
@@ -57,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None
     place.add_argument(
         "--listen", metavar="HOST:PORT", help="port 0 takes a free one (default: 127.0.0.1:9092)"
     )
+    place.add_argument("--port", "--host", action=_InsteadOfListen, nargs="?", help=argparse.SUPPRESS)
     place.add_argument(
         "--flush",
         choices=("ack", "os"),

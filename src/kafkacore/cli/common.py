@@ -47,7 +47,10 @@ class CommandParser(argparse.ArgumentParser):
     def _refusal(self, unknown: str) -> str:
         if not unknown.startswith("-"):
             return f"there is nothing for {unknown!r} to be; see {self.prog} --help"
-        near = difflib.get_close_matches(unknown, self._option_string_actions, 1)
+        shown = [
+            name for name, action in self._option_string_actions.items() if action.help != argparse.SUPPRESS
+        ]
+        near = difflib.get_close_matches(unknown, shown, 1)
         return f"there is no option {unknown}; " + (
             f"did you mean {near[0]}?" if near else f"see {self.prog} --help"
         )
