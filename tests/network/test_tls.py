@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import socket
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from model.certificates import Authority
@@ -261,3 +264,84 @@ def test_a_plain_channel_that_says_nothing_or_has_said_something_stays() -> None
     ends.until(lambda: SYSTEM_CLOCK.monotonic_ms() > began_ms + 350)
     assert not ends.ended
     ends.close()
+
+
+def test_an_engine_that_does_not_take_a_whole_record_before_more_comes_is_given_more(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenSSL's always takes it. Where the next record ends was looked for before the first byte, then."""
+    refusals, read = 0, ssl.SSLObject.read
+
+    def read_now_and_then(engine: ssl.SSLObject, *arguments: Any) -> Any:
+        nonlocal refusals
+        if refusals > 0:
+            refusals -= 1
+            raise ssl.SSLWantReadError
+        return read(engine, *arguments)
+
+    monkeypatch.setattr(ssl.SSLObject, "read", read_now_and_then)
+    ends = Ends(certificates.server(), certificates.client())
+    ends.until(lambda: len(ends.ready) == 2)
+    for number in range(50):
+        for _ in range(3):
+            ends.client.send(NetworkSend("client", [bytes([number]) * 100 * number]))
+            ends.client.poll(0)
+        refusals = 1
+        ends.server.poll(0)
+        ends.client.send(NetworkSend("client", [b"more"]))
+        ends.until(lambda number=number: len(ends.frames["server"]) == 4 * (number + 1))
+    expected = [each for number in range(50) for each in 3 * [bytes([number]) * 100 * number] + [b"more"]]
+    assert ends.frames["server"] == expected
+    ends.close()
+
+
+def test_a_peer_that_negotiates_anew_while_it_is_written_to_is_left_with_a_reason(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By TLS 1.2, with an own context that allows it. Nothing is wrong with who the peer is."""
+
+    def wants_to_read(engine: ssl.SSLObject, data: bytes) -> int:
+        raise ssl.SSLWantReadError
+
+    monkeypatch.setattr(ssl.SSLObject, "write", wants_to_read)
+    ends = Ends(certificates.server(), certificates.client())
+    ends.until(lambda: len(ends.ready) == 2)
+    ends.client.send(NetworkSend("client", [b"a request"]))
+    ends.until(lambda: "client" in ends.ended)
+    assert ends.ended["client"].phase is ConnectionPhase.READY
+    assert "negotiates TLS anew" in ends.ended["client"].reason
+    ends.close()
+
+
+def test_a_forked_child_says_no_goodbye_in_its_parents_name(ends: Ends) -> None:
+    ends.until(lambda: len(ends.ready) == 2)
+    child = os.fork()
+    if child == 0:
+        ends.client.close_all()
+        ends.server.close_all()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    for name, other in (("client", "server"), ("server", "client")):
+        getattr(ends, name).send(NetworkSend(name, [b"from the parent"]))
+        ends.until(lambda other=other: ends.frames[other] == [b"from the parent"])
+    assert not ends.ended
+
+
+@pytest.mark.parametrize("kept", [0, 100_000, 3_000_000])
+def test_a_file_that_ends_too_early_ends_the_connection_without_a_wrong_byte(
+    ends: Ends, tmp_path: Path, kept: int
+) -> None:
+    """Cut when some of it has gone out."""
+    content = random.Random(1).randbytes(8_000_000)
+    path = tmp_path / "records"
+    path.write_bytes(content)
+    ends.until(lambda: len(ends.ready) == 2)
+    with open(path, "rb") as file:
+        part = FileSlice(file.fileno(), 0, 8_000_000, Holder())
+        ends.server.send(NetworkSend("server", [b"before", part, b"behind"]))
+        ends.poll()
+        os.truncate(path, kept)
+        ends.until(lambda: len(ends.ended) == 2)
+    assert ends.ended["server"].error.errno == errno.ENODATA
+    assert ends.ended["client"].reason == "the peer has closed the connection"
+    assert not ends.frames["client"]

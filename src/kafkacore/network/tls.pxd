@@ -28,6 +28,8 @@ cdef class TlsTransportLayer(TransportLayer):
     # Of the record that is not yet whole: how much of it has come, and how long it is with its header.
     cdef Py_ssize_t record_have
     cdef Py_ssize_t record_size
+    # So much has come that the engine does not take before there is more; negative if it takes all.
+    cdef Py_ssize_t refused
     # Encrypted, and not yet taken by the socket: what is left of it from `sent` on.
     cdef bytes unsent
     cdef Py_ssize_t sent

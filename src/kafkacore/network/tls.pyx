@@ -47,11 +47,10 @@ cdef enum:
     MOST_IN_VAIN = 256 * 1024
     # Words of the engine's own that wait for a peer who makes it say them, and does not take them.
     MOST_UNHEARD = 64 * 1024
+    ALERT_SIZE = 7
 
 # A record of 2 bytes: fatal, and the message was not expected.
 cdef const char *ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"
-cdef enum:
-    ALERT_SIZE = 7
 
 # For all, because nobody else runs between the socket's bytes coming here and their going to an engine.
 cdef unsigned char receive_buffer[RECEIVE_SIZE]
@@ -166,9 +165,7 @@ cdef class TlsTransportLayer(TransportLayer):
                 return self.fail(error)
 
     cdef Py_ssize_t read_some(self, char *to, Py_ssize_t size) except? -1:
-        cdef Py_ssize_t got = 0
-        cdef Py_ssize_t more
-        cdef Py_ssize_t came = 0
+        cdef Py_ssize_t more, got = 0, came = 0
         cdef bint is_drained = False
         cdef int result
         if self.error is not None:
@@ -178,7 +175,7 @@ cdef class TlsTransportLayer(TransportLayer):
             return 0
         while got < size:
             if not self.can_read():
-                # What the socket had did not fill the room: it has no more, or says so itself.
+                # What did not fill the room was all that the socket had, or it says so itself.
                 is_drained = is_drained or came >= 2 * got + MOST_IN_VAIN
                 result = -EAGAIN if is_drained else self.receive_some()
                 if result <= 0:
@@ -193,9 +190,9 @@ cdef class TlsTransportLayer(TransportLayer):
                     size - got, PyMemoryView_FromMemory(to + got, size - got, PyBUF_WRITE)
                 )
             except ssl.SSLWantReadError:
-                # It was a word to the engine alone, and behind it the beginning of a record at most.
+                # It was a word to the engine alone. What is behind it, it does not want without more.
                 self.answer()
-                self.record_have = max(self.record_have, <Py_ssize_t> self.incoming.pending)
+                self.refused = self.incoming.pending
                 continue
             except ssl.SSLError as error:
                 if got == 0:
@@ -208,6 +205,7 @@ cdef class TlsTransportLayer(TransportLayer):
                 self.is_holding = got > 0
                 return got
             got += more
+            self.refused = -1
             self.has_read = True
             self.answer()
         self.is_holding = self.can_read()
@@ -224,10 +222,9 @@ cdef class TlsTransportLayer(TransportLayer):
         return 0
 
     cdef bint can_read(self) except? -1:
-        """Whether the engine has a whole record, or the rest of one. To ask it without one costs more than to
-        read one.
-        """
-        return <Py_ssize_t> self.incoming.pending > self.record_have or <int> self.engine.pending() > 0
+        """Whether the engine has a whole record, or the rest of one; to ask it in vain costs as a read."""
+        cdef Py_ssize_t pending = self.incoming.pending
+        return self.record_have < pending != self.refused or <int> self.engine.pending() > 0
 
     cdef void walk_records(self, const unsigned char *data, Py_ssize_t size) noexcept:
         """Keep count of how much of the last record has come: header of 5 bytes, the last two its length."""
@@ -323,6 +320,8 @@ cdef class TlsTransportLayer(TransportLayer):
             gil_wanted()
         try:
             self.untold = self.engine_write(PyMemoryView_FromMemory(<char *> data, size, PyBUF_READ))
+        except ssl.SSLWantReadError as error:
+            raise KafkaConnectionError("it negotiates TLS anew while it is written to") from error
         finally:
             if size > ENCRYPT_QUIETLY:
                 gil_had()
