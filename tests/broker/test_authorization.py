@@ -49,6 +49,9 @@ class Granted:
         self.askers.append(context)
         return (operation, resource_type, name) in self.grants
 
+    def why_denied(self, *_: Any) -> str:
+        return "nobody has granted it"
+
     def authorize_by_resource_type(
         self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType
     ) -> bool:

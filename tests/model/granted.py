@@ -37,6 +37,9 @@ class Granted:
         allowed = {Grant(one, resource_type, each) for one in enough for each in (name, "*")}
         return not denied & self._deny and bool(allowed & self._allow)
 
+    def why_denied(self, *_: Any) -> str:
+        return "nobody has granted it"
+
     def authorize_by_resource_type(
         self, _: Any, operation: ACLOperation, resource_type: ResourceType
     ) -> bool:

@@ -100,6 +100,11 @@ class Authorizer(Protocol):
     ) -> bool:
         """Whether there is any resource of the type that it may do that to."""
 
+    def why_denied(
+        self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
+    ) -> str:
+        """By what :meth:`authorize` has denied that, for a line of the log: short, names escaped."""
+
 
 def allowed(
     request: Request,
@@ -122,7 +127,7 @@ def allowed(
     if authorizer is None or authorizer.authorize(request.context, operation, resource_type, name):
         return True
     if is_asked_for:
-        services.denials.add(request, operation, resource_type, name)
+        services.denials.add(request, authorizer, operation, resource_type, name)
     return False
 
 
@@ -242,7 +247,8 @@ def require_idempotent_write(request: Request, services: BrokerServices) -> None
         allowed_on_cluster(request, services, on_cluster, is_asked_for=False)
         or allowed_on_any(request, services, ACLOperation.WRITE, ResourceType.TOPIC)
     ):
-        services.denials.add(request, on_cluster, ResourceType.CLUSTER, CLUSTER_NAME)
+        assert services.authorizer is not None, "without one everything is allowed"
+        services.denials.add(request, services.authorizer, on_cluster, ResourceType.CLUSTER, CLUSTER_NAME)
         raise ClusterAuthorizationFailedError(
             f"{request.context.principal} needs an ACL that allows WRITE on a topic"
         )

@@ -16,6 +16,7 @@ from kafkacore.structs import ACLOperation, ResourceType
 
 if TYPE_CHECKING:
     from kafkacore.broker._request import Request
+    from kafkacore.broker.authorization import Authorizer
 
 #: Of its own, so that it can be sent elsewhere or silenced.
 logger = logging.getLogger("kafkacore.broker.authorizer")
@@ -36,8 +37,17 @@ class DenialLog:
         self._said: set[_Denial] = set()
         self._left_out = 0
 
-    def add(self, request: Request, operation: ACLOperation, resource_type: ResourceType, name: str) -> None:
-        """Say that the client of ``request`` may not do that."""
+    def add(
+        self,
+        request: Request,
+        authorizer: Authorizer,
+        operation: ACLOperation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> None:
+        """Say that the client of ``request`` may not do that, and by what; ``authorizer`` is asked for that
+        only when there is a line for it.
+        """
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._began_ms >= WINDOW_MS:
             self._begin_window(now_ms)
@@ -50,14 +60,16 @@ class DenialLog:
         self._said.add(denial)
         api = f"API {request.api_key}" if request.stats is None else request.stats.name
         kind = resource_type.name.lower().replace("_", " ")
+        rule = authorizer.why_denied(context, operation, resource_type, name)
         logger.info(
-            "denied: %s at %s asked by %s for %s on %s %s",
+            "denied: %s at %s asked by %s for %s on %s %s: %s",
             shown(principal),
             host,
             api,
             operation.name,
             kind,
             shown(name),
+            rule,
             extra=event(
                 "denied",
                 principal=principal[:MAX_SHOWN],
@@ -66,6 +78,7 @@ class DenialLog:
                 operation=operation.name,
                 resource_type=resource_type.name,
                 resource=name[:MAX_SHOWN],
+                rule=rule,
             ),
         )
 

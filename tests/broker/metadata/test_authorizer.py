@@ -226,6 +226,17 @@ def test_decision_is_that_of_the_book(acls: list[Acl], operation: ACLOperation, 
     assert may(acls, operation, name) is by_the_book(acls, operation, name)
 
 
+@given(st.lists(ACLS, max_size=6), st.sampled_from([READ, WRITE, DESCRIBE]), NAMES)
+def test_what_is_denied_is_so_by_an_entry_that_denies_or_for_want_of_one(
+    acls: list[Acl], operation: ACLOperation, name: str
+) -> None:
+    denies = [each for each in acls if each.permission is DENY]
+    why = StandardAuthorizer(store_of(acls)).why_denied(asker(), operation, TOPIC, name)
+    # Without what denies it, and with everything allowed, it is allowed.
+    is_denied = not by_the_book([*denies, acl("*", ALL)], operation, name)
+    assert why.startswith("an ACL denies ") if is_denied else why == "no ACL allows it"
+
+
 # ---- Filters -------------------------------------------------------------------------------------------
 
 ALL_OF_IT = AclFilter(ResourceType.ANY, None, ANY, None, None, ACLOperation.ANY, ACLPermissionType.ANY)

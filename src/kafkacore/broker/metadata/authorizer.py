@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from kafkacore.broker.metadata.acls import WILDCARD, Acl, AclStore
+from kafkacore.security.escaping import shown
 from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 
 if TYPE_CHECKING:
@@ -104,6 +105,26 @@ class StandardAuthorizer:
         return any(
             acl.permission == ACLPermissionType.ALLOW and not _is_dominated(acl, denied) for acl in mine
         )
+
+    def why_denied(
+        self, context: RequestContext, operation: ACLOperation, resource_type: ResourceType, name: str
+    ) -> str:
+        """By what :meth:`authorize` has denied that: the entry that denies, or that none allows."""
+        if self._version != self._acls.version:
+            self._learn()
+        principals, hosts = (str(context.principal), ANYBODY), (_address(context.host), WILDCARD)
+        for acl in self._about(resource_type, name):
+            if (
+                acl.permission == ACLPermissionType.DENY
+                and acl.operation in (operation, ACLOperation.ALL)
+                and acl.principal in principals
+                and acl.host in hosts
+            ):
+                return (
+                    f"an ACL denies {acl.operation.name} to {shown(acl.principal)} at {shown(acl.host)} on "
+                    f"{acl.pattern_type.name.lower()} {shown(acl.name)}"
+                )
+        return "no ACL allows it"
 
     def _learn(self) -> None:
         literal, prefixed = defaultdict(list), defaultdict(list)
