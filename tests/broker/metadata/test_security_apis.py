@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from model.broker_in_hand import BrokerInHand, broker_in_hand
 
+from kafkacore.broker import identity
 from kafkacore.broker.config_keys import STANDARD_AUTHORIZER
 from kafkacore.broker.disk import Disk
+from kafkacore.broker.metadata import end_mark
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
 from kafkacore.broker.quota import QuotaEntity, QuotaKind
 from kafkacore.errors import (
@@ -367,3 +369,62 @@ def test_clients_of_a_user_share_the_user_s_limit(tmp_path: Path) -> None:
         assert quota.record_and_get_throttle_ms("one", 900, 0, "u") == 0
         assert quota.record_and_get_throttle_ms("two", 900, 1, "u") > 0
         assert quota.record_and_get_throttle_ms("two", 900, 1, "v") == 0
+
+
+# ---- A log that is gone --------------------------------------------------------------------------------
+
+
+def secured(folder: Path) -> None:
+    """A folder in which access control entries were kept."""
+    with broker_in_hand(folder, **GUARDED) as broker:
+        assert create(broker, creation(permission_type=2)) == [0]
+
+
+def without_log(folder: Path) -> None:
+    (folder / FILE_NAME).unlink()
+    (folder / end_mark.FILE_NAME).unlink()
+
+
+def lines_of(folder: Path) -> list[str]:
+    return (folder / identity.FILE_NAME).read_text().splitlines()
+
+
+def test_broker_whose_metadata_log_is_gone_does_not_start_as_a_new_one(tmp_path: Path) -> None:
+    secured(tmp_path)
+    without_log(tmp_path)
+    for _ in range(2):
+        with (
+            pytest.raises(
+                KafkaStorageError, match=f"{FILE_NAME} is gone, and with it access control entries"
+            ),
+            broker_in_hand(tmp_path, **GUARDED),
+        ):
+            pass
+    assert not (tmp_path / FILE_NAME).exists()
+    # What it says is to be done.
+    left = [line for line in lines_of(tmp_path) if not line.startswith(identity.METADATA_KEY)]
+    (tmp_path / identity.FILE_NAME).write_text("".join(f"{line}\n" for line in left))
+    with broker_in_hand(tmp_path, **GUARDED) as broker:
+        assert create(broker, creation()) == [0]
+
+
+def test_folder_of_a_version_that_did_not_note_its_metadata_log_does_from_its_next_start(
+    tmp_path: Path,
+) -> None:
+    secured(tmp_path)
+    noted = lines_of(tmp_path)
+    left = [line for line in noted if not line.startswith(identity.METADATA_KEY)]
+    assert len(left) == len(noted) - 1
+    (tmp_path / identity.FILE_NAME).write_text("".join(f"{line}\n" for line in left))
+    with broker_in_hand(tmp_path, **GUARDED):
+        assert lines_of(tmp_path) == noted
+    without_log(tmp_path)
+    with pytest.raises(KafkaStorageError, match="is gone"), broker_in_hand(tmp_path, **GUARDED):
+        pass
+
+
+def test_folder_in_which_no_metadata_was_ever_kept_starts_without_a_log(tmp_path: Path) -> None:
+    for _ in range(2):
+        with broker_in_hand(tmp_path, **GUARDED):
+            assert not (tmp_path / FILE_NAME).exists()
+    assert not any(line.startswith(identity.METADATA_KEY) for line in lines_of(tmp_path))

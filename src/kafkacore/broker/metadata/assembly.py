@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import logging
 
+from kafkacore.broker import identity
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.internal_topics import CLUSTER_METADATA
+from kafkacore.broker.metadata import end_mark
 from kafkacore.broker.metadata.authorizer import StandardAuthorizer
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.topic_changes import TopicChanges
 from kafkacore.clock import Clock
+from kafkacore.errors import KafkaStorageError
 from kafkacore.security.escaping import shown
 
 logger = logging.getLogger(__name__)
@@ -29,16 +32,24 @@ def load_metadata(
     Raises
     ------
     KafkaStorageError
-        The log is damaged.
+        The log is damaged, or gone.
     """
     path = config.data_dir / FILE_NAME
+    note = identity.KeptMetadata(config.data_dir, disk)
+    if note.is_noted() and not disk.exists(path):
+        # To go on would let everybody in whom a denial, or a user that was deleted, kept out.
+        raise KafkaStorageError(
+            f"{path} is gone, and with it access control entries, users and quotas: restore it and "
+            f"{end_mark.FILE_NAME}, or, to start without them, remove the line of {identity.METADATA_KEY} "
+            f"from {note.path} and {end_mark.FILE_NAME}, if that is there"
+        )
     kafkas = config.data_dir / f"{CLUSTER_METADATA}-0"
     if disk.exists(kafkas) and not disk.exists(path):
         logger.warning(
             "access control entries, users and quotas that Apache Kafka has kept in %s are not taken over",
             kafkas,
         )
-    log = MetadataLog(path, disk, clock)
+    log = MetadataLog(path, disk, clock, note)
     metadata = ClusterMetadata(log, TopicChanges(), clock, quotas.set_entity, config.users)
     metadata.load(was_clean=was_clean)
     for user in metadata.users.replaced():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kafkacore.broker.disk import Disk
+from kafkacore.broker.identity import KeptMetadata
 from kafkacore.broker.metadata import end_mark
 from kafkacore.broker.metadata.records import MetadataRecord, decode_record, encode_record
 from kafkacore.clock import Clock
@@ -39,12 +40,15 @@ class MetadataLog:
     ----------
     path:
         The file; made by the first append.
+    note:
+        Made when the first records are durable; of a log that has some at the start, then.
     """
 
-    def __init__(self, path: Path, disk: Disk, clock: Clock) -> None:
+    def __init__(self, path: Path, disk: Disk, clock: Clock, note: KeptMetadata | None = None) -> None:
         self.path = path
         self._disk = disk
         self._clock = clock
+        self._note = note
         self._mark = end_mark.EndMark(path.with_name(end_mark.FILE_NAME), disk)
         self._fd: int | None = None
         self._end = 0
@@ -81,6 +85,9 @@ class MetadataLog:
             self._cut(data, marked, was_clean)
         if self._next_offset > marked:
             self._confirm(data[durable : self._end], durable)
+        if self._next_offset and self._note is not None:
+            self._note.prepare()
+            self._note.set()
 
     def _sound_batches(self, data: bytes) -> Iterator[tuple[RecordBatch, int]]:
         batches = read_batches(data)
@@ -151,6 +158,9 @@ class MetadataLog:
         if self.failure:
             raise KafkaStorageError(self.failure)
         batch = self._batch(records, self._next_offset)
+        note = None if self._next_offset else self._note
+        if note is not None:
+            note.prepare()
         self._mark.prepare(self._next_offset + len(records))
         fd = self._open()
         try:
@@ -168,6 +178,8 @@ class MetadataLog:
         self._end += len(batch)
         self._next_offset += len(records)
         self.record_count += len(records)
+        if note is not None:
+            note.set()
 
     def rewrite(self, records: Sequence[MetadataRecord]) -> None:
         """Let ``records``, which are all that is true, take the place of what is in the file. At once.
