@@ -29,8 +29,10 @@ cdef enum:
     # After a frame above this the next one is expected to be large too: only its size is read before its
     # memory is there, so that not a byte of it is copied.
     LARGE_FRAME = 32 * 1024
-    # What one channel may read in one poll, in bytes.
+    # What one channel may read in one poll, in bytes; a smaller frame counts as so many more. To handle a
+    # request of 20 bytes takes as long as one of thousands: a megabyte of such made others wait for seconds.
     READ_SHARE = 1024 * 1024
+    FRAME_SHARE = 1024
     # Memory for a larger frame grows as its bytes arrive. Below, all of it is taken at once: the kernel gives
     # pages only to what has been written, so that a claimed size costs address space alone.
     FIRST_CHUNK = 32 * 1024 * 1024
@@ -159,6 +161,7 @@ cdef class FrameReader:
         Returns DRAINED, MORE, ENDED, STARVED, or the negative errno of what the transport reported.
         """
         cdef Py_ssize_t share = READ_SHARE
+        cdef Py_ssize_t known = len(frames)
         cdef Py_ssize_t asked, got
         cdef bint is_exact = False
         cdef uint8_t *to
@@ -209,6 +212,8 @@ cdef class FrameReader:
                     buffer.fill += got
             if got < asked and not transport.has_buffered():
                 return DRAINED
+            share -= FRAME_SHARE * (len(frames) - known)
+            known = len(frames)
         return MORE
 
     cdef bint has_memory(self) noexcept:
