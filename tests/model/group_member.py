@@ -150,12 +150,14 @@ class KafkaPythonLike:
             strategy: Any = options["strategy"]
         else:
             from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
-            from kafka.errors import KafkaError
+            from kafka.errors import KafkaConnectionError, KafkaError
 
             strategy = [_kafka_python_assignor(options["strategy"])]
         self._poll_ms = POLL_MS if kafkacore else KAFKA_PYTHONS_POLL_MS
         self._topic = options["topic"]
         self._error = KafkaError
+        #: kafka-python's poll raises now and then when its broker is away; ours may not.
+        self._outages: tuple[type[Exception], ...] = () if kafkacore else (KafkaConnectionError,)
         self._partition: Callable[[int], Any] = lambda number: TopicPartition(self._topic, number)
         self._offset: Callable[[int], Any] = lambda offset: OffsetAndMetadata(offset, "", -1)
         self._consumer: Any = KafkaConsumer(
@@ -191,7 +193,10 @@ class KafkaPythonLike:
         self._consumer.subscribe([self._topic], listener=Listener())
 
     def poll(self) -> dict[int, list[int]]:
-        found = self._consumer.poll(timeout_ms=self._poll_ms)
+        try:
+            found = self._consumer.poll(timeout_ms=self._poll_ms)
+        except self._outages:
+            return {}
         return {partition.partition: [one.offset for one in records] for partition, records in found.items()}
 
     def commit(self, offsets: dict[int, int]) -> str | None:
