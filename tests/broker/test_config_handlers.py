@@ -238,6 +238,23 @@ def test_describe_configs_refuses_a_name_that_no_topic_can_have(broker: BrokerHa
     assert result.error_code == InvalidTopicError.errno
 
 
+def test_resource_that_is_named_again_and_again_is_answered_once_with_all_that_is_asked_for(
+    broker: BrokerHarness,
+) -> None:
+    """45,000 times the same broker took 19 s, and may have made an answer of 600 MB."""
+    make = DescribeConfigsRequest.DescribeConfigsResource
+    keys = ["num.partitions", "log.dirs"]
+    resources = [
+        make(resource_type=BROKER, resource_name="1", configuration_keys=[key]) for key in keys * 1_000
+    ]
+    answer = broker.ask(DescribeConfigsRequest(resources=resources))
+    assert [{one.name for one in result.configs} for result in answer.results] == [set(keys)]
+    resources.append(make(resource_type=BROKER, resource_name="1", configuration_keys=None))
+    resources.append(make(resource_type=BROKER, resource_name="1", configuration_keys=keys))
+    (result,) = broker.ask(DescribeConfigsRequest(resources=resources)).results
+    assert len(result.configs) > 100
+
+
 # ---- Secrets and listeners -------------------------------------------------------------------------------
 
 KEY = "listener.name.sasl_plaintext.ssl.key.password"

@@ -20,6 +20,7 @@ from kafkacore.errors import (
     InvalidRequestError,
     InvalidTopicError,
     KafkaStorageError,
+    PolicyViolationError,
     TopicAlreadyExistsError,
     TopicDeletionDisabledError,
     UnknownTopicIdError,
@@ -190,7 +191,7 @@ def assignments(*replicas: list[int]) -> dict[str, Any]:
         (create("the.re_"), None),
         (create("t", 0), InvalidPartitionsError),
         (create("t", -2), InvalidPartitionsError),
-        (create("t", 2**31 - 1), InvalidPartitionsError),
+        (create("t", 2**31 - 1), PolicyViolationError),
         (create("t", 1, 3), InvalidReplicationFactorError),
         (create("t", 1, 0), InvalidReplicationFactorError),
         (create("t", -1, -1, **assignments([1], [1])), None),
@@ -228,6 +229,18 @@ def test_create_topics_refuses_a_name_given_twice_and_makes_the_others(broker: B
     results = broker.ask(CreateTopicsRequest(topics=topics)).topics
     assert [(r.name, r.error_code) for r in results] == [("t", InvalidRequestError.errno), ("u", 0)]
     assert list(broker.log_manager.topic_states) == ["u"]
+
+
+def test_create_topics_refuses_more_than_10_000_partitions_in_a_request(broker: BrokerHarness) -> None:
+    many = [*create("t", 5_000).topics, *create("u", 4_999).topics, *create("v").topics]
+    request = CreateTopicsRequest(topics=many, validate_only=True)
+    assert {result.error_code for result in broker.ask(request).topics} == {0}
+    request.topics += create("w", -1, -1, **assignments([1])).topics
+    results = broker.ask(request).topics
+    assert {result.error_code for result in results} == {PolicyViolationError.errno}
+    assert {result.error_message for result in results} == {
+        "Excessively large number of partitions per request."
+    }
 
 
 # ---- DeleteTopics, CreatePartitions --------------------------------------------------------------------

@@ -23,12 +23,15 @@ from kafkacore.errors import (
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     InvalidRequestError,
+    PolicyViolationError,
     TopicAuthorizationFailedError,
 )
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kafkacore.structs import ACLOperation, ResourceType
 
 USE_DEFAULT = -1
+#: Of all topics of a request, as of Kafka's controller.
+MOST_PARTITIONS = 10_000
 
 _Result = CreateTopicsResponse.CreatableTopicResult
 _Config = CreateTopicsResponse.CreatableTopicConfigs
@@ -43,6 +46,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     )
     create = ACLOperation.CREATE
     creates_all = allowed_on_cluster(request, services, create, is_asked_for=False)
+    is_too_large = sum(_wanted_partitions(topic, services) for topic in topics) > MOST_PARTITIONS
     for index, topic in enumerate(topics):
         answer = gathered.place(index)
         try:
@@ -52,10 +56,22 @@ def handle(request: Request, services: BrokerServices) -> Any:
                 raise InvalidRequestError(f"Creation of internal topic {topic.name} is prohibited.")
             if not creates_all:
                 require(request, services, create, ResourceType.TOPIC, topic.name)
+            if is_too_large:
+                raise PolicyViolationError("Excessively large number of partitions per request.")
             _create(topic, request, services, answer)
         except Exception as error:  # noqa: BLE001 - one topic's failure is its own; error_code logs surprises
             answer(_refused(topic.name, error))
     return ANSWERED_LATER
+
+
+def _wanted_partitions(topic: Any, services: BrokerServices) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return (
+        services.config.num_partitions
+        if topic.num_partitions == USE_DEFAULT
+        else max(topic.num_partitions, 0)
+    )
 
 
 def _refused(name: str, error: Exception) -> Any:

@@ -1,7 +1,9 @@
 """DescribeConfigs: what is configured, where each value comes from, and what it is for.
 
 Versions 1 to 4, resources topic and broker. A broker without a name has what was given for all brokers at run
-time. The value of what is secret is told to nobody. Gaps: no loggers, groups or client metrics.
+time. The value of what is secret is told to nobody. A resource that is named again has one answer with all
+keys that are asked for: one takes kilobytes, and a request can name it 100,000 times. Gaps: loggers, groups,
+client metrics.
 """
 
 from __future__ import annotations
@@ -26,11 +28,28 @@ _Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 def handle(request: Request, services: BrokerServices) -> Any:
     return DescribeConfigsResponse(
-        results=[_describe(asked, request, services) for asked in request.message.resources]
+        results=[
+            _describe(asked, wanted, request, services)
+            for asked, wanted in _by_resource(request.message.resources).values()
+        ]
     )
 
 
-def _describe(asked: Any, request: Request, services: BrokerServices) -> Any:
+def _by_resource(resources: Any) -> dict[tuple[int, str], tuple[Any, set[str]]]:
+    """Each once, with the keys that are wanted; none are all."""
+    found: dict[tuple[int, str], tuple[Any, set[str]]] = {}
+    for asked in resources:
+        # Null, and an empty list too, ask for every key.
+        wanted = set(asked.configuration_keys or ())
+        place = (asked.resource_type, asked.resource_name)
+        if place in found:
+            before = found[place][1]
+            wanted = before | wanted if before and wanted else set()
+        found[place] = (asked, wanted)
+    return found
+
+
+def _describe(asked: Any, wanted: set[str], request: Request, services: BrokerServices) -> Any:
     describe = ACLOperation.DESCRIBE_CONFIGS
     try:
         require_configs(request, services, describe, asked.resource_type, asked.resource_name)
@@ -43,8 +62,6 @@ def _describe(asked: Any, request: Request, services: BrokerServices) -> Any:
             resource_name=asked.resource_name,
         )
     message = request.message
-    # Null, and an empty list too, ask for every key.
-    wanted = set(asked.configuration_keys or ())
     return _Result(
         error_message=None,
         resource_type=asked.resource_type,
