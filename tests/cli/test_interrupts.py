@@ -52,7 +52,7 @@ INTERRUPTED_IN_A_TEXT = """
 import sys
 from kafkacore.cli import main, processes
 
-def run(argv):
+def run(*_):
     # As where broker and Spark are started: nothing is left to import at the end.
     exec("raise KeyboardInterrupt")
 
