@@ -63,11 +63,12 @@ def secure_broker() -> Iterator[SecureBroker]:
 @pytest.fixture(scope="session")
 def our_broker() -> Iterator[EmbeddedBroker]:
     """Our broker in a process of its own, one for the whole run, that keeps records of any age and has groups
-    begin at once.
+    begin at once. A commit waits for the disk of a busy machine, which may take longer than Kafka's 5 s.
     """
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-    with EmbeddedBroker(log_retention_ms=-1, group_initial_rebalance_delay_ms=0) as broker:
+    settings = {"log_retention_ms": -1, "offsets_commit_timeout_ms": 60_000}
+    with EmbeddedBroker(group_initial_rebalance_delay_ms=0, **settings) as broker:
         yield broker
 
 
@@ -76,7 +77,8 @@ def our_groups() -> Iterator[EmbeddedBroker]:
     """Our broker with the settings of groups that the fixture ``apache_kafka`` has: nobody waits for more."""
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-    with EmbeddedBroker(group_initial_rebalance_delay_ms=0, group_min_session_timeout_ms=500) as broker:
+    settings = {"group_min_session_timeout_ms": 500, "offsets_commit_timeout_ms": 60_000}
+    with EmbeddedBroker(group_initial_rebalance_delay_ms=0, **settings) as broker:
         yield broker
 
 
