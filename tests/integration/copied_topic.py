@@ -28,9 +28,9 @@ from kafkacore.clock import SYSTEM_CLOCK
 LIMIT_S = 90.0
 TESTS = Path(__file__).resolve().parents[1]
 #: A kill comes after so many steps of the copier at most, and so much later.
-MOST_STEPS = 16
+MOST_STEPS = 10
 LATEST_S = 0.03
-#: The broker is killed only behind this step, and the copier waits a moment there. Between the coordinator's
+#: The broker is killed only behind this step, where the copier waits for a word. Between the coordinator's
 #: decision and the markers in the partitions a single broker must not be killed: Apache Kafka 4.3.1 comes
 #: back, does not know the partitions' leader yet, takes them for deleted and leaves their markers out
 #: (``TransactionMarkerChannelManager``). Java's consumer then sees what was aborted, too.
@@ -73,8 +73,7 @@ class CopyRun:
         self._command = [
             sys.executable, "-m", "integration.transaction_copier", "--servers", kafka.bootstrap_servers,
             "--input", self.input, "--output", self.output, "--group", name, "--transactional-id", name,
-            "--partitions", str(partitions), "--client", client,
-            "--wait-ms", str(2 * LATEST_S * 1000), *options,
+            "--partitions", str(partitions), "--client", client, "--wait-after", BROKER_DIES_AFTER, *options,
         ]  # fmt: skip
 
     # ---- The input and the judgement -----------------------------------------------------------------------
@@ -146,17 +145,20 @@ class CopyRun:
             if not victims:
                 victims += chance.sample(VICTIMS, len(VICTIMS))
             now = victims.pop()
-            while "broker" in now and not (step == BROKER_DIES_AFTER and life.is_there):
+            while "broker" in now and step != BROKER_DIES_AFTER:
                 step = life.next_step()
                 if step is None:
                     return life.status == 0
                 self._count(step)
+            if "broker" not in now:
+                life.go_on()
             SYSTEM_CLOCK.sleep_ms(chance.uniform(0.0, LATEST_S * 1000))
             if "copier" in now:
                 life.kill()
                 self.figures.copier_kills += 1
             if "broker" in now:
                 self.kafka.kill()
+                life.go_on()
                 self.kafka.start()
                 self.figures.broker_kills += 1
             if "copier" in now:
@@ -176,12 +178,13 @@ class _Life:
         path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=os.environ | {"PYTHONPATH": path},
             text=True,
         )
+        self._waits = False
         self._steps: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._said: list[str] = []
         self._name = name
@@ -196,19 +199,25 @@ class _Life:
         self._steps.put(None)
 
     def next_step(self) -> str | None:
-        """What the copier has done; ``None`` when it has ended."""
+        """What the copier has done, once it goes on; ``None`` when it has ended."""
+        self.go_on()
         try:
             step = self._steps.get(timeout=LIMIT_S)
         except queue.Empty:
             raise AssertionError(f"{self._name}: nothing for {LIMIT_S} s after {self._said[-5:]}") from None
         if step is not None:
             self._said.append(step)
+        self._waits = step == BROKER_DIES_AFTER
         return step
 
-    @property
-    def is_there(self) -> bool:
-        """Whether the last step that was given is the last that the copier has made."""
-        return self._steps.empty()
+    def go_on(self) -> None:
+        """The word that the copier waits for, if it does."""
+        if self._waits:
+            self._waits = False
+            assert self._process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write("\n")
+                self._process.stdin.flush()
 
     @property
     def last_words(self) -> str:
@@ -229,5 +238,8 @@ class _Life:
     def __exit__(self, *_: object) -> None:
         self.kill()
         self._reader.join()
+        assert self._process.stdin is not None
         assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.stdout.close()

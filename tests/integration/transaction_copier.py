@@ -229,7 +229,6 @@ class Copier:
         elif self._options.fault != "no-offsets":
             self._producer.send_offsets(self._options.input, self._positions)
         self._step("offsets")
-        SYSTEM_CLOCK.sleep_ms(self._options.wait_ms)
         if self._options.abort_every and self._transactions % self._options.abort_every == 0:
             self._producer.abort()
             self._step("aborted")
@@ -243,6 +242,8 @@ class Copier:
         say(step)
         if self._options.die_in == self._transactions and self._options.die_after == step:
             os.kill(os.getpid(), signal.SIGKILL)
+        if self._options.wait_after == step:
+            sys.stdin.readline()
 
 
 def say(line: str) -> None:
@@ -258,7 +259,9 @@ def main() -> None:
     parser.add_argument("--per-transaction", type=int, default=750)
     parser.add_argument("--client", choices=PRODUCERS, default="kafkacore")
     parser.add_argument("--fault", choices=FAULTS, default="none")
-    parser.add_argument("--wait-ms", type=float, default=0.0, help="before the end of a transaction")
+    parser.add_argument(
+        "--wait-after", choices=STEPS, help="the step after which it waits for a line of input"
+    )
     parser.add_argument("--abort-every", type=int, default=0, help="abort each so-manieth, and copy it again")
     parser.add_argument("--die-in", type=int, default=0, help="the transaction in which it kills itself")
     parser.add_argument("--die-after", choices=STEPS, default="committed", help="the step after which")
