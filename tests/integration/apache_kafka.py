@@ -20,6 +20,7 @@ import argparse
 import base64
 import contextlib
 import functools
+import random
 import signal
 import socket
 import subprocess
@@ -47,6 +48,8 @@ READY = "Kafka Server started"
 START_TIMEOUT_MS = 60_000.0
 STOP_TIMEOUT_S = 30.0
 POLL_MS = 50.0
+#: Below the kernel's own (``ip_local_port_range``), above those of services.
+PORTS = (20_000, 32_000)
 #: Properties of a broker that is to be killed often: it is not let in again before its last session has
 #: expired, 9 s after its end by default. With these it serves after 2.5 s.
 RESTARTS_SOON = {
@@ -59,12 +62,19 @@ RESTARTS_SOON = {
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that nobody listens on just now, all different."""
+    """Loopback ports that nobody has just now, all different.
+
+    They are below those that the kernel gives away by itself: until whoever is to have one has started, and
+    while it starts anew, no other process gets it by asking for any.
+    """
+    found: list[int] = []
     with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        while len(found) < count:
+            one = held.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                one.bind(("127.0.0.1", random.randint(*PORTS)))
+                found.append(one.getsockname()[1])
+    return found
 
 
 def new_cluster_id() -> str:
