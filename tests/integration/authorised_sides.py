@@ -33,7 +33,7 @@ from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest
 USER, ROOT = "bob", "admin"
 VERSIONS = {h.request_class: h.max_version for h in HANDLERS}
 ALLOW, LITERAL, ANY = 3, 3, 1
-PATIENCE_MS = 15_000.0
+PATIENCE_MS = 60_000.0
 POLL_MS = 20.0
 
 

@@ -7,12 +7,18 @@ tools do.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from integration.apache_kafka import ApacheKafka
 from integration.java_tools import JavaTools, Printed
 
+from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
+#: What a tool is told that changes nothing.
+ASKING = {"--describe", "--list"}
+#: For how long it is asked.
+LIMIT_MS = 60_000.0
 TOOLS = "org.apache.kafka.tools."
 #: These take the broker's address before their action.
 _ADDRESS_FIRST = (
@@ -33,6 +39,20 @@ _OWN = (
 )
 
 
+def come_to_the_same(
+    ask: Callable[[], list[Printed]], told: Callable[[Printed], object], *, is_change: bool
+) -> list[Printed]:
+    """What was printed of both, when ``told`` of it is the same or the time is up; a change is made once.
+
+    Apache Kafka's controller answers a change before its broker has heard of it.
+    """
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + (0.0 if is_change else LIMIT_MS)
+    while True:
+        theirs, ours = printed = ask()
+        if told(ours) == told(theirs) or SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
+            return printed
+
+
 class BothBrokers:
     """Runs each tool against both brokers."""
 
@@ -51,12 +71,17 @@ class BothBrokers:
 
     def same(self, tool: str, *arguments: str) -> list[str]:
         """The lines that it printed of both, which are the same."""
-        theirs, ours = (
-            (printed.status, self._comparable(printed.out, servers))
-            for printed, servers in zip(self.both(tool, *arguments), self.servers, strict=True)
-        )
-        assert ours == theirs, f"{tool} {' '.join(arguments)}"
-        return ours[1].splitlines()
+
+        def comparable() -> list[Printed]:
+            return [
+                Printed(one.status, self._comparable(one.out, servers), one.err)
+                for one, servers in zip(self.both(tool, *arguments), self.servers, strict=True)
+            ]
+
+        is_change = not ASKING & {*arguments}
+        theirs, ours = come_to_the_same(comparable, lambda one: one[:2], is_change=is_change)
+        assert ours[:2] == theirs[:2], f"{tool} {' '.join(arguments)}"
+        return ours.out.splitlines()
 
     @staticmethod
     def _comparable(text: str, servers: str) -> str:

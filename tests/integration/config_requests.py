@@ -116,7 +116,13 @@ class ConfigRequests:
             shape.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
             for kind, name in resources
         ]
-        answer = self._ask(shape(resources=asked, include_synonyms=True))
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + TIMEOUT_MS
+        while True:
+            answer = self._ask(shape(resources=asked, include_synonyms=True))
+            # A broker hears of a new topic after its controller has answered.
+            is_late = any(_error(one.error_code) == "UnknownTopicOrPartitionError" for one in answer.results)
+            if not is_late or SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
+                break
         found = []
         for result in answer.results:
             assert not result.error_code, result.error_message

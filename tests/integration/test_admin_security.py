@@ -35,7 +35,7 @@ from kafkacore.errors import (
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-SEEN_WITHIN_MS = 20_000.0
+SEEN_WITHIN_MS = 60_000.0
 ANY_PATTERN = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
 LITERAL, PREFIXED = ACLResourcePatternType.LITERAL, ACLResourcePatternType.PREFIXED
 

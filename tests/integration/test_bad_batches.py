@@ -19,6 +19,9 @@ from kafkacore.wire import crc32c
 
 NOW_MS = SYSTEM_CLOCK.wall_ms()
 HOUR_MS = 3_600_000
+LIMIT_MS = 60_000.0
+#: Of a record of this moment, whenever in a long run it is sent: more than the hour that brokers allow.
+AHEAD_MS = 24 * HOUR_MS
 #: Versions that name topics.
 PRODUCE_VERSION, FETCH_VERSION, CREATE_VERSION = 9, 12, 7
 INVALID_RECORD = 87
@@ -74,16 +77,16 @@ CASES: dict[str, tuple[str, bytes]] = {
     "record without end": ("plain", patched(ONE, (FIRST_RECORD, ">b", 100))),
     "does not begin at 0": ("plain", patched(ONE, (0, ">q", 7))),
     "no sequence": ("plain", records(b"k", producer_id=5, producer_epoch=0, base_sequence=-1)),
-    "an hour ahead": ("plain", records(b"k", b"l", late_ms=HOUR_MS + 99_000)),
+    "a day ahead": ("plain", records(b"k", b"l", late_ms=AHEAD_MS)),
     "too old": ("recent", records(b"k", b"l", late_ms=-99_000)),
     "too old, compressed": ("recent", records(b"k", b"l", late_ms=-99_000, codec=Compression.LZ4)),
     "without a key": ("compact", records(b"k", None, None)),
     "without a key, compressed": ("compact", records(b"k", None, None, codec=Compression.SNAPPY)),
     "all without a key": ("compact", records(None, None, None, None, None)),
-    "without a key and ahead": ("compact", records(None, b"k", late_ms=HOUR_MS + 99_000)),
+    "without a key and ahead": ("compact", records(None, b"k", late_ms=AHEAD_MS)),
     "append time of its own": ("plain", patched(ONE, (ATTRIBUTES, ">h", APPEND_TIME_BIT))),
     "append time before the broker": ("append-time", patched(ONE, (ATTRIBUTES, ">h", APPEND_TIME_BIT))),
-    "ahead of the broker that sets the time": ("append-time", records(b"k", late_ms=HOUR_MS + 99_000)),
+    "ahead of the broker that sets the time": ("append-time", records(b"k", late_ms=AHEAD_MS)),
     "wrong latest time": ("plain", patched(TWO, (MAX_TIMESTAMP, ">q", NOW_MS + 10**9))),
     "too large": ("small", records(b"k", size=3000)),
     "too large without its codec": ("uncompressed", records(b"k", size=3000, codec=Compression.GZIP)),
@@ -108,6 +111,10 @@ class RawBroker:
         ]
         made = self.ask(make(topics=topics, timeout_ms=30_000), CREATE_VERSION)
         assert {topic.error_code for topic in made.topics} <= {0, 36}
+        # A topic is made before its leader knows that it leads.
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        while any(self._fetched(name, 0).error_code for name in TOPICS):
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
 
     def ask(self, message: Any, version: int) -> Any:
         with Line(self._servers) as connection:
@@ -121,13 +128,16 @@ class RawBroker:
         answer = self.ask(make(acks=-1, timeout_ms=30_000, topic_data=[data]), PRODUCE_VERSION)
         return answer.responses[0].partition_responses[0]
 
-    def last_batch(self, topic: str, offset: int) -> Any:
+    def _fetched(self, topic: str, offset: int) -> Any:
         make = FetchRequest
         partition = make.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         asked = make(
             max_bytes=1 << 20, max_wait_ms=0, topics=[make.FetchTopic(topic=topic, partitions=[partition])]
         )
-        return list(read_batches(self.ask(asked, FETCH_VERSION).responses[0].partitions[0].records))[-1]
+        return self.ask(asked, FETCH_VERSION).responses[0].partitions[0]
+
+    def last_batch(self, topic: str, offset: int) -> Any:
+        return list(read_batches(self._fetched(topic, offset).records))[-1]
 
 
 def words(answer: Any) -> tuple[Any, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from integration.secure_kafka import SecureKafka
@@ -18,6 +19,9 @@ from kafkacore.errors import (
     UnsupportedSaslMechanismError,
 )
 from kafkacore.protocol.generated.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from kafkacore.protocol.generated.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+)
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.security import Secret
 from kafkacore.security.client_authenticator import SaslClientAuthenticator
@@ -26,6 +30,9 @@ from kafkacore.security.sasl.scram_keys import HASH_NAMES, random_text, salted_p
 from kafkacore.structs import ScramMechanism
 
 MECHANISMS = ["PLAIN", *sorted(HASH_NAMES)]
+LIMIT_MS = 60_000.0
+#: Within which Apache Kafka lets nobody authenticate for a third time, without what the way takes.
+SOON_MS = 900.0
 
 
 def authenticator(
@@ -58,9 +65,17 @@ def add_user(kafka: SecureKafka, name: str, mechanism: str, password: str, itera
         salt=salt,
         salted_password=salted_password(HASH_NAMES[mechanism], Secret(password), salt, iterations),
     )
+    named = DescribeUserScramCredentialsRequest.UserName(name=name)
+    asked = DescribeUserScramCredentialsRequest(users=[named])
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
     with Line(kafka.bootstrap_servers) as line:
         answer = line.ask(AlterUserScramCredentialsRequest(deletions=[], upsertions=[upsertion]), 0)
-    assert [result.error_code for result in answer.results] == [0]
+        assert [result.error_code for result in answer.results] == [0]
+        # The controller answers before the broker has heard of it.
+        while upsertion.mechanism not in (
+            info.mechanism for result in line.ask(asked, 0).results for info in result.credential_infos
+        ):
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"{name} is not made"
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -81,9 +96,18 @@ def test_kafka_believes_users_of_any_name_and_password(
     secure_kafka: SecureKafka, mechanism: str, name: str, password: str, iterations: int
 ) -> None:
     add_user(secure_kafka, name, mechanism, password, iterations)
-    client = authenticator(mechanism, name, password)
-    with Line(servers(secure_kafka)) as line:
-        talk(line, client, client.begin())
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while True:
+        client = authenticator(mechanism, name, password)
+        try:
+            with Line(servers(secure_kafka)) as line:
+                talk(line, client, client.begin())
+        except SaslAuthenticationFailedError:
+            # A broker that tells of the user may not look for it there yet.
+            if SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
+                raise
+        else:
+            return
 
 
 def test_kafkas_scram_has_no_names_beyond_ascii(secure_kafka: SecureKafka) -> None:
@@ -134,24 +158,46 @@ def test_port_without_sasl_is_told_by_its_answer(secure_kafka: SecureKafka) -> N
 
 
 @pytest.fixture
-def session(secure_kafka: SecureKafka) -> Iterator[Line]:
-    """A connection whose sessions end."""
+def session(secure_kafka: SecureKafka) -> Iterator[Callable[[], Line]]:
+    """Makes connections whose sessions end."""
     tls = ssl.create_default_context(cafile=secure_kafka.secure.cafile)
-    with Line(servers(secure_kafka, "REAUTH"), tls=tls) as line:
-        yield line
+    with contextlib.ExitStack() as held:
+        yield lambda: held.enter_context(Line(servers(secure_kafka, "REAUTH"), tls=tls))
+
+
+def in_time(attempt: Callable[[], None]) -> None:
+    """Whoever authenticates a third time within a second is refused, and sessions are short: an attempt that
+    fails has to have been made in a second. One that a busy machine has held up is made again.
+    """
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while True:
+        begun_ms = SYSTEM_CLOCK.monotonic_ms()
+        try:
+            attempt()
+        except (Exception, pytest.fail.Exception):
+            now_ms = SYSTEM_CLOCK.monotonic_ms()
+            if now_ms - begun_ms < SOON_MS or now_ms > deadline_ms:
+                raise
+        else:
+            return
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_client_authenticates_again_before_kafka_ends_the_session(session: Line, mechanism: str) -> None:
-    client = authenticator(mechanism)
-    talk(session, client, client.begin())
-    now_ms = SYSTEM_CLOCK.monotonic_ms()
-    assert now_ms < client.reauthenticate_at_ms <= now_ms + SESSION_LIFETIME_MS * 0.95
-    talk(session, client, client.begin_reauthentication(None))
-    assert client.reauthenticate_at_ms > now_ms
-    assert session.ask(MetadataRequest(topics=[]), 9).brokers
-    with pytest.raises(IllegalSaslStateError, match="not let this client authenticate again so soon"):
-        talk(session, client, client.begin_reauthentication(None))
+def test_client_authenticates_again_before_kafka_ends_the_session(
+    session: Callable[[], Line], mechanism: str
+) -> None:
+    def attempt() -> None:
+        line, client = session(), authenticator(mechanism)
+        talk(line, client, client.begin())
+        now_ms = SYSTEM_CLOCK.monotonic_ms()
+        assert now_ms < client.reauthenticate_at_ms <= now_ms + SESSION_LIFETIME_MS * 0.95
+        talk(line, client, client.begin_reauthentication(None))
+        assert client.reauthenticate_at_ms > now_ms
+        assert line.ask(MetadataRequest(topics=[]), 9).brokers
+        with pytest.raises(IllegalSaslStateError, match="not let this client authenticate again so soon"):
+            talk(line, client, client.begin_reauthentication(None))
+
+    in_time(attempt)
 
 
 def test_kafka_lets_nobody_authenticate_again_without_need(secure_kafka: SecureKafka) -> None:
@@ -162,9 +208,12 @@ def test_kafka_lets_nobody_authenticate_again_without_need(secure_kafka: SecureK
             talk(line, client, client.begin_reauthentication(None))
 
 
-def test_kafka_lets_nobody_take_a_connection_over(session: Line) -> None:
-    client = authenticator("SCRAM-SHA-256")
-    talk(session, client, client.begin())
-    client._config = authenticator("SCRAM-SHA-256", "bob")._config
-    with pytest.raises(SaslAuthenticationFailedError, match="Cannot change principals"):
-        talk(session, client, client.begin_reauthentication(None))
+def test_kafka_lets_nobody_take_a_connection_over(session: Callable[[], Line]) -> None:
+    def attempt() -> None:
+        line, client = session(), authenticator("SCRAM-SHA-256")
+        talk(line, client, client.begin())
+        client._config = authenticator("SCRAM-SHA-256", "bob")._config
+        with pytest.raises(SaslAuthenticationFailedError, match="Cannot change principals"):
+            talk(line, client, client.begin_reauthentication(None))
+
+    in_time(attempt)
