@@ -15,8 +15,8 @@ from kafkacore.network import HeartbeatLine, LineNotice
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.structs import Node
 
-LIMIT_MS = 20_000.0
-LONG_MS = 60_000.0
+LIMIT_MS = 60_000.0
+LONG_MS = 120_000.0
 REQUEST = HeartbeatRequest(group_id="g", generation_id=5, member_id="m")
 
 

@@ -19,13 +19,13 @@ from kafkacore.network import FrameReader, HeartbeatLine, LineNotice, NetworkSen
 MIB = 1024 * 1024
 FIRST_ID, ID_COUNT = 1_000_000, 1000
 NAME = "coordinator"
-LIMIT_MS = 20_000
+LIMIT_MS = 60_000
 #: Key 12, version 4, the correlation id's place, and some bytes that are recognised again.
 TAIL = b"\xff\xffbeat"
 FRAME = struct.pack(">ihhi", 8 + len(TAIL), 12, 4, -1) + TAIL
 #: Of an answer in version 4: id, no tags, throttle time, error, no tags.
 ERROR_AT = 9
-LONG_MS = 60_000.0
+LONG_MS = 120_000.0
 
 
 class Connection:
@@ -157,6 +157,9 @@ def test_first_beat_comes_after_one_interval_and_none_after_the_end(connection: 
     assert SYSTEM_CLOCK.monotonic_ms() - began_ms >= 30
     connection.line.end()
     count = connection.line.sent_count
+    # It may have gone on beating for longer than this thread was quick to end it.
+    while len(connection.received) < count:
+        connection.read_some()
     assert not select.select([connection.peer], [], [], 0.1)[0]
     assert connection.line.sent_count == count
     assert not connection.line.is_beating
@@ -195,9 +198,9 @@ def test_a_thread_that_keeps_the_gil_delays_no_beat(connection: Connection) -> N
     connection.read_beat()
     before = connection.line.sent_count
     # PyDLL, unlike CDLL, keeps the GIL during the call: no Python runs meanwhile.
-    ctypes.PyDLL(None).usleep(500_000)
+    ctypes.PyDLL(None).usleep(1_000_000)
     beats = connection.line.sent_count - before
-    assert beats > 20
+    assert beats > 5
     while len(connection.received) < before + beats:
         connection.read_some()
     assert all(map(is_beat, connection.received))
@@ -290,10 +293,30 @@ def test_the_rest_of_a_beat_goes_out_though_nobody_polls(make: Callable[..., Con
 # ---- What is told ----------------------------------------------------------------------------------
 
 
-def test_answers_that_nobody_reads_are_seen_and_left_where_they_are(connection: Connection) -> None:
-    connection.begin(interval_ms=5, session_timeout_ms=400)
+def answered_in_time(
+    make: Callable[..., Connection], then: Callable[[Connection], object]
+) -> tuple[Connection, int]:
+    """A connection whose beats were all answered for longer than its session of half a second, and how many
+    they were. This thread may be late where the machine is busy: then there is another one.
+    """
     for _ in range(100):
-        connection.answer(connection.read_beat())
+        connection = make()
+        connection.begin(interval_ms=10, session_timeout_ms=500)
+        begun_ms = last_ms = SYSTEM_CLOCK.monotonic_ms()
+        count, slowest_ms = 0, 0.0
+        while last_ms - begun_ms < 750:
+            connection.answer(connection.read_beat())
+            then(connection)
+            count += 1
+            now_ms = SYSTEM_CLOCK.monotonic_ms()
+            slowest_ms, last_ms = max(slowest_ms, now_ms - last_ms), now_ms
+        if slowest_ms < 250:
+            return connection, count
+    raise AssertionError("this machine is never on time")
+
+
+def test_answers_that_nobody_reads_are_seen_and_left_where_they_are(make: Callable[..., Connection]) -> None:
+    connection, count = answered_in_time(make, lambda _: None)
     assert connection.line.run(0) == LineNotice(0)
     connection.line.end()
     got: list[bytes] = []
@@ -301,7 +324,7 @@ def test_answers_that_nobody_reads_are_seen_and_left_where_they_are(connection: 
         lambda: (
             connection.selector.poll(10)
             or got.extend(bytes(each.payload) for each in connection.selector.completed_receives)
-            or len(got) == 100
+            or len(got) >= count
         )
     )
     assert got[0] == answer_to(FIRST_ID)[4:]
@@ -325,12 +348,12 @@ def test_an_answer_with_an_error_is_told_while_beats_go_on(connection: Connectio
 
 
 def test_an_error_is_told_long_before_the_next_beat(connection: Connection) -> None:
-    connection.begin(interval_ms=2000)
+    connection.begin(interval_ms=6000)
     beat = connection.read_beat()
     began_ms = SYSTEM_CLOCK.monotonic_ms()
     connection.answer(beat, error_code=27)
     assert told(connection, LineNotice.ERROR_ANSWER) is LineNotice.ERROR_ANSWER
-    assert SYSTEM_CLOCK.monotonic_ms() - began_ms < 1500
+    assert SYSTEM_CLOCK.monotonic_ms() - began_ms < 5000
 
 
 def test_silence_past_the_session_is_told_once(connection: Connection) -> None:
@@ -341,30 +364,29 @@ def test_silence_past_the_session_is_told_once(connection: Connection) -> None:
     assert SYSTEM_CLOCK.monotonic_ms() - began_ms >= 90
     assert connection.line.is_silent
     assert connection.line.run(150) == LineNotice(0)
-    connection.answer(connection.read_beat())
-    wait_for(lambda: not connection.line.is_silent)
+    # As often as it takes: a thread that looks too late finds it silent again.
+    wait_for(lambda: connection.answer(connection.read_beat()) or not connection.line.is_silent)
     # And it may fall silent again.
     assert told(connection, LineNotice.SILENT) is LineNotice.SILENT
 
 
-def test_answers_that_are_read_keep_the_session(connection: Connection) -> None:
-    connection.begin(interval_ms=10, session_timeout_ms=200)
-    end_ms = SYSTEM_CLOCK.monotonic_ms() + 600
-    while SYSTEM_CLOCK.monotonic_ms() < end_ms:
-        connection.answer(connection.read_beat())
+def test_answers_that_are_read_keep_the_session(make: Callable[..., Connection]) -> None:
+    def read(connection: Connection) -> None:
         connection.selector.poll(1)
         for each in connection.selector.completed_receives:
             assert connection.line.answered(int.from_bytes(bytes(each.payload)[:4], "big"))
+
+    connection, _ = answered_in_time(make, read)
     assert connection.line.run(0) == LineNotice(0)
 
 
 def test_half_a_frame_that_was_read_is_no_silence(connection: Connection) -> None:
     connection.peer.sendall(b"\0\0\x10\0half")
     connection.selector.poll(LIMIT_MS)
-    connection.begin(interval_ms=10, session_timeout_ms=50)
+    connection.begin(interval_ms=10, session_timeout_ms=2_000)
     connection.peer.sendall(b"and more of it")
     assert told(connection, LineNotice.UNREAD) is LineNotice.UNREAD
-    assert connection.line.run(200) == LineNotice(0)
+    assert connection.line.run(2_500) == LineNotice(0)
 
 
 def test_much_that_lies_unread_is_told_and_again_after_a_read(connection: Connection) -> None:
@@ -412,7 +434,7 @@ def test_a_connection_that_is_closed_here_is_told(connection: Connection) -> Non
 
 
 def test_no_beat_goes_out_when_the_application_has_not_polled_in_time(connection: Connection) -> None:
-    connection.line.polled(SYSTEM_CLOCK.monotonic_ms() + 100)
+    connection.line.polled(SYSTEM_CLOCK.monotonic_ms() + 1_500)
     connection.begin(interval_ms=5)
     assert told(connection, LineNotice.POLL_OVERDUE) is LineNotice.POLL_OVERDUE
     count = connection.line.sent_count
@@ -472,7 +494,7 @@ def test_a_line_that_is_dropped_while_it_beats_ends_its_thread() -> None:
         connection.begin()
         connection.line = HeartbeatLine(FIRST_ID, ID_COUNT)
         connection.close()
-    assert len(os.listdir("/proc/self/task")) == threads
+    wait_for(lambda: len(os.listdir("/proc/self/task")) <= threads)
 
 
 def test_connections_that_close_under_beats_mix_no_bytes_into_what_is_opened_then(
