@@ -1,5 +1,6 @@
 """One owner at a time, and the heartbeat thread where nobody is."""
 
+import itertools
 import linecache
 import sys
 from threading import Event, Thread, Timer
@@ -23,7 +24,7 @@ def in_thread(task):
 
     thread = Thread(target=run)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert outcome, "the thread is stuck"
     return outcome[0]
 
@@ -50,18 +51,18 @@ def test_an_owner_waits_for_the_background_to_go():
     def background():
         with guard.background():
             entered.set()
-            assert go.wait(10)
+            assert go.wait(60)
 
     thread = Thread(target=background)
     thread.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     owner = Thread(target=lambda: guard.__enter__())
     owner.start()
     owner.join(0.05)
     assert owner.is_alive()
     go.set()
-    owner.join(10)
-    thread.join(10)
+    owner.join(60)
+    thread.join(60)
     assert not owner.is_alive()
 
 
@@ -117,12 +118,12 @@ def test_the_application_waits_for_the_deputy_and_two_of_its_threads_are_refused
         with guard.deputy() as entered:
             assert entered
             inside.set()
-            assert may_go.wait(10)
+            assert may_go.wait(60)
             order.append("deputy")
 
     deputy = Thread(target=be_deputy)
     deputy.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     Timer(0.05, may_go.set).start()
     with guard:
         order.append("application")
@@ -145,13 +146,15 @@ def test_many_comings_of_the_deputy_never_refuse_the_application():
     deputy = Thread(target=be_deputy)
     deputy.start()
     try:
-        for _ in range(20_000):
+        # It may be late to begin.
+        for number in itertools.count():
             with guard:
                 pass
+            if number >= 20_000 and True in turns[:20_000]:
+                break
     finally:
         is_over.set()
         deputy.join()
-    assert True in turns
 
 
 def test_an_entry_that_a_ctrl_c_broke_off_is_made_good_by_the_next(guard_lines):

@@ -18,7 +18,7 @@ from kafkacore.errors import KafkaError
 from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.testing import Ending, FaultProxy
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 PRODUCE = 0
 #: In one batch, in one request.
 RECORDS = 3
