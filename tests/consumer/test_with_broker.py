@@ -33,7 +33,7 @@ def produce(broker, topic, count=COUNT, start=0):
     )
     for number in range(start, start + count):
         producer.produce(topic, key=b"k%d" % number, value=b"v%d" % number, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def consumer_of(broker, *topics, **configs):
     )
 
 
-def read(consumer, count, limit_ms=20_000):
+def read(consumer, count, limit_ms=60_000):
     """Values of the next ``count`` records."""
     deadline, values = SYSTEM_CLOCK.monotonic_ms() + limit_ms, []
     while len(values) < count and SYSTEM_CLOCK.monotonic_ms() < deadline:
@@ -63,11 +63,12 @@ def read(consumer, count, limit_ms=20_000):
 
 
 def socket_count():
-    return sum(
-        os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
-        for name in os.listdir("/proc/self/fd")
-        if os.path.exists(f"/proc/self/fd/{name}")
-    )
+    count = 0
+    for name in os.listdir("/proc/self/fd"):
+        # What is closed meanwhile is no socket of ours.
+        with contextlib.suppress(FileNotFoundError):
+            count += os.readlink(f"/proc/self/fd/{name}").startswith("socket:")
+    return count
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_deserializer_may_give_its_partition_up(our_broker, filled, give_up):
 
 
 def test_every_record_comes_once_and_in_order_by_poll_and_iteration(our_broker, filled):
-    with consumer_of(our_broker, filled.topic, consumer_timeout_ms=2000) as consumer:
+    with consumer_of(our_broker, filled.topic, consumer_timeout_ms=60_000) as consumer:
         assert read(consumer, COUNT) == [b"v%d" % number for number in range(COUNT)]
         assert (consumer.position(filled), consumer.highwater(filled)) == (COUNT, COUNT)
         consumer.seek(filled, COUNT - 3)
@@ -155,7 +156,7 @@ def test_broker_that_is_down_at_the_start_is_waited_for(topic):
     with KafkaConsumer(topic, bootstrap_servers=servers) as consumer:
         started = SYSTEM_CLOCK.monotonic_ms()
         assert consumer.poll(300) == {}
-        assert 290 <= SYSTEM_CLOCK.monotonic_ms() - started < 2000
+        assert 290 <= SYSTEM_CLOCK.monotonic_ms() - started < 20_000
         with pytest.raises(KafkaTimeoutError, match=servers):
             consumer.end_offsets([TopicPartition(topic, 0)], timeout_ms=300)
         with pytest.raises(KafkaTimeoutError, match=servers):
@@ -182,7 +183,7 @@ def test_wakeup_from_another_thread_ends_a_long_poll(our_broker, filled):
         started = SYSTEM_CLOCK.monotonic_ms()
         with pytest.raises(WakeupError):
             consumer.poll(30_000)
-        assert SYSTEM_CLOCK.monotonic_ms() - started < 5000
+        assert SYSTEM_CLOCK.monotonic_ms() - started < 20_000
         timer.join()
 
 
@@ -216,8 +217,8 @@ def test_interrupt_in_a_poll_leaves_it_usable(our_broker, filled):
     with consumer_of(our_broker, filled.topic) as consumer:
         first = read(consumer, COUNT)
         timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come before the poll has begun
+            timer.start()
             consumer.poll(30_000)
         timer.join()
         produce(our_broker, filled.topic, 10, start=COUNT)
@@ -244,7 +245,7 @@ def test_a_broker_without_groups_is_said_to_be_one_at_once(broker_without_groups
         started = SYSTEM_CLOCK.monotonic_ms()
         with pytest.raises(UnsupportedVersionError, match=r"no consumer groups.*use assign\(\)"):
             consumer.poll(30_000)
-        assert SYSTEM_CLOCK.monotonic_ms() - started < 5000
+        assert SYSTEM_CLOCK.monotonic_ms() - started < 20_000
 
 
 def test_forked_child_cannot_use_it_and_does_no_harm(our_broker, filled):
