@@ -13,8 +13,8 @@ import sys
 from kafkacore import KafkaConsumer
 from kafkacore.clock import SYSTEM_CLOCK
 
-SESSION_TIMEOUT_MS = 2000
-BUSY_S = 5
+SESSION_TIMEOUT_MS = 5000
+BUSY_S = 11
 
 
 def run(servers: str, topic: str, group: str) -> None:

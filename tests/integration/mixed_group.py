@@ -29,7 +29,7 @@ from kafkacore.clock import SYSTEM_CLOCK
 TESTS = Path(__file__).resolve().parents[1]
 LIMIT_S = 60.0
 #: As short as a busy machine allows: a killed member keeps its partitions for so long.
-SESSION_TIMEOUT_MS = 3_000
+SESSION_TIMEOUT_MS = 6_000
 CLIENTS = {
     "range": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
     "roundrobin": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),

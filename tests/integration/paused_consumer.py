@@ -11,7 +11,7 @@ import sys
 from kafkacore import KafkaConsumer
 from kafkacore.errors import KafkaError
 
-SESSION_TIMEOUT_MS = 1000
+SESSION_TIMEOUT_MS = 5000
 
 
 def run(servers: str, topic: str, group: str) -> None:

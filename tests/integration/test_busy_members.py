@@ -19,7 +19,7 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.consumer import ConsumerRebalanceListener
 
 TESTS = Path(__file__).resolve().parents[1]
-LIMIT_MS = 30_000.0
+LIMIT_MS = 60_000.0
 
 
 class Events(ConsumerRebalanceListener):
@@ -116,7 +116,8 @@ def test_members_that_compute_for_longer_than_their_session_stay_in_their_groups
         answers.update({how: found for how, each in busy.items() if (found := each.answer())})
     for how, each in busy.items():
         partitions, generation_id, beats = answers[how]
-        assert beats >= BUSY_S * 1000 / (SESSION_TIMEOUT_MS / 4) - 2, how
+        # Four in a session; a machine may be late with half of them.
+        assert beats >= 2 * BUSY_S * 1000 // SESSION_TIMEOUT_MS, how
         assert (partitions, generation_id) == (1, generations[how]), how
         # The group has not noticed anything, nor does it when the member polls again.
         assert each.join() == generations[how]
@@ -126,13 +127,13 @@ def test_members_that_compute_for_longer_than_their_session_stay_in_their_groups
 def test_a_handler_longer_than_the_poll_interval_meets_a_rebalance_in_the_middle(
     apache_kafka: ApacheKafka, closing: ExitStack
 ) -> None:
-    topic, poll_interval_ms = "long-handler", 2500
+    topic, poll_interval_ms = "long-handler", 4000
     create_topic(apache_kafka, topic)
     with KafkaProducer(bootstrap_servers=apache_kafka.bootstrap_servers) as producer:
         for number in range(20):
             producer.send(topic, b"%d" % number, partition=number % 2)
 
-    def member() -> KafkaConsumer:
+    def member(**settings: float) -> KafkaConsumer:
         return closing.enter_context(
             KafkaConsumer(
                 topic,
@@ -140,24 +141,23 @@ def test_a_handler_longer_than_the_poll_interval_meets_a_rebalance_in_the_middle
                 group_id=topic,
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
-                max_poll_interval_ms=poll_interval_ms,
-                session_timeout_ms=SESSION_TIMEOUT_MS,
-                heartbeat_interval_ms=SESSION_TIMEOUT_MS / 4,
+                heartbeat_interval_ms=500,
                 max_poll_records=4,
+                **settings,
             )
         )
 
-    slow = member()
+    slow, other = member(max_poll_interval_ms=poll_interval_ms), member()
     deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
     while not (in_hand := slow.poll(timeout_ms=200)):
         assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
     first = slow.group_metadata()
-    other = member()
     values: list[bytes] = []
     with slow.hold() as held:
         # The handler: all its time goes to the other member, in this thread.
         end_ms = SYSTEM_CLOCK.monotonic_ms() + 2 * poll_interval_ms
-        while SYSTEM_CLOCK.monotonic_ms() < end_ms:
+        while SYSTEM_CLOCK.monotonic_ms() < end_ms or not len(other.assignment()) == len(held.revoked) == 1:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
             values += [record.value for records in other.poll(timeout_ms=100).values() for record in records]
         assert len(other.assignment()) == len(held.revoked) == 1
         assert held.revoked == other.assignment()

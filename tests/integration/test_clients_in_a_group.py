@@ -24,6 +24,8 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 PARTITIONS = 10
 TOPIC = "each-client"
+#: Nobody is missed here, however long a machine lets a member wait for its turn.
+SESSION_TIMEOUT_MS = 30_000
 EACH = ("kafkacore", "java", "confluent", "kafka-python")
 
 
@@ -45,7 +47,7 @@ class AioMember:
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             heartbeat_interval_ms=200,
-            session_timeout_ms=6_000,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
             partition_assignment_strategy=[RangePartitionAssignor],
         )
         await consumer.start()
@@ -77,7 +79,7 @@ def test_a_member_of_each_client_shares_one_group(
     servers = our_groups.bootstrap_servers
     java_peer.create_topic(servers, TOPIC, PARTITIONS)
     with MixedGroup(servers, TOPIC, PARTITIONS, "range", tmp_path) as group:
-        group.options["session_timeout_ms"] = 6_000
+        group.options["session_timeout_ms"] = SESSION_TIMEOUT_MS
         aio = AioMember(servers, f"group of {TOPIC}")
         try:
             for client in EACH:
@@ -89,11 +91,12 @@ def test_a_member_of_each_client_shares_one_group(
             until(lambda: Counter(map(len, owners())) == {2: 5} and len(set().union(*owners())) == 10, owners)
             samples = [Sample(b"%d" % n, partition=n % PARTITIONS) for n in range(20 * PARTITIONS)]
             java_peer.produce(servers, TOPIC, samples)
-            until(lambda: len(aio.read) == 40 and len(group.committed()) == 8, lambda: aio.read)
+            until(
+                lambda: len(aio.read) == 40 and list(group.committed().values()) == [20] * 8, lambda: aio.read
+            )
         finally:
             aio.leave()
         until(lambda: sum(len(member.owned()) for member in group.members) == PARTITIONS, lambda: None)
-        assert set(group.committed().values()) == {20}
         assert sorted(aio.read) == [(number, offset) for number in sorted(aio.owned) for offset in range(20)]
 
 
@@ -104,6 +107,7 @@ def test_client_comes_back_where_it_left_its_group(
     servers, topic = our_groups.bootstrap_servers, f"back-{client}"
     java_peer.create_topic(servers, topic, 3)
     with MixedGroup(servers, topic, 3, "range", tmp_path) as group:
+        group.options["session_timeout_ms"] = SESSION_TIMEOUT_MS
         for life in (1, 2):
             java_peer.produce(servers, topic, [Sample(b"%d" % n, partition=n % 3) for n in range(150)])
             group.ends = dict.fromkeys(range(3), 50 * life)

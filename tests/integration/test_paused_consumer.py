@@ -9,7 +9,6 @@ from pathlib import Path
 
 from integration.apache_kafka import ApacheKafka
 from integration.java_peer import JavaPeer, Sample
-from integration.paused_consumer import SESSION_TIMEOUT_MS
 from model.paused_process import paused
 
 from kafkacore import KafkaConsumer, TopicPartition
@@ -66,8 +65,7 @@ def test_consumer_that_slept_past_its_session_is_fenced_and_its_late_commit_refu
                 group_id=TOPIC,
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
-                session_timeout_ms=SESSION_TIMEOUT_MS,
-                heartbeat_interval_ms=SESSION_TIMEOUT_MS / 4,
+                heartbeat_interval_ms=500,
                 max_poll_records=4,
             ) as heir,
         ):

@@ -10,6 +10,7 @@ from typing import Any
 
 from model.raw_line import Line
 
+from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol.generated.delete_groups import DeleteGroupsRequest
 from kafkacore.protocol.generated.describe_groups import DescribeGroupsRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
@@ -75,13 +76,13 @@ class RawGroup:
         instance_id: str | None = None,
         protocols: tuple[tuple[str, bytes], ...] = (("range", b"meta"),),
         kind: str = "consumer",
-        session_ms: int = 10_000,
+        session_ms: int = 60_000,
         member_id: str | None = None,
     ) -> None:
         message = JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=session_ms,
-            rebalance_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
             member_id=self.ids.get(name, "") if member_id is None else member_id,
             group_instance_id=instance_id,
             protocol_type=kind,
@@ -189,7 +190,8 @@ class RawGroup:
     def await_rebalance(self) -> None:
         """Until the group waits for its members: a request that is to come after this must find it so."""
         message = DescribeGroupsRequest(groups=[self.group_id])
-        for _ in range(1000):
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 60_000
+        while SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
             got = self.line("admin").ask(message, 6)
             if got.groups[0].group_state == "PreparingRebalance":
                 return
