@@ -34,7 +34,7 @@ OFFSETS = "__consumer_offsets"
 LIMIT_S = 60.0
 REQUEST_TIMEOUT_MS = 1_500
 #: Longer than any of the outages: a member that is thrown out has not looked after its membership.
-SESSION_TIMEOUT_MS = 9_000
+SESSION_TIMEOUT_MS = 25_000
 HEARTBEAT_INTERVAL_MS = 500
 #: In an order by chance, all before any comes again. A small dose has another test of one that stands still.
 WAYS = ["killed", "stopped", *dose([], ["paused"])]

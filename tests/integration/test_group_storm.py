@@ -15,7 +15,7 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 MEMBERS, PARTITIONS = 20, 64
-SESSION_TIMEOUT_MS = 10_000
+SESSION_TIMEOUT_MS = 30_000
 #: A group that takes longer has lost a turn: somebody waited for a session to run out, twice.
 LIMIT_MS = 2 * SESSION_TIMEOUT_MS
 
