@@ -15,8 +15,8 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-LIMIT_MS = 30_000
-IMPATIENT = {"request_timeout_ms": 1000, "delivery_timeout_ms": 1500, "max_block_ms": 1500}
+LIMIT_MS = 60_000
+IMPATIENT = {"request_timeout_ms": 5000, "delivery_timeout_ms": 6000, "max_block_ms": 6000}
 
 
 def figures(producer: KafkaProducer) -> dict[str, float]:

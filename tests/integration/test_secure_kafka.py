@@ -39,8 +39,9 @@ def test_wrong_password_is_refused(secure_kafka: SecureKafka, mechanism: str) ->
     errors: list[Any] = []
     config = for_librdkafka(settings) | {"bootstrap.servers": settings["bootstrap_servers"]}
     producer = confluent_kafka.Producer(config | {"error_cb": errors.append})
-    deadline = SYSTEM_CLOCK.monotonic_ms() + 10_000
-    while not errors and SYSTEM_CLOCK.monotonic_ms() < deadline:
+    deadline = SYSTEM_CLOCK.monotonic_ms() + 60_000
+    while not errors:
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline
         producer.poll(0.1)
     assert errors[0].code() == confluent_kafka.KafkaError._AUTHENTICATION
 
@@ -50,9 +51,9 @@ def test_user_without_acls_may_nothing_and_who_shows_the_certificate_may_everyth
 ) -> None:
     java_peer.create_topic(secure_kafka.bootstrap_servers, "guarded")
     bob = secure_kafka.settings("SASL_PLAINTEXT", "PLAIN", "bob")
-    producer = kafka.KafkaProducer(**bob, max_block_ms=10_000)
+    producer = kafka.KafkaProducer(**bob, max_block_ms=60_000)
     with pytest.raises(kafka.errors.TopicAuthorizationFailedError):
-        producer.send("guarded", b"value").get(10)
+        producer.send("guarded", b"value").get(60)
     producer.close()
     admin = kafka.KafkaAdminClient(**secure_kafka.settings("MTLS"))
     admin.delete_topics(["guarded"])
