@@ -4,6 +4,7 @@ records and by columns, in pieces of any size and from any offset it finds what 
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -118,11 +119,12 @@ def test_what_is_read_is_what_kafkas_consumer_reads(
 
 
 def test_iteration_gives_the_same_and_ends_of_the_topic_are_before_open_transactions(topic: Topic) -> None:
-    with consumer_of(topic, consumer_timeout_ms=1_000) as consumer:
+    with consumer_of(topic, consumer_timeout_ms=LIMIT_MS) as consumer:
         ends = consumer.end_offsets(topic.partitions)
         read: Records = {number: [] for number in range(PARTITIONS)}
-        for record in consumer:
+        for record in itertools.islice(consumer, sum(map(len, topic.records.values()))):
             read[record.partition].append((record.offset, record.value))
+        assert polled(consumer, None) == {}
     assert read == topic.records
     assert {tp.partition: end for tp, end in ends.items()} == topic.ends
 
