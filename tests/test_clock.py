@@ -52,7 +52,7 @@ def test_wait_for_what_does_not_come_ends_in_time(monkeypatch: pytest.MonkeyPatc
     began_s = time.monotonic()
     with condition:
         assert not Clock().wait_for(condition, lambda: False, timeout_ms)
-    assert max(timeout_ms, 0) <= (time.monotonic() - began_s) * 1000 < 5000
+    assert max(timeout_ms, 0) <= (time.monotonic() - began_s) * 1000 < 30_000
 
 
 def test_wait_without_end_ends_when_what_it_waits_for_is_there() -> None:

@@ -200,7 +200,7 @@ def test_forked_child_that_leaves_the_block_leaves_the_broker_alone(tmp_path: Pa
                 os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
         assert broker.is_running
-        with socket.create_connection((broker.host, broker.port), timeout=10):
+        with socket.create_connection((broker.host, broker.port), timeout=60):
             pass
 
 

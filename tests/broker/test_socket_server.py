@@ -120,7 +120,7 @@ class Harness:
         self.clients: list[socket.socket] = []
 
     def connect(self) -> socket.socket:
-        client = socket.create_connection(self.address, timeout=10)
+        client = socket.create_connection(self.address, timeout=60)
         self.clients.append(client)
         count = self.server.connection_count
         self.until(lambda: self.server.connection_count > count)
@@ -288,7 +288,7 @@ def test_connection_over_the_limit_is_closed_and_the_others_stay() -> None:
     harness = Harness(max_connections=1)
     try:
         first = harness.connect()
-        second = socket.create_connection(harness.address, timeout=10)
+        second = socket.create_connection(harness.address, timeout=60)
         harness.clients.append(second)
         assert harness.is_hung_up(second)
         first.sendall(frame(b"hello"))
@@ -304,7 +304,7 @@ def test_one_address_may_have_no_more_connections_than_its_limit() -> None:
     try:
         first = harness.connect()
         harness.connect()
-        third = socket.create_connection(harness.address, timeout=10)
+        third = socket.create_connection(harness.address, timeout=60)
         harness.clients.append(third)
         assert harness.is_hung_up(third)
         first.close()
@@ -372,7 +372,7 @@ def test_stop_from_another_thread_ends_the_loop(harness: Harness) -> None:
     thread = threading.Thread(target=harness.server.run)
     thread.start()
     harness.server.stop()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -380,7 +380,7 @@ def test_function_of_another_thread_runs_on_the_network_thread(harness: Harness)
     harness.connect()
     results: list[object] = []
     asker = threading.Thread(
-        target=lambda: results.append(harness.server.call(threading.current_thread, timeout_s=10.0))
+        target=lambda: results.append(harness.server.call(threading.current_thread, timeout_s=60.0))
     )
     asker.start()
     harness.until(lambda: not asker.is_alive())
@@ -390,7 +390,7 @@ def test_function_of_another_thread_runs_on_the_network_thread(harness: Harness)
 
 def test_function_that_nobody_runs_or_that_fails_gives_nothing(harness: Harness) -> None:
     assert harness.server.call(lambda: 1, timeout_s=0.0) is None
-    asker = threading.Thread(target=lambda: harness.server.call(lambda: 1 // 0, timeout_s=10.0))
+    asker = threading.Thread(target=lambda: harness.server.call(lambda: 1 // 0, timeout_s=60.0))
     asker.start()
     harness.until(lambda: not asker.is_alive())
     harness.server.poll(0)
@@ -427,7 +427,7 @@ def test_listener_has_a_limit_of_its_own() -> None:
     harness = Harness(**{"max.connections": "1"})
     try:
         harness.connect()
-        refused = socket.create_connection(harness.address, timeout=10)
+        refused = socket.create_connection(harness.address, timeout=60)
         harness.clients.append(refused)
         assert harness.is_hung_up(refused)
         assert harness.server.refused_count == 1
@@ -440,7 +440,7 @@ def test_listener_has_a_limit_of_its_own() -> None:
 def test_listener_that_has_accepted_too_many_rests_and_goes_on() -> None:
     harness = Harness(rate=20)
     try:
-        clients = [socket.create_connection(harness.address, timeout=10) for _ in range(30)]
+        clients = [socket.create_connection(harness.address, timeout=60) for _ in range(30)]
         harness.clients += clients
         harness.until(lambda: harness.server.accepted_count >= 20)
         began = harness.server.accepted_count

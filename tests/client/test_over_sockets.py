@@ -13,7 +13,7 @@ from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.structs import Node
 from kafkacore.testing import EmbeddedBroker
 
-LIMIT_MS = 20_000
+LIMIT_MS = 60_000
 
 
 @pytest.fixture(scope="module")

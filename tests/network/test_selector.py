@@ -39,7 +39,7 @@ class Pair:
         """Connect; the peer's socket."""
         self.selector.connect(connection_id, self.address)
         peer, _ = self.listener.accept()
-        peer.settimeout(10)
+        peer.settimeout(60)
         self.peers.append(peer)
         self.poll_until(lambda: connection_id in self.connected)
         return peer
@@ -54,7 +54,7 @@ class Pair:
             self.received.setdefault(receive.source_id, []).append(bytes(receive.payload))
 
     def poll_until(self, condition: Callable[[], bool]) -> None:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 10_000
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 60_000
         while not condition():
             assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "what was waited for did not come"
             self.poll(50)

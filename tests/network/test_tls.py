@@ -55,7 +55,7 @@ class Ends:
             self.ended |= selector.disconnected
 
     def until(self, is_done: Callable[[], object]) -> None:
-        deadline = SYSTEM_CLOCK.monotonic_ms() + 20_000
+        deadline = SYSTEM_CLOCK.monotonic_ms() + 60_000
         while not is_done():
             assert SYSTEM_CLOCK.monotonic_ms() < deadline, (self.ready, self.ended)
             self.poll()

@@ -13,7 +13,7 @@ from kafkacore.partitioner import Partitioner
 from kafkacore.serializer import JsonSerializer
 from kafkacore.testing import EmbeddedBroker
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 TOPIC = "bad-calls"
 #: Of a sentence, with a topic's name in it.
 LONGEST = 400

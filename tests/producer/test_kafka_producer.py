@@ -37,7 +37,7 @@ from kafkacore.partitioner import Partitioner
 from kafkacore.serializer import JsonSerializer
 from kafkacore.testing import EmbeddedBroker
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 NOWHERE = "127.0.0.1:1"
 
 

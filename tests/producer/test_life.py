@@ -23,7 +23,7 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError
 from kafkacore.testing import EmbeddedBroker, FaultProxy
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 
 @contextmanager
@@ -178,7 +178,7 @@ INTERRUPTED = """
     from kafkacore.producer import sender_thread
     sender_thread.EXIT_TIMEOUT_S = 0.3
     producer = KafkaProducer(bootstrap_servers=sys.argv[1], buffer_memory=40_000)
-    producer.send("life-interrupted", b"value").get(10)
+    producer.send("life-interrupted", b"value").get(60)
     print("ready", flush=True)
     sys.stdin.readline()
     future = producer.send("life-interrupted", b"value")
@@ -353,7 +353,7 @@ def test_process_that_ends_by_a_signal_leaves_the_broker_well(our_broker: Embedd
         import sys
         from kafkacore import KafkaProducer
         producer = KafkaProducer(bootstrap_servers=sys.argv[1])
-        producer.send("life-killed", b"v").get(10)
+        producer.send("life-killed", b"v").get(60)
         print("ready", flush=True)
         sys.stdin.readline()
     """

@@ -15,9 +15,9 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaTimeoutError, NoBrokersAvailable, SslAuthenticationError
 from kafkacore.testing import EmbeddedBroker, FaultProxy
 
-LIMIT_S = 20.0
-#: Some ten tries fit in.
-BOOTSTRAP_MS = 700
+LIMIT_S = 60.0
+#: Many tries fit in, and one where a machine is slow.
+BOOTSTRAP_MS = 2_500
 FAST = {"reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 50}
 
 
@@ -90,7 +90,7 @@ def test_who_is_no_broker_is_said_once_and_ends_in_a_typed_error_in_time(
     (said,) = warnings_in(caplog)
     assert servers in said
     assert reason in said
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
 
 
 def test_a_port_that_speaks_tls_is_told_at_once_to_a_client_in_the_clear(
@@ -147,7 +147,11 @@ def test_producer_that_waits_for_its_first_broker_goes_on_when_it_comes_up(
 
 def test_producer_that_is_told_the_brokers_version_is_made_without_a_broker(proxy: FaultProxy) -> None:
     proxy.set_refusing()
-    config = FAST | {"bootstrap_servers": proxy.bootstrap_servers, "api_version": (2, 8), "max_block_ms": 200}
+    config = FAST | {
+        "bootstrap_servers": proxy.bootstrap_servers,
+        "api_version": (2, 8),
+        "max_block_ms": 2_000,
+    }
     with KafkaProducer(**config) as producer:
         with pytest.raises(KafkaTimeoutError, match="Connection refused"):
             producer.send("ub-told", b"v")

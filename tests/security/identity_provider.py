@@ -126,7 +126,7 @@ def identity_provider(
 
 def wait_until(predicate: Any) -> None:
     ended = threading.Condition(threading.RLock())
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 10_000.0
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 60_000.0
     while not predicate():
         assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "it did not happen"
         with ended:

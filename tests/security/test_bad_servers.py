@@ -72,7 +72,7 @@ def test_producer_says_why_it_sends_nothing_and_sends_nothing(
             pytest.raises(SslAuthenticationError, match=bad.says),
             contextlib.closing(KafkaProducer(**files.settings(front.port))) as producer,
         ):
-            producer.send("topic", b"value").get(10)
+            producer.send("topic", b"value").get(60)
         met = front.wait_for(1)
     assert not any(each.heard_bytes for each in met)
 

@@ -81,7 +81,7 @@ def test_both_ends_speak_one_version_of_tls_alone_where_they_are_told_so(
         settings = {**broker.client_settings(), "ssl_cafile": own.cafile}
         for told in (spoken, f"{spoken},{other}"):
             with KafkaProducer(**settings, ssl_enabled_protocols=told) as producer:
-                assert producer.send("versions", b"v").get(20).partition >= 0
+                assert producer.send("versions", b"v").get(60).partition >= 0
         with pytest.raises(SslAuthenticationError, match="no version of TLS that is allowed here"):
             KafkaProducer(**settings, ssl_enabled_protocols=other)
 
@@ -172,7 +172,7 @@ def test_requests_before_a_goodbye_are_all_done(broker: SecureBroker) -> None:
         consumer.assign([TopicPartition("goodbye", 0)])
         found: list[bytes] = []
         while len(found) < 20:
-            records = consumer.poll(timeout_ms=10_000)
+            records = consumer.poll(timeout_ms=60_000)
             assert records, found
             found += [record.value for each in records.values() for record in each]
     assert found == [b"%d" % number for number in range(20)]
@@ -256,10 +256,10 @@ def test_broker_takes_new_files_for_new_connections_and_keeps_old_ones(own: OwnF
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Ask again until it holds; 10 s at most."""
-    deadline = SYSTEM_CLOCK.monotonic_ms() + 10_000
+    """Ask again until it holds; 60 s at most."""
+    deadline = SYSTEM_CLOCK.monotonic_ms() + 60_000
     while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline, "it has not come to be in 10 s"
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline, "it has not come to be in 60 s"
         SYSTEM_CLOCK.sleep_ms(50)
 
 
