@@ -138,10 +138,13 @@ class RunningReader:
         )
         self.said = ""
 
-    def read_until(self, kind: str, count: int = 1) -> None:
-        """Until it has told so many events of the kind."""
+    def read_until_committed(self, offset: int) -> None:
+        """Until it has told that it has committed so far, which may take more than one commit."""
         assert self._process.stdout is not None
-        while len(events(self.said, kind)) < count:
+        while not any(
+            [place["offset"] for place in event["offsets"]] == [offset]
+            for event in events(self.said, "offsets_committed")
+        ):
             line = self._process.stdout.readline()
             assert line, f"it ended, and told: {self.said}"
             self.said += line.decode()
@@ -173,8 +176,7 @@ def test_verifiable_clients_tell_the_same_and_the_group_is_seen_while_one_reads(
     first, second = (RunningReader(servers, topic) for servers in brokers.servers)
     with first, second:
         for reader in (first, second):
-            reader.read_until("record_data", 300)
-            reader.read_until("offsets_committed")
+            reader.read_until_committed(300)
         assert rows(brokers.both(GROUPS, "--describe", *name)[1].out.splitlines()) == [
             Row(0, "300", "300", "0", True)
         ]
