@@ -18,7 +18,7 @@ from kafkacore.spark.session import SHORT_LIVED_JVM
 #: Generous: the machine may be busy with the rest of the tests.
 LIMIT_MS = 100_000.0
 #: Within how long after the command's end nothing that it has started may be left.
-LEFT_MS = 10_000.0
+LEFT_MS = 60_000.0
 
 
 class Command:
@@ -91,13 +91,12 @@ def processes_that_name(folder: Path) -> list[str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                shown = (entry / "cmdline").read_bytes() + b"".join(
-                    os.readlink(file).encode() for file in (entry / "fd").iterdir()
-                )
+                words = (entry / "cmdline").read_bytes()
+                files = b"".join(os.readlink(file).encode() for file in (entry / "fd").iterdir())
             except OSError:
                 continue
-            if str(folder).encode() in shown:
-                found.append(f"{entry.name}: {(entry / 'cmdline').read_bytes()[:80]!r}")
+            if str(folder).encode() in words + files:
+                found.append(f"{entry.name}: {words[:80]!r}")
     return found
 
 

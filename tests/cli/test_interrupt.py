@@ -26,10 +26,14 @@ def test_demo_interrupted_at_every_stage_leaves_nothing_and_completes_afterwards
         ("Start Spark ...", signal.SIGINT, True),
         ("Spark to Parquet ...", signal.SIGINT, True),
     ]:
-        command = start(*demo)
-        command.wait_until_it_says(says)
-        command.interrupt(number, group)
-        status = command.end()
+        for _ in range(3):
+            command = start(*demo)
+            command.wait_until_it_says(says)
+            command.interrupt(number, group)
+            status = command.end()
+            # Of one that was done before this test was there to interrupt it nothing is learnt.
+            if status != 0:
+                break
         if number == signal.SIGKILL:
             assert status == -signal.SIGKILL
         else:
