@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from integration.jars import SHORT_LIVED, kafka_classpath
 
 from kafkacore.bench import java
@@ -10,6 +11,7 @@ from kafkacore.cli.main import main
 MODES = {"produce", "consume", "arrow-consume", "roundtrip"}
 
 
+@pytest.mark.timeout(300)
 def test_java_client_is_measured_in_every_mode_and_loses_nothing(apache_kafka, capsys, monkeypatch):
     # A dozen JVMs for 2,000 records each.
     monkeypatch.setattr(java, "JVM_OPTIONS", (*java.JVM_OPTIONS, *SHORT_LIVED))

@@ -87,7 +87,7 @@ def used(secure: SecureListeners) -> Iterator[str]:
     """What clients see: each mechanism right and wrong, each key store, a new user, the configuration."""
     for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
         with KafkaProducer(**secure.settings("SASL_SSL", mechanism)) as producer:
-            producer.send("canaries", b"v").get(timeout=20)
+            producer.send("canaries", b"v").get(timeout=60)
         yield from refused(secure.settings("SASL_SSL", mechanism, password=WRONG_PASSWORD))
     for listener, mechanism in (("SSL", None), ("MTLS", None), ("REAUTH", "PLAIN")):
         with KafkaAdminClient(**secure.settings(listener, mechanism)) as admin:

@@ -123,7 +123,7 @@ def test_no_session_leaves_a_password_behind(secure_kafka, everything_logged, ca
     for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
         settings = secure_kafka.settings("SASL_SSL", mechanism)
         with KafkaProducer(**settings) as producer:
-            producer.send(topic, b"v").get(timeout=20)
+            producer.send(topic, b"v").get(timeout=60)
             seen += [
                 text for value in (producer, producer.config, producer.metrics()) for text in shown_of(value)
             ]

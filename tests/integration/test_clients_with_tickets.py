@@ -30,6 +30,7 @@ from kafkacore.errors import AuthenticationFailedError
 from kafkacore.security.https import ALLOWED_URLS
 
 SAMPLES = [Sample(b"value %d" % number, b"key", 0, T0 + number) for number in range(20)]
+LIMIT_MS = 60_000.0
 _topics = (f"ticketed-{number}" for number in itertools.count())
 
 
@@ -90,7 +91,7 @@ def test_javas_tools_come_with_a_ticket(listener: TicketedListener, topic: str, 
 def java(listener: TicketedListener, tool: str, *arguments: str, stdin: bytes = b"") -> bytes:
     jvm = (*SHORT_LIVED, f"-Djava.security.krb5.conf={listener.realm.config}")
     done = subprocess.run(
-        java_command(tool, *arguments, jvm=jvm), input=stdin, capture_output=True, timeout=60
+        java_command(tool, *arguments, jvm=jvm), input=stdin, capture_output=True, timeout=110
     )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
@@ -108,7 +109,7 @@ def test_keytab_of_ones_own_is_used(listener: TicketedListener, topic: str) -> N
 def test_client_credentials_renew_the_session_while_records_flow(
     listener: TicketedListener, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tokens live for three seconds, and so do the sessions of the broker."""
+    """Tokens live for some seconds, and so do the sessions of the broker."""
     with identity_provider(tmp_path) as provider:
         monkeypatch.setenv(ALLOWED_URLS, provider.address)
         settings: dict[str, Any] = {
@@ -125,7 +126,7 @@ def test_client_credentials_renew_the_session_while_records_flow(
 
         def answer() -> bytes:
             now_s = SYSTEM_CLOCK.wall_ms() / 1000
-            return b'{"access_token":"%s"}' % signed(claims(int(now_s), exp=now_s + 3.0)).encode()
+            return b'{"access_token":"%s"}' % signed(claims(int(now_s), exp=now_s + 6.0)).encode()
 
         provider.answer_with(answer)
         with (
@@ -134,26 +135,27 @@ def test_client_credentials_renew_the_session_while_records_flow(
         ):
             consumer.assign([TopicPartition(topic, 0)])
             sent, got = 0, 0
-            ends_at_ms = SYSTEM_CLOCK.monotonic_ms() + 4_000.0
-            while SYSTEM_CLOCK.monotonic_ms() < ends_at_ms:
-                producer.send(topic, b"%d" % sent).get(30)
+            # Two tokens or more after the first for each of the two.
+            deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+            while len(provider.asked) < 6:
+                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, provider.asked
+                producer.send(topic, b"%d" % sent).get(60)
                 sent += 1
                 got += sum(map(len, consumer.poll(timeout_ms=100).values()))
             while got < sent:
-                found = consumer.poll(timeout_ms=10_000)
+                found = consumer.poll(timeout_ms=60_000)
                 assert found, f"{got} of {sent} records"
                 got += sum(map(len, found.values()))
         assert got == sent
-        assert len(provider.asked) >= 6, "two tokens or more after the first for each of the two"
 
 
 def test_token_that_the_broker_refuses_is_told_to_who_sends(listener: TicketedListener, topic: str) -> None:
     settings = listener.settings("OAUTHBEARER", lifetime_s=-120.0)
     with (
         pytest.raises(AuthenticationFailedError, match="invalid_token"),
-        KafkaProducer(**settings, max_block_ms=10_000) as producer,
+        KafkaProducer(**settings, max_block_ms=60_000) as producer,
     ):
-        producer.send(topic, b"value").get(10)
+        producer.send(topic, b"value").get(60)
 
 
 def test_what_is_shown_of_tokens_runs(

@@ -15,7 +15,7 @@ CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 def tool(broker: EmbeddedBroker, name: str, *args: str, stdin: bytes | None = None) -> list[str]:
     """Run a tool against the broker; the lines that it printed."""
-    output = run_java(name, "--bootstrap-server", broker.bootstrap_servers, *args, stdin=stdin, timeout_s=60)
+    output = run_java(name, "--bootstrap-server", broker.bootstrap_servers, *args, stdin=stdin, timeout_s=110)
     return output.decode().splitlines()
 
 

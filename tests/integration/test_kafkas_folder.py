@@ -76,14 +76,14 @@ def test_folder_of_apache_kafka_is_served_with_all_its_topics_and_records(folder
             consumer.seek_to_beginning()
             found: dict[TopicPartition, list[int]] = {tp: [] for tp in counts}
             while sum(map(len, found.values())) < sum(counts.values()):
-                polled = consumer.poll(timeout_ms=10_000)
+                polled = consumer.poll(timeout_ms=60_000)
                 assert polled, "records are missing"
                 for tp, records in polled.items():
                     found[tp] += [int(record.value) for record in records]
             assert found == {tp: list(range(count)) for tp, count in counts.items()}
         with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
             for tp, count in counts.items():
-                assert producer.send(tp.topic, b"next", partition=tp.partition).get(10).offset == count
+                assert producer.send(tp.topic, b"next", partition=tp.partition).get(60).offset == count
     # What Kafka's controller knows is no topic, and nothing of ours.
     after = {path.name: path.read_bytes() for path in (folder / "__cluster_metadata-0").iterdir()}
     assert after == metadata_log

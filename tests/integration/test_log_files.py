@@ -22,7 +22,7 @@ from kafkacore.clock import SYSTEM_CLOCK
 
 COLUMNS = ["key", "value", "offset", "timestamp", "timestampType", "headers"]
 SMALL = {"segment.bytes": str(1 << 20), "index.interval.bytes": "1000"}
-LIMIT_MS = 40_000.0
+LIMIT_MS = 80_000.0
 
 
 def new_topic(kafka: ApacheKafka, peer: JavaPeer, **configs: str) -> str:

@@ -58,7 +58,7 @@ def test_librdkafka_is_told_in_its_delivery_report(servers: str) -> None:
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, "enable.idempotence": True})
     reports = []
     producer.produce(SHUT, b"value", on_delivery=lambda error, _: reports.append(error))
-    producer.flush(10)
+    producer.flush(60)
     (error,) = reports
     assert error.code() == confluent_kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED
 

@@ -102,4 +102,4 @@ def test_a_secure_producer_is_made_as_shown(secure_kafka, monkeypatch):
     names = {"KafkaProducer": kafkacore.KafkaProducer, "os": os}
     exec(shown, names)
     with names["producer"] as producer:
-        assert producer.send("shown-secure", b"v").get(timeout=20).offset == 0
+        assert producer.send("shown-secure", b"v").get(timeout=60).offset == 0

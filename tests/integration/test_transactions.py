@@ -364,7 +364,7 @@ def test_a_transaction_that_a_killed_process_left_open_is_aborted_by_the_next_of
 def test_a_transaction_that_takes_too_long_is_aborted_by_the_broker(
     kafka: ApacheKafka, java_peer: JavaPeer, topic: str
 ) -> None:
-    with make_producer(kafka, topic, transaction_timeout_ms=500) as producer:
+    with make_producer(kafka, topic, transaction_timeout_ms=5_000) as producer:
         producer.begin_transaction()
         producer.send(topic, b"slow", partition=0).get(timeout=30)
         await_stable_offset(kafka, topic, 2)
@@ -422,7 +422,7 @@ def test_the_example_prints_what_was_committed(kafka: ApacheKafka, java_peer: Ja
         topic,
         f"{topic}-invoices",
     ]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+    done = subprocess.run(command, capture_output=True, timeout=100, check=False, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     aborted, *printed = done.stdout.splitlines()
     assert aborted == "aborted: this one goes wrong"
