@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Spark's own, and ours.
 SOURCES = ("kafka", "kafkacore")
 #: Of a condition that is waited for.
-LIMIT_S = 60
+LIMIT_S = 100
 
 #: What a stream has given, by the end of a topic's name and the partition.
 Found = dict[tuple[str, int], list[Any]]

@@ -33,9 +33,7 @@ def read(spark, apache_kafka, topics):
     def of(source, options):
         given = {
             "kafka.bootstrap.servers": apache_kafka.bootstrap_servers,
-            # What fails is not tried for long.
-            "fetchOffset.numRetries": "1",
-            "kafkaConsumer.pollTimeoutMs": "1500",
+            "kafkaConsumer.pollTimeoutMs": "60000",
             **({} if {"assign", "subscribe", "subscribePattern"} & options.keys() else {"subscribe": topics}),
             **{name: value.replace("TOPIC", topics) for name, value in options.items()},
         }
@@ -43,6 +41,10 @@ def read(spark, apache_kafka, topics):
         return sorted(tuple(row) for row in frame.select("topic", "partition", "offset").collect())
 
     return of
+
+
+#: Waited for in vain, and long enough for what is there.
+FOR_WHAT_NEVER_COMES = {"kafkaConsumer.pollTimeoutMs": "8000"}
 
 
 def at(first, second):
@@ -73,7 +75,7 @@ def at(first, second):
         ({"endingTimestamp": "9999"}, 50),
         ({"endingOffsetsByTimestamp": at(1050, 1300)}, 35),
         ({"minPartitions": "7", "maxRecordsPerPartition": "9"}, 50),
-        ({"failOnDataLoss": "FALSE", "endingOffsets": at(3, 400)}, 43),
+        ({"failOnDataLoss": "FALSE", "endingOffsets": at(3, 400), **FOR_WHAT_NEVER_COMES}, 43),
         ({"maxOffsetsPerTrigger": "x", "maxTriggerDelay": "x", "someOption": "x", "topic": "x"}, 50),
         (
             {
@@ -144,6 +146,8 @@ def test_option_gives_the_rows_of_sparks_own_source(read, options, count):
     ],
 )
 def test_what_sparks_own_source_refuses_is_answered_with_a_sentence(read, options, sentence):
+    # What fails is not tried for long.
+    options = {"fetchOffset.numRetries": "1", "kafkaConsumer.pollTimeoutMs": "1500", **options}
     with pytest.raises(PySparkException, match=sentence):
         read("kafkacore", options)
     with pytest.raises((PySparkException, Py4JJavaError)):

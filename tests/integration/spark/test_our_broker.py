@@ -139,7 +139,7 @@ def test_sparks_own_stream_writes_to_a_topic_what_it_reads_from_another(spark, t
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(30)
+        assert query.awaitTermination(100)
     read, written = (
         sorted((row.partition, bytes(row.value), row.key and bytes(row.key)) for row in rows)
         for rows in (

@@ -25,7 +25,7 @@ from kafkacore.spark.sink.exactly_once import ExactlyOnceError, abort_batch, com
 from kafkacore.spark.sink.options import parse_sink_options
 from kafkacore.spark.sink.producers import PRODUCERS
 
-LIMIT_MS = 30_000.0
+LIMIT_MS = 60_000.0
 ROWS = 20
 TASKS = 2
 PARTITIONS = 2
@@ -80,9 +80,9 @@ class Proxied:
         with KafkaAdminClient(bootstrap_servers=servers) as admin:
             admin.create_topics([NewTopic(self.topic, num_partitions=PARTITIONS)])
 
-    def start_attempt(self, batch_id):
+    def start_attempt(self, batch_id, stays_away_ms):
         process = PROCESSES.Process(
-            target=attempt, args=(self.servers, self.topic, self.query_id, batch_id, 5_000)
+            target=attempt, args=(self.servers, self.topic, self.query_id, batch_id, stays_away_ms)
         )
         process.start()
         self.disturbed += 1
@@ -154,7 +154,7 @@ def name_of(each):
 @pytest.mark.parametrize(("step", "lost"), KILLS, ids=name_of)
 def test_attempt_killed_at_any_step_is_repeated_without_loss_or_doubling(kafka, step, lost):
     before = kafka.hold_at(step, lost)
-    process = kafka.start_attempt(kafka.batches)
+    process = kafka.start_attempt(kafka.batches, stays_away_ms=int(10 * LIMIT_MS))
     kafka.await_cut(before, process)
     os.kill(process.pid, signal.SIGKILL)
     process.join(LIMIT_MS / 1000)
@@ -167,7 +167,7 @@ def test_attempt_killed_at_any_step_is_repeated_without_loss_or_doubling(kafka, 
 @pytest.mark.parametrize(("step", "lost"), SLEEPS, ids=name_of)
 def test_attempt_that_sleeps_and_wakes_after_its_successor_changes_nothing(kafka, step, lost):
     before = kafka.hold_at(step, lost)
-    process = kafka.start_attempt(kafka.batches)
+    process = kafka.start_attempt(kafka.batches, stays_away_ms=5_000)
     try:
         kafka.await_cut(before, process)
         os.kill(process.pid, signal.SIGSTOP)

@@ -35,7 +35,7 @@ def write(apache_kafka):
         (
             frame.write.format(sink)
             .option("kafka.bootstrap.servers", apache_kafka.bootstrap_servers)
-            .option("kafka.max.block.ms", "3000")
+            .option("kafka.max.block.ms", "60000")
             .option("kafka.max.in.flight.requests.per.connection", "1")
             .options(**dotted(options))
             .mode("append")
@@ -180,7 +180,8 @@ ERRORS = {
     ),
     "partition that is not there": (
         ["'v' as value", "9 as partition"],
-        {"topic": "new"},
+        # Waited for in vain.
+        {"topic": "new", "kafka__max__block__ms": "10000"},
         "[Pp]artition",
         "row 0 of the task .*no partition 9",
     ),
