@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hmac
+import tracemalloc
+from collections.abc import Callable
 
 import pytest
 from aiokafka.conn import ScramAuthenticator
@@ -15,6 +17,13 @@ from kafkacore.security import Secret
 from kafkacore.security.sasl import scram as client_side
 from kafkacore.security.sasl.scram import ScramClient
 from kafkacore.security.sasl.scram_keys import HASH_NAMES, credential
+from kafkacore.security.sasl.scram_messages import (
+    MAX_MESSAGE_BYTES,
+    parse_client_final,
+    parse_client_first,
+    parse_server_final,
+    parse_server_first,
+)
 from kafkacore.security.sasl.server_scram import ScramServer
 from kafkacore.security.server_mechanism import SaslServerMechanism
 
@@ -362,3 +371,26 @@ def test_cve_2021_38153_proof_and_signature_are_judged_by_the_comparison_in_cons
         server.step(final)
     with pytest.raises(SaslAuthenticationFailedError, match="impostor"):
         client.step(RFC_SERVER_FINAL)
+
+
+@pytest.mark.parametrize(
+    ("parse", "begin"),
+    [
+        (parse_client_first, b"n,,n=alice,r=x"),
+        (parse_server_first, b"r=x,s=AAAA,i=4096"),
+        (parse_client_final, b"c=biws,r=x"),
+        (parse_server_final, b"v=AAAA"),
+    ],
+)
+def test_message_of_thousands_of_parts_is_refused_before_they_are_there(
+    parse: Callable[[bytes], object], begin: bytes
+) -> None:
+    """Found by the fuzzer, once in 1.9 million inputs: 25 times the message's size."""
+    message = begin + b",a=b" * ((MAX_MESSAGE_BYTES - len(begin)) // 4)
+    tracemalloc.start()
+    try:
+        with pytest.raises(SaslAuthenticationFailedError, match="more than 100 parts"):
+            parse(message)
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(message)
+    finally:
+        tracemalloc.stop()

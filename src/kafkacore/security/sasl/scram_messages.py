@@ -16,6 +16,8 @@ from kafkacore.security.escaping import shown
 
 #: Longer than any message of a real client or broker.
 MAX_MESSAGE_BYTES: Final = 16_384
+#: Of a message, with extensions that are only passed over: each is a text of its own.
+MOST_PARTS: Final = 100
 
 _NONCE: Final = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 _EXTENSION: Final = re.compile(r"[A-Za-z]+=[^,]+")
@@ -66,7 +68,7 @@ def client_first(user: str, nonce: str) -> ClientFirst:
 def parse_client_first(data: bytes) -> ClientFirst:
     name = "client-first"
     text = _decoded(name, data)
-    parts = text.split(",")
+    parts = _parts(name, text)
     if len(parts) < 4:
         raise malformed(name, "it has too few parts")
     flag, authorization = parts[:2]
@@ -94,7 +96,7 @@ def server_first(nonce: str, salt: bytes, iterations: int) -> ServerFirst:
 def parse_server_first(data: bytes) -> ServerFirst:
     name = "server-first"
     text = _decoded(name, data)
-    parts = text.split(",")
+    parts = _parts(name, text)
     if len(parts) < 3:
         raise malformed(name, "it has too few parts")
     nonce = _nonce(name, parts[0])
@@ -121,7 +123,7 @@ def with_proof(text: str, proof: bytes) -> bytes:
 def parse_client_final(data: bytes) -> ClientFinal:
     name = "client-final"
     text = _decoded(name, data)
-    parts = text.split(",")
+    parts = _parts(name, text)
     if len(parts) < 3:
         raise malformed(name, "it has too few parts")
     channel_binding = _octets(name, "c", parts[0])
@@ -141,7 +143,7 @@ def server_final(server_signature: bytes) -> bytes:
 def parse_server_final(data: bytes) -> bytes:
     """The server's signature; what the server says instead is an error."""
     name = "server-final"
-    parts = _decoded(name, data).split(",")
+    parts = _parts(name, _decoded(name, data))
     if parts[0].startswith("e="):
         raise SaslAuthenticationFailedError(f"the broker refuses: {shown(parts[0][2:])}")
     _extensions(name, parts[1:])
@@ -175,6 +177,13 @@ def _decoded(message: str, data: bytes) -> str:
     if "\0" in text:
         raise malformed(message, "it has a zero in it")
     return text
+
+
+def _parts(message: str, text: str) -> list[str]:
+    parts = text.split(",", MOST_PARTS)
+    if len(parts) > MOST_PARTS:
+        raise malformed(message, f"it has more than {MOST_PARTS} parts")
+    return parts
 
 
 def _value(message: str, name: str, part: str) -> str:
