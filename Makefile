@@ -3,7 +3,7 @@ PYTHON   ?= python3
 VENV     ?= .venv
 DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
-SOURCES  := $(shell find src -name '*.pyx' -o -name '*.pxd' -o -name '*_impl.c' -o -name '*.h')
+COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace
 
 .PHONY: help demo test reliability lint bench fuzz sanitize audit sbom build clean
 
@@ -11,13 +11,14 @@ help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## Real flight records through our broker and Spark to Parquet, on a fresh machine too
+	@$(COMPILE)
 	$(BIN)/kafkacore demo --dir $(DEMO_DIR) $(DEMO_ARGS)
 
 # Processes that divide the tests; they wait for other programs more than they compute. A part of the tests,
 # named by TEST_ARGS, runs in one, which shows what it does. How they are divided: tests/workers.py.
 TEST_WORKERS ?= $(if $(TEST_ARGS),0,3)
 
-test: $(VENV)/.dev  ## Set everything up, then pass the tests; TEST_ARGS=tests/record for a part of them
+test: build  ## Set everything up, then pass the tests; TEST_ARGS=tests/record for a part of them
 	@$(BIN)/python tests/integration/jars.py
 	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(TEST_ARGS)
 
@@ -27,14 +28,14 @@ RELIABILITY = $(sort $(shell grep -rlE "^from model.dose import .*\bdose\b" test
 
 # What was measured is shown when a test has failed, too; findings of kills are beside it, word for word. A full dose
 # may take longer than the test's time in a run of all, where it has none of its own.
-reliability: $(VENV)/.dev  ## Kills, bad links and exactly-once copies in full doses, for hours: docs/RELIABILITY.md
+reliability: build  ## Kills, bad links and exactly-once copies in full doses, for hours: docs/RELIABILITY.md
 	@$(BIN)/python tests/integration/jars.py
 	@rm -f .cache/reliability.txt .cache/reliability.findings.txt
 	@KAFKACORE_DOSE=release KAFKACORE_RELIABILITY_RESULTS=$(CURDIR)/.cache/reliability.txt \
 		$(BIN)/python -m pytest --timeout=1800 $(RELIABILITY) $(TEST_ARGS); status=$$?; \
 		cat .cache/reliability.txt; exit $$status
 
-lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of Python, generated code up to date
+lint: build  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of Python, generated code up to date
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -43,14 +44,14 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, stubtest, cython-lint, inner loops f
 	$(BIN)/python tools/annotate.py
 	$(BIN)/python -m kafkacore.protocol.generate --check
 
-bench: $(VENV)/.dev  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, bench/README.md
+bench: build  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, bench/README.md
 	@$(BIN)/python tests/integration/jars.py
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
 # Of all targets together; which there are: tests/fuzz.
 FUZZ_SECONDS ?= 600
 
-fuzz: $(VENV)/.dev  ## Hostile bytes for every parser: FUZZ_SECONDS=600 FUZZ_TARGET="requests frames" FUZZ_ARGS=--guided
+fuzz: build  ## Hostile bytes for every parser: FUZZ_SECONDS=600 FUZZ_TARGET="requests frames" FUZZ_ARGS=--guided
 	PYTHONPATH=tests $(BIN)/python -m fuzz --strict --seconds $(FUZZ_SECONDS) $(FUZZ_TARGET:%=--target=%) $(FUZZ_ARGS)
 
 sanitize: $(VENV)/.dev  ## Tests of the compiled core under gcc's sanitizers; ONLY=wire SANITIZE_ARGS=tests/wire for a part
@@ -64,12 +65,10 @@ audit: $(VENV)/.dev  ## Known defects of all installed packages, by the publishe
 sbom: $(VENV)/.dev  ## Bill of materials (CycloneDX): dist/kafkacore.cdx.json; EXTRAS="aws oauth" for more than the base install
 	$(BIN)/python tools/sbom.py dist/kafkacore.cdx.json $(EXTRAS)
 
-build: $(VENV)/.dev  ## Compile the Cython modules in place; ONLY=wire,record builds these packages alone
-	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace
+build: $(VENV)/.dev  ## Compile the Cython modules that have changed; ONLY=wire,record looks at these packages alone
+	@$(COMPILE)
 
 # ---- Set-up. Each stamp says what has been installed into the virtual environment. ------------------------------
-
-INSTALL  := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 $(VENV)/.python:
 	@command -v $(PYTHON) > /dev/null || { echo "missing: Python 3.11 or newer ($(PYTHON)): on Debian and Ubuntu," \
@@ -79,15 +78,16 @@ $(VENV)/.python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@touch $@
 
-$(VENV)/.demo: $(VENV)/.python pyproject.toml setup.py $(SOURCES)
+# The sources are not among the prerequisites: `make build` compiles those that have changed, and installs nothing.
+$(VENV)/.demo: $(VENV)/.python pyproject.toml setup.py
 	@echo "Installing kafkacore with the demo extra (PySpark is large: the first time takes a few minutes) ..."
-	$(INSTALL) ".[demo]"
+	$(BIN)/python tools/set_up.py demo
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.python pyproject.toml setup.py $(SOURCES)
+$(VENV)/.dev: $(VENV)/.python pyproject.toml setup.py
 	@$(PYTHON) tools/check_tools.py test
 	@echo "Installing kafkacore with the test and lint extras (PySpark is large: the first time takes a few minutes) ..."
-	$(INSTALL) ".[demo,test,lint]"
+	$(BIN)/python tools/set_up.py demo test lint
 	@touch $(VENV)/.demo $@
 
 clean:  ## Remove what was built and installed here, and the demo's data

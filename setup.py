@@ -12,6 +12,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 SOURCE = Path("src")
+CYTHON_BUILD = Path("build/cython")
 COMPILE_ARGS = [
     "-O3",
     # Many a Python is built with -g, and hands it on: four fifths of a wheel would be for debuggers alone.
@@ -32,9 +33,16 @@ if os.environ.get("KAFKACORE_SANITIZE"):
 PROCESSORS = os.cpu_count() or 1
 DIRECTIVES = {
     "language_level": 3,
-    "binding": True,
-    "embedsignature": False,
+    # Python's own descriptors check what they are called with; Cython's functions take any object for self.
+    "binding": False,
+    "embedsignature": True,
+    "embedsignature.format": "clinic",
     "freethreading_compatible": False,
+    # It would read C pointers as text. A class that can be copied has a __reduce__ of its own.
+    "auto_pickle": False,
+    # What is typed as a compiled class can be None: an AttributeError instead of a read through it. Inner
+    # loops without the GIL switch it off, because their callers have checked.
+    "nonecheck": True,
 }
 
 
@@ -63,12 +71,16 @@ def extensions() -> list[Extension]:
 
 # The processes that translate may load this file anew.
 if __name__ == "__main__":
-    setup(
-        ext_modules=cythonize(
-            extensions(),
-            build_dir="build/cython",
-            compiler_directives=DIRECTIVES,
-            nthreads=PROCESSORS,
-        ),
-        options={"build_ext": {"parallel": PROCESSORS}},
+    # Cython compares the times of files alone.
+    used = CYTHON_BUILD / "directives"
+    is_forced = not used.exists() or used.read_text() != repr(DIRECTIVES)
+    modules = cythonize(
+        extensions(),
+        build_dir=str(CYTHON_BUILD),
+        compiler_directives=DIRECTIVES,
+        force=is_forced,
+        nthreads=PROCESSORS,
     )
+    if not os.environ.get("KAFKACORE_BUILD_ONLY"):
+        used.write_text(repr(DIRECTIVES))
+    setup(ext_modules=modules, options={"build_ext": {"parallel": PROCESSORS}})

@@ -1,4 +1,4 @@
-"""Share a topic with all who run this for the same group, until caught up. Needs Apache Kafka.
+"""Share a topic's partitions with every other run of this program for the same group, until caught up.
 
 python examples/group.py localhost:9092 orders billing
 """

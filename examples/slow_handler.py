@@ -1,4 +1,4 @@
-"""Handle records that take longer than max_poll_interval_ms, without losing them. Needs Apache Kafka.
+"""Handle records that take longer than max_poll_interval_ms, without losing them.
 
 python examples/slow_handler.py localhost:9092 orders billing 10
 """

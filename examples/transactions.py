@@ -1,4 +1,6 @@
-"""Write to two topics in transactions, and print what was committed. Needs Apache Kafka.
+"""Write to two topics in transactions, and print what was committed.
+
+Needs Apache Kafka: the embedded broker does not serve transactions.
 
 python examples/transactions.py localhost:9092 orders invoices
 """

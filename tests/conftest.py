@@ -94,6 +94,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark session for the tests of the source and of the commands, which take an active one as it is:
     starting one takes longer than any of them.
     """
+    from kafkacore.security.references import ALLOWED_PATHS
     from kafkacore.spark.session import spark_session
 
     folder = tmp_path_factory.mktemp("spark")
@@ -102,8 +103,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     configs = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}/events"}
     configs["spark.eventLog.compress"] = "false"
     configs |= stuck_spark.TRACES
-    with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
-        yield session
+    with pytest.MonkeyPatch.context() as patch:
+        # The planner and the workers inherit the environment that Spark is started with.
+        patch.setenv(ALLOWED_PATHS, str(tmp_path_factory.getbasetemp()))
+        with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
+            yield session
 
 
 @pytest.hookimpl(wrapper=True)

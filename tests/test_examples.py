@@ -18,8 +18,6 @@ ELSEWHERE = {
     "spark_etl.py",
     "spark_lakehouse.py",
     "transactions.py",
-    "group.py",
-    "slow_handler.py",
 }
 
 
@@ -49,6 +47,14 @@ def test_arrow_reads_what_produce_sent(greeted: list[str]) -> None:
     assert "value: binary" in lines
 
 
+def test_group_shares_what_produce_sent(greeted: list[str]) -> None:
+    assert run_example("group.py", *greeted, "readers") == [f"0 {n} hello {n}" for n in range(10)]
+
+
+def test_slow_handler_handles_what_produce_sent(greeted: list[str]) -> None:
+    assert run_example("slow_handler.py", *greeted, "slow", "0") == [f"handled: hello {n}" for n in range(10)]
+
+
 def test_own_mechanism_reads_the_password_that_is_there(tmp_path: Path) -> None:
     password = tmp_path / "password.txt"
     password.write_text("pencil\n")
@@ -68,5 +74,6 @@ def test_example_without_arguments_says_how_it_is_called(name: str) -> None:
 
 
 def test_every_example_is_run_by_a_test() -> None:
-    tested = {"produce.py", "consume.py", "arrow.py", "own_mechanism.py"} | ELSEWHERE
+    tested = {"produce.py", "consume.py", "arrow.py", "own_mechanism.py", "group.py", "slow_handler.py"}
+    tested |= ELSEWHERE
     assert {file.name for file in EXAMPLES.glob("*.py")} == tested

@@ -21,6 +21,10 @@ from Cython.Compiler.Main import compile_single
 from Cython.Compiler.Options import CompilationOptions, default_options
 
 PROJECT = Path(__file__).resolve().parents[1]
+# The build's directives decide what the loops call.
+sys.path.insert(0, str(PROJECT))
+from setup import DIRECTIVES  # noqa: E402
+
 SOURCE = PROJECT / "src"
 NOGIL = re.compile(r"^\s*(?:cdef\b.*\bnogil\s*:|with nogil\s*:)")
 CONTINUED = re.compile(r"^\s*(?:cdef|cpdef)\b.*\([^)]*$")
@@ -84,7 +88,7 @@ def check(module: Path, source: Path = SOURCE) -> tuple[int, list[str]]:
         options = CompilationOptions(
             default_options,
             annotate=True,
-            language_level=3,
+            compiler_directives=dict(DIRECTIVES),
             output_file=str(output),
             include_path=[str(source)],
         )

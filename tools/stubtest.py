@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 # What Cython adds to every compiled module; a stub has no business to speak of it.
-ADDED_BY_CYTHON = (r".*\.__test__", r".*\.__pyx_capi__", r".*__reduce_cython__", r".*__setstate_cython__")
+ADDED_BY_CYTHON = (r".*\.__test__", r".*\.__pyx_capi__")
 SOURCE = Path(__file__).parent.parent / "src"
 
 

@@ -9,6 +9,7 @@ Layers, lowest first; a module imports only lower ones (``tests/test_layers.py``
     5 producer, consumer, admin, broker   6 spark, bench   7 cli, testing
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +60,28 @@ _HOME = {
 
 __all__ = sorted(_HOME)
 
+_ONE_INTERPRETER = (
+    "kafkacore's compiled modules can be loaded by one interpreter of a process, and this is a "
+    "sub-interpreter: set 'WSGIApplicationGroup %{GLOBAL}' for mod_wsgi, or use threads or processes instead "
+    "of concurrent.interpreters"
+)
+
+# Without a handler, logging prints warnings to stderr, also in a program that does not use logging.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
 
 def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
+    try:
+        module = import_module(home)
+    except ImportError as error:
+        # Cython: "module … does not support loading in subinterpreters", or "Interpreter change detected".
+        if "interpreter" in str(error).lower():
+            raise ImportError(_ONE_INTERPRETER) from error
+        raise
+    value = globals()[name] = getattr(module, name)
     return value
 
 

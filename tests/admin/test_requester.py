@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from kafkacore.admin import KafkaAdminClient
 from kafkacore.admin.requester import Requester
-from kafkacore.errors import CredentialsUnavailableError, KafkaError, SaslAuthenticationFailedError
+from kafkacore.errors import (
+    CredentialsUnavailableError,
+    KafkaError,
+    KafkaTimeoutError,
+    MalformedMessageError,
+    SaslAuthenticationFailedError,
+)
 from kafkacore.network import ConnectionPhase
+from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAlterConfigsResponse
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafkacore.testing.mock_client import MockClient
 
@@ -68,3 +76,25 @@ def test_ticket_that_comes_late_is_waited_for(mock: MockClient) -> None:
     end_connections(mock, [CredentialsUnavailableError("not yet")])
     mock.prepare_response(ListGroupsResponse())
     assert requester_of(mock).ask(ListGroupsRequest(), 30_000) == ListGroupsResponse()
+
+
+def test_broker_that_throttles_for_24_days_ends_in_a_time_out(mock: MockClient) -> None:
+    """As Java's, the client sends nothing to the broker meanwhile, but no call waits that long."""
+    mock.prepare_response(ListGroupsResponse(throttle_time_ms=2**31 - 1))
+    requester = requester_of(mock)
+    requester.ask(ListGroupsRequest(), 1_000)
+    before_ms = mock.clock.monotonic_ms()
+    with pytest.raises(KafkaTimeoutError):
+        requester.ask(ListGroupsRequest(), 1_000)
+    assert mock.clock.monotonic_ms() - before_ms < 2_000
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_config_response_of_another_length_is_refused(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    response = IncrementalAlterConfigsResponse(
+        responses=[IncrementalAlterConfigsResponse.AlterConfigsResourceResponse() for _ in range(count)]
+    )
+    with KafkaAdminClient(bootstrap_servers="127.0.0.1:1") as admin:
+        monkeypatch.setattr(admin, "_ask", lambda request: response)
+        with pytest.raises(MalformedMessageError, match=f"1 were asked for, and {count} answered"):
+            admin.alter_topic_configs("t", {"retention.ms": "1"})

@@ -9,7 +9,8 @@ import pytest
 from model.broker_harness import BrokerHarness
 
 from kafkacore.broker.config_docs import DEFAULT_DOCS, TOPIC_DOCS
-from kafkacore.broker.topic_config import BROKER_SYNONYMS, TOPIC_CONFIG
+from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.topic_config import BROKER_SYNONYMS, HIDDEN_TOPIC_CONFIG, TOPIC_CONFIG
 from kafkacore.errors import (
     BrokerResponseError,
     InvalidConfigurationError,
@@ -227,7 +228,7 @@ def test_documentation_comes_only_when_asked_for_and_then_for_every_key(broker: 
 
 
 def test_every_key_of_a_topic_has_its_sentence() -> None:
-    assert TOPIC_DOCS.keys() == TOPIC_CONFIG.keys()
+    assert TOPIC_DOCS.keys() == TOPIC_CONFIG.keys() | HIDDEN_TOPIC_CONFIG.keys()
     assert DEFAULT_DOCS.keys() == BROKER_SYNONYMS.keys()
     assert [name for name, text in TOPIC_DOCS.items() if not text.endswith(".")] == []
 
@@ -309,3 +310,75 @@ def test_property_of_a_listener_that_may_not_change_is_refused(
     broker: BrokerHarness, name: str, value: str
 ) -> None:
     assert asked(broker, incremental(BROKER, "1", (name, SET, value))) == InvalidRequestError.errno
+
+
+# ---- Kept without effect -----------------------------------------------------------------------------------
+
+KERBEROS = "sasl.kerberos.min.time.before.relogin"
+THROTTLE = "leader.replication.throttled.rate"
+
+
+@pytest.mark.parametrize("name", [THROTTLE, "follower.replication.throttled.rate", "num.io.threads"])
+@pytest.mark.parametrize("node", ["", "1"])
+def test_property_that_has_no_effect_is_kept_over_a_restart(tmp_path: Path, name: str, node: str) -> None:
+    broker = BrokerHarness(tmp_path)
+    assert asked(broker, incremental(BROKER, node, (name, SET, " 7 "))) == 0
+    for each in (broker, BrokerHarness(tmp_path)):
+        entry = described(each, BROKER, node, include_documentation=True, include_synonyms=True)[name]
+        assert (entry.value, entry.config_source) == ("7", 2 if node else 3)
+        assert "without effect on this broker" in entry.documentation
+        assert not entry.read_only
+        assert [(one.name, one.value) for one in entry.synonyms] == [(name, "7")]
+    assert asked(broker, incremental(BROKER, node, (name, DELETE, None))) == 0
+    assert name not in described(broker, BROKER, node)
+
+
+@pytest.mark.parametrize("name", [KERBEROS, f"listener.name.plaintext.{KERBEROS}"])
+def test_property_of_one_broker_that_has_no_effect_is_kept_for_it_alone(
+    broker: BrokerHarness, name: str
+) -> None:
+    assert asked(broker, legacy(BROKER, "", {name: "7"})) == InvalidRequestError.errno
+    assert asked(broker, legacy(BROKER, "1", {name: "7"})) == 0
+    assert described(broker, BROKER, "1")[name].value == "7"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (THROTTLE, "-1"),
+        (THROTTLE, "fast"),
+        (THROTTLE, ""),
+        (KERBEROS, "soon"),
+        (f"listener.name.plaintext.{KERBEROS}", "soon"),
+        ("sasl.login.refresh.buffer.seconds", "32768"),
+        ("sasl.login.refresh.window.factor", "x"),
+        ("num.network.threads", "0"),
+        ("transaction.partition.verification.enable", "maybe"),
+        (f"listener.name.plaintext.{THROTTLE}", "7"),
+    ],
+)
+def test_wrong_value_of_a_property_without_effect_is_refused(
+    broker: BrokerHarness, name: str, value: str
+) -> None:
+    assert asked(broker, incremental(BROKER, "1", (name, SET, value))) == InvalidRequestError.errno
+    assert name not in described(broker, BROKER, "1")
+
+
+def test_list_without_effect_is_appended_to(broker: BrokerHarness) -> None:
+    for value in ("a.Reporter", "b.Reporter"):
+        assert asked(broker, incremental(BROKER, "1", ("metric.reporters", APPEND, value))) == 0
+    assert described(broker, BROKER, "1")["metric.reporters"].value == "a.Reporter,b.Reporter"
+
+
+def test_internal_size_of_segments_is_used_where_it_is_set(broker: BrokerHarness) -> None:
+    name = "internal.segment.bytes"
+    assert name not in described(broker, TOPIC, "t")
+    for value in ("13", "many"):
+        assert asked(broker, incremental(TOPIC, "t", (name, SET, value))) == InvalidConfigurationError.errno
+    changes = [(name, SET, "500"), ("segment.bytes", SET, "2000000")]
+    assert asked(broker, incremental(TOPIC, "t", *changes)) == 0
+    assert LogConfig.from_configs(broker.topics.get("t").configs).segment_bytes == 500
+    assert described(broker, TOPIC, "t")[name].value == "500"
+    assert asked(broker, incremental(TOPIC, "t", (name, DELETE, None))) == 0
+    assert LogConfig.from_configs(broker.topics.get("t").configs).segment_bytes == 2_000_000
+    assert name not in described(broker, TOPIC, "t")

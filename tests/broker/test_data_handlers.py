@@ -146,9 +146,10 @@ def test_produced_records_come_back_at_their_offsets(broker: BrokerHarness, vers
     assert values(partition) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
-def test_produce_with_acks_all_is_answered_when_it_is_safe_and_not_before(broker: BrokerHarness) -> None:
+@pytest.mark.parametrize("acks", [1, ALL])
+def test_produce_is_answered_when_consumers_can_read_it(broker: BrokerHarness, acks: int) -> None:
     broker.log("t").sync_at_once = False
-    answer = produce(broker, batch(b"a"))
+    answer = produce(broker, batch(b"a"), acks=acks)
     broker.settle()
     assert answer.count == 0
     broker.log("t").sync()
@@ -161,9 +162,43 @@ def test_produce_with_acks_all_is_answered_when_it_is_safe_and_not_before(broker
     assert answer.count == 1
 
 
-def test_produce_with_acks_1_does_not_wait_to_be_safe(broker: BrokerHarness) -> None:
+@pytest.mark.parametrize("acks", [1, ALL])
+def test_produce_waits_for_all_of_its_partitions(broker: BrokerHarness, acks: int) -> None:
+    broker.log("t", 1).sync_at_once = False
+    topic_id = broker.log_manager.topic_states["t"].topic_id
+    data = [ProduceRequest.PartitionProduceData(index=i, records=batch(b"a")) for i in (0, 1)]
+    topic = ProduceRequest.TopicProduceData(topic_id=topic_id, partition_data=data)
+    answer = broker.send(ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic]), 13)
+    broker.settle()
+    assert answer.count == 0
+    broker.log("t", 1).sync()
+    broker.replica_manager.on_high_watermark(TopicPartition("t", 1), 1)
+    broker.settle()
+    assert [each.error_code for each in answer.message.responses[0].partition_responses] == [0, 0]
+
+
+@pytest.mark.parametrize("timeout_ms", [-1, 0, 500])
+def test_produce_with_acks_1_has_no_timeout(broker: BrokerHarness, timeout_ms: int) -> None:
+    """As in Kafka, where ``timeout_ms`` is for acks=all alone."""
     broker.log("t").sync_at_once = False
-    assert produced(produce(broker, batch(b"a"), acks=1)).error_code == 0
+    answer = produce(broker, batch(b"a"), acks=1, timeout_ms=timeout_ms)
+    broker.clock.advance(3_600_000)
+    broker.settle()
+    assert answer.count == 0
+    broker.log("t").sync()
+    broker.replica_manager.on_high_watermark(TopicPartition("t", 0), 1)
+    broker.settle()
+    assert (produced(answer).error_code, produced(answer).base_offset) == (0, 0)
+    assert len(broker.replica_manager.produce_purgatory) == 0
+
+
+def test_produce_with_acks_1_is_forgotten_when_its_client_is_gone(broker: BrokerHarness) -> None:
+    broker.log("t").sync_at_once = False
+    answer = produce(broker, batch(b"a"), acks=1)
+    assert answer.request is not None
+    broker.replica_manager.produce_purgatory.cancel(answer.request.operation)
+    assert len(broker.replica_manager.produce_purgatory) == 0
+    assert broker.replica_manager.produce_purgatory.watched_key_count == 0
 
 
 def test_produce_that_is_not_safe_in_time_says_so(broker: BrokerHarness) -> None:
@@ -177,18 +212,24 @@ def test_produce_that_is_not_safe_in_time_says_so(broker: BrokerHarness) -> None
     assert (produced(answer).error_code, produced(answer).base_offset) == (RequestTimedOutError.errno, -1)
 
 
-def test_produce_is_answered_with_the_error_when_the_disk_fails_while_it_waits(broker: BrokerHarness) -> None:
+@pytest.mark.parametrize("acks", [1, ALL])
+def test_produce_is_answered_with_the_error_when_the_disk_fails_while_it_waits(
+    broker: BrokerHarness, acks: int
+) -> None:
     broker.log("t").sync_at_once = False
-    answer = produce(broker, batch(b"a"))
+    answer = produce(broker, batch(b"a"), acks=acks)
     broker.log("t").failure = "fdatasync failed"
     broker.replica_manager.on_high_watermark(TopicPartition("t", 0), 0)
     broker.settle()
     assert produced(answer).error_code == KafkaStorageError.errno
 
 
-def test_produce_is_answered_when_its_topic_is_deleted_while_it_waits(broker: BrokerHarness) -> None:
+@pytest.mark.parametrize("acks", [1, ALL])
+def test_produce_is_answered_when_its_topic_is_deleted_while_it_waits(
+    broker: BrokerHarness, acks: int
+) -> None:
     broker.log("t").sync_at_once = False
-    answer = produce(broker, batch(b"a"))
+    answer = produce(broker, batch(b"a"), acks=acks)
     delete_topic(broker.topics, "t")
     broker.topics.create("t", 2, {})
     broker.settle()
@@ -250,6 +291,16 @@ def test_produce_refuses_records_that_are_not_one_plain_batch(broker: BrokerHarn
         code = produced(produce(broker, junk)).error_code
         assert code in (InvalidRecordError.errno, CorruptRecordError.errno), name
     assert broker.log("t").log_end_offset == 0
+
+
+@pytest.mark.parametrize("acks", [1, ALL, 7])
+@pytest.mark.parametrize("records", [None, b"", b"\xff" * 80])
+@pytest.mark.parametrize("place", [{"topic": "nowhere"}, {"partition": 9}, {"partition": -1}])
+def test_wrong_records_for_an_unknown_partition_are_for_an_unknown_partition(
+    broker: BrokerHarness, place: Any, records: bytes | None, acks: int
+) -> None:
+    answer = produced(produce(broker, records, acks=acks, version=12, **place))
+    assert answer.error_code == UnknownTopicOrPartitionError.errno
 
 
 def test_produce_refuses_zstd_from_before_zstd(broker: BrokerHarness) -> None:
@@ -493,6 +544,9 @@ def test_list_offsets_does_not_look_beyond_what_may_be_read(broker: BrokerHarnes
     broker.log("t").sync_at_once = False
     produce(broker, batch(b"a", timestamp=1000))
     assert [list_offsets(broker, ts)[0].offset for ts in (-1, 1000, -3)] == [0, -1, -1]
+    broker.log("t").sync()
+    produce(broker, batch(b"b", timestamp=2000))
+    assert [list_offsets(broker, ts)[0].offset for ts in (-1, 1000, 2000, -3)] == [1, 0, -1, 0]
 
 
 @pytest.mark.parametrize(("timestamp", "first"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, None)])

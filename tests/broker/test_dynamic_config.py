@@ -89,7 +89,7 @@ def test_change_that_the_disk_refuses_is_not_made(tmp_path: Path, monkeypatch: p
     [
         ("num.partitions", "3", "Cannot update num.partitions dynamically"),
         ("node.id", "3", "Cannot update node.id dynamically"),
-        ("num.io.threads", "3", "This broker has no num.io.threads: one thread serves all requests"),
+        ("queued.max.requests", "3", "This broker has no queued.max.requests: one thread serves all"),
         ("no.such.thing", "3", "This broker has no no.such.thing"),
         ("log.retention.ms", "soon", "Invalid value soon for configuration log.retention.ms"),
         ("log.cleanup.policy", "burn", "Invalid value burn for configuration log.cleanup.policy"),

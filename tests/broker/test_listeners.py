@@ -133,6 +133,38 @@ def test_listener_that_asks_nobody_lets_no_other_machine_in(properties: dict[str
     assert "no authentication is configured there" in refusal(**OPEN, **properties)
 
 
+def test_client_auth_without_a_prefix_is_for_ssl_listeners_alone() -> None:
+    """As in Kafka (ChannelBuilders); with the prefix of a listener it is for either."""
+    given = {
+        "listeners": "SSL://127.0.0.1:1,SASL_SSL://127.0.0.1:2,MINE://127.0.0.1:3",
+        "listener.security.protocol.map": "MINE:SASL_SSL",
+        "self.made.certificate": "true",
+        "ssl.client.auth": "required",
+        "ssl.truststore.location": "/t",
+        "listener.name.mine.ssl.client.auth": "requested",
+    }
+    found = {each.name: each.settings["ssl.client.auth"] for each in config(**given).node_listeners}
+    assert found == {"SSL": "required", "SASL_SSL": "none", "MINE": "requested"}
+    # No trust store is needed for what asks for no certificates.
+    del given["ssl.truststore.location"]
+    assert "the listener SSL speaks SSL and asks clients for certificates" in refusal(**given)
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_told"),
+    [
+        ({"security.protocol": "SASL_SSL"}, True),
+        ({"listeners": "A://:1", "listener.security.protocol.map": "A:SASL_SSL"}, True),
+        ({"security.protocol": "SSL"}, False),
+    ],
+)
+def test_client_auth_that_has_no_effect_is_told(properties: dict[str, str], is_told: bool) -> None:
+    notes = resolve([("file", {"data.dir": "/k", "ssl.client.auth": "required", **properties})]).notes
+    assert (
+        any("ssl.client.auth has no effect on listeners that speak SASL_SSL" in n for n in notes) is is_told
+    )
+
+
 # ---- What is refused -------------------------------------------------------------------------------------
 
 

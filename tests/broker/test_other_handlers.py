@@ -11,18 +11,26 @@ from model.broker_harness import BrokerHarness
 from kafkacore.broker.kafka_apis import HANDLERS
 from kafkacore.broker.request import CloseConnectionError, RequestContext
 from kafkacore.errors import (
+    BrokerIdNotRegisteredError,
+    BrokerResponseError,
+    ClusterAuthorizationFailedError,
     IllegalSaslStateError,
     InvalidRequestError,
+    InvalidUpdateVersionError,
     MalformedMessageError,
+    TransactionalIdAuthorizationFailedError,
     UnsupportedVersionError,
 )
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
+from kafkacore.protocol.generated.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest
 from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest
+from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerRequest
+from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest
 from kafkacore.security import ANONYMOUS, KafkaPrincipal
 
 CLIENT = {"client_software_name": "kafkacore", "client_software_version": "1.0"}
@@ -34,9 +42,13 @@ def test_api_versions_lists_what_is_served(broker: BrokerHarness, version: int) 
     response = broker.ask(request, version)
     assert response.error_code == 0
     served = {k.api_key: (k.min_version, k.max_version) for k in response.api_keys}
-    assert served == {h.request_class.API_KEY: (h.min_version, h.max_version) for h in HANDLERS}
+    produce = served.pop(0)
+    expected = {h.request_class.API_KEY: (h.min_version, h.max_version) for h in HANDLERS}
+    assert expected.pop(0) == (3, 13)
+    assert served == expected
+    # As Apache Kafka 4 announces it (KAFKA-18659); requests below version 3 end the connection.
+    assert produce == (0, 13)
     assert served[18] == (0, 4)
-    assert served[0] == (3, 13)
     assert served[1] == (0, 18)
 
 
@@ -71,7 +83,9 @@ def test_api_versions_refuses_a_client_software_name_that_is_none(broker: Broker
     assert response.error_code == InvalidRequestError.errno
 
 
-@pytest.mark.parametrize(("api_key", "version"), [(38, 0), (0, 2), (0, 14), (1, 19), (32767, 0), (-1, 0)])
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(38, 0), (0, 0), (0, 1), (0, 2), (0, 14), (1, 19), (32767, 0), (-1, 0)]
+)
 def test_request_that_is_not_served_hangs_up(broker: BrokerHarness, api_key: int, version: int) -> None:
     payload = struct.pack(">hhih", api_key, version, 1, -1) + bytes(64)
     with pytest.raises(CloseConnectionError):
@@ -98,13 +112,41 @@ def test_this_node_coordinates_every_group(broker: BrokerHarness, version: int) 
     ]
 
 
-def test_coordinator_of_a_transaction_is_refused_with_a_sentence_which_the_log_has_too(
-    broker: BrokerHarness, caplog: pytest.LogCaptureFixture
+#: What librdkafka reports as fatal; it asks in version 2.
+FATAL_TO_LIBRDKAFKA = (TransactionalIdAuthorizationFailedError.errno, ClusterAuthorizationFailedError.errno)
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_coordinator_of_a_transaction_is_refused_with_a_reason(
+    broker: BrokerHarness, caplog: pytest.LogCaptureFixture, version: int
 ) -> None:
-    (found,) = broker.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])).coordinators
-    assert (found.error_code, found.node_id) == (InvalidRequestError.errno, -1)
+    if version < 4:
+        found: Any = broker.ask(FindCoordinatorRequest(key_type=1, key="x"), version)
+    else:
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])
+        (found,) = broker.ask(request, version).coordinators
+    assert found.node_id == -1
     assert found.error_message == "This broker has no transactions: use Apache Kafka for them."
+    if version == 2:
+        assert found.error_code in FATAL_TO_LIBRDKAFKA
+    else:
+        assert found.error_code == UnsupportedVersionError.errno
     assert caplog.messages == ["client test asks for transactions, which this broker does not have"]
+
+
+def test_coordinator_of_an_unknown_type_is_an_invalid_request(broker: BrokerHarness) -> None:
+    (found,) = broker.ask(FindCoordinatorRequest(key_type=7, coordinator_keys=["x"])).coordinators
+    assert found.error_code == InvalidRequestError.errno
+
+
+@pytest.mark.parametrize("version", range(2))
+def test_group_protocol_of_kip_848_is_an_unsupported_version(
+    broker: BrokerHarness, caplog: pytest.LogCaptureFixture, version: int
+) -> None:
+    response = broker.ask(ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"), version)
+    assert response.error_code == UnsupportedVersionError.errno
+    assert "group.protocol=classic" in response.error_message
+    assert "group.protocol=consumer" in caplog.messages[0]
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -118,7 +160,7 @@ def test_each_idempotent_producer_gets_an_id_of_its_own(broker: BrokerHarness, v
 
 def test_transactional_producer_is_refused(broker: BrokerHarness) -> None:
     response = broker.ask(InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000), 5)
-    assert (response.error_code, response.producer_id) == (InvalidRequestError.errno, -1)
+    assert (response.error_code, response.producer_id) == (UnsupportedVersionError.errno, -1)
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -172,3 +214,47 @@ def test_api_versions_is_all_that_is_answered_before_authentication(broker: Brok
     too_many = payload[:8] + b"\xff" * 40
     with pytest.raises((MalformedMessageError, IllegalSaslStateError)):
         broker.apis.answer_before_authentication(broker.context, memoryview(too_many))
+
+
+@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize(
+    ("feature", "level", "is_refused"),
+    [
+        ("metadata.version", 30, False),
+        ("metadata.version", 31, True),
+        ("transaction.version", 0, False),
+        ("transaction.version", 2, True),
+        ("nobodys.version", 0, True),
+    ],
+)
+def test_features_can_be_updated_to_the_level_that_they_have(
+    broker: BrokerHarness, version: int, feature: str, level: int, is_refused: bool
+) -> None:
+    update = UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=level)
+    answer = broker.ask(UpdateFeaturesRequest(feature_updates=[update]), version)
+    if is_refused:
+        assert answer.error_code == InvalidUpdateVersionError.errno
+        assert f"Invalid update version {level} for feature {feature}. " in answer.error_message
+        assert answer.results == []
+    else:
+        assert (answer.error_code, answer.error_message) == (0, None)
+        results = [feature] if version <= 1 else []
+        assert [(each.feature, each.error_code) for each in answer.results] == [(name, 0) for name in results]
+
+
+def test_announced_features_are_those_with_a_level(broker: BrokerHarness) -> None:
+    response = broker.ask(ApiVersionsRequest(**CLIENT), 4)
+    supported = [(each.name, each.min_version, each.max_version) for each in response.supported_features]
+    finalized = [
+        (each.name, each.min_version_level, each.max_version_level) for each in response.finalized_features
+    ]
+    assert supported == finalized == [("metadata.version", 30, 30)]
+
+
+@pytest.mark.parametrize(("broker_id", "error"), [(1, InvalidRequestError), (77, BrokerIdNotRegisteredError)])
+def test_no_broker_is_unregistered(
+    broker: BrokerHarness, broker_id: int, error: type[BrokerResponseError]
+) -> None:
+    answer = broker.ask(UnregisterBrokerRequest(broker_id=broker_id), 0)
+    assert answer.error_code == error.errno
+    assert str(broker_id) in answer.error_message

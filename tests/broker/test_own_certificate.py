@@ -9,6 +9,7 @@ import pytest
 from cryptography import x509
 
 from kafkacore.broker.own_certificate import authority_path, own_certificate
+from kafkacore.errors import KafkaConfigurationError
 from kafkacore.testing import VirtualClock
 
 DAY_MS = 86_400_000
@@ -55,3 +56,16 @@ def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(__import__("sys").modules, "cryptography", None)
     with pytest.raises(Exception, match=r"kafkacore\[certificates\]"):
         own_certificate(tmp_path, [], VirtualClock())
+
+
+@pytest.mark.parametrize("name", ["tls", "tls/server.pem", "tls/ca.pem"])
+def test_certificate_is_not_kept_behind_a_link(tmp_path: Path, name: str) -> None:
+    target = tmp_path / "target"
+    if name == "tls":
+        target.mkdir()
+    else:
+        (tmp_path / "tls").mkdir()
+    (tmp_path / name).symlink_to(target)
+    with pytest.raises(KafkaConfigurationError, match=f"{name} is a symbolic link"):
+        own_certificate(tmp_path, [], VirtualClock())
+    assert not target.is_file()

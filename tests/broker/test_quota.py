@@ -55,6 +55,19 @@ def test_request_time_pauses_for_as_long_as_kafka_says_and_never_longer_than_a_s
     assert quota.record_and_get_throttle_ms("c", 50, 10_710) == 1000
 
 
+def test_most_precise_quota_of_user_and_client_applies() -> None:
+    """The order of ClientQuotaManager; "" is the default. Removing a quota leaves the next one to apply."""
+    users = [(user, client) for user in ("alice", "") for client in ("c", "", None)]
+    order = [*users, (None, "c"), (None, "")]
+    quota = a_quota(default=1000)
+    for limit, entity in enumerate(order):
+        quota.set_entity(QuotaEntity(*entity), limit)
+    for limit, entity in enumerate(order):
+        assert quota.limit("c", "alice") == limit
+        quota.set_entity(QuotaEntity(*entity), None)
+    assert quota.limit("c", "alice") == 1000
+
+
 def test_rate_of_a_new_client_is_of_the_whole_window() -> None:
     quota = a_quota()
     assert quota.record_and_get_throttle_ms("c", 5000, 0) == 0

@@ -332,12 +332,6 @@ def test_client_that_does_not_come_to_the_point_is_closed(tmp_path: Path, protoc
             assert slow.recv(1) == b""
 
 
-def test_plaintext_client_that_says_nothing_may_stay(tmp_path: Path) -> None:
-    with running(tmp_path, port=0, **{"connection.setup.timeout.ms": "100"}) as made, made.line() as line:
-        SYSTEM_CLOCK.sleep_ms(300)
-        assert len(nodes_of(line)) == 1
-
-
 def test_plaintext_to_a_tls_listener_is_told_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +12,10 @@ from uuid import UUID
 
 import pytest
 from model.broker_harness import batch
+from model.held_disk import PATIENCE_S, HeldDisk
 from model.raw_line import Line
 
 from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.handlers import create_topics
 from kafkacore.broker.kafka_apis import HANDLERS
 from kafkacore.broker.log import LogManager
@@ -42,39 +41,7 @@ from kafkacore.protocol.generated.produce import ProduceRequest
 
 #: Of the topic that takes long.
 PARTITIONS = 200
-PATIENCE_S = 60.0
 LATEST = -1
-
-
-class HeldDisk(Disk):
-    """A disk on which one call, of :attr:`verb` with :attr:`name` in its path, waits to be let go."""
-
-    def __init__(self) -> None:
-        self.verb = self.name = ""
-        self.failure: OSError | None = None
-        self.is_held = threading.Event()
-        self.may_go = threading.Event()
-
-    def hold(self, verb: str, name: str) -> None:
-        self.verb, self.name = verb, name
-        self.is_held.clear()
-        self.may_go.clear()
-
-    def _pass(self, verb: str, path: Path) -> None:
-        if verb == self.verb and self.name in path.name:
-            self.verb = ""
-            self.is_held.set()
-            assert self.may_go.wait(PATIENCE_S), "never let go"
-            if self.failure is not None:
-                raise self.failure
-
-    def mkdir(self, path: Path) -> None:
-        self._pass("mkdir", path)
-        super().mkdir(path)
-
-    def rename(self, source: Path, target: Path) -> None:
-        self._pass("rename", source)
-        super().rename(source, target)
 
 
 class Client(Line):

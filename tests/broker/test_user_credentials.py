@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from security.credentials import calls_of
+
+from kafkacore.broker.metadata.scram_users import Deletion, ScramUsers, Upsertion
 from kafkacore.broker.user_credentials import UserCredentials
+from kafkacore.errors import SaslAuthenticationFailedError
+from kafkacore.protocol.generated.metadata_records import UserScramCredentialRecord
 from kafkacore.security import Secret
 from kafkacore.security.sasl.scram_keys import credential, made_up_salt
-from kafkacore.security.server_mechanism import ScramCredential
+from kafkacore.security.sasl.server_plain import PlainServer
+from kafkacore.security.sasl.server_scram import ScramServer
+from kafkacore.security.server_mechanism import SaslServerMechanism, ScramCredential
+from kafkacore.structs import ScramMechanism
 
 MECHANISM = "SCRAM-SHA-256"
 
@@ -20,6 +33,9 @@ class Log:
 
     def plain_password(self, user: str) -> Secret | None:
         return None
+
+    def usual_iterations(self, mechanism: str) -> int:
+        return 4096
 
     def users(self) -> list[str]:
         return list(self.kept)
@@ -80,3 +96,74 @@ def test_there_are_users_only_where_one_has_a_way_in() -> None:
     log.deleted.add("alice")
     assert not users.has_users([MECHANISM, "PLAIN"])
     assert UserCredentials({}, {}, lambda: Log(carol="c")).has_users([MECHANISM])
+
+
+def scram_users(*alterations: Deletion | Upsertion, configured: tuple[str, ...] = ()) -> ScramUsers:
+    users = ScramUsers(configured)
+    records, outcomes = users.alter(alterations)
+    assert not any(outcomes.values())
+    for record in records:
+        (users.add if isinstance(record, UserScramCredentialRecord) else users.remove)(record)
+    return users
+
+
+def upsertion(user: str, iterations: int) -> Upsertion:
+    return Upsertion(user, ScramMechanism.SCRAM_SHA_256, iterations, b"0123456789abcdefghijklmnop", b"s" * 32)
+
+
+def test_usual_iterations_are_those_of_most_users() -> None:
+    assert scram_users().usual_iterations(MECHANISM) == 4096
+    users = scram_users(upsertion("a", 8192), upsertion("b", 8192), configured=("c", "b"))
+    assert users.usual_iterations(MECHANISM) == 8192
+    assert users.usual_iterations("SCRAM-SHA-512") == 4096
+    records, _ = users.alter([Deletion("a", ScramMechanism.SCRAM_SHA_256)])
+    for record in records:
+        users.remove(record)
+    assert users.usual_iterations(MECHANISM) == 4096, "of equally many, the smallest"
+    assert UserCredentials({}, {}, lambda: users).usual_iterations(MECHANISM) == 4096
+    assert UserCredentials({}, {}).usual_iterations(MECHANISM) == 4096
+
+
+# ---- Unknown users -----------------------------------------------------------------------------------------
+
+
+def scram_guess(server: SaslServerMechanism, user: str) -> None:
+    challenge = server.step(f"n,,n={user},r=nonce".encode()).decode()
+    nonce = challenge.partition(",")[0].removeprefix("r=")
+    proof = base64.b64encode(bytes(32)).decode()
+    with suppress(SaslAuthenticationFailedError):
+        server.step(f"c=biws,r={nonce},p={proof}".encode())
+    assert not server.is_complete
+
+
+def plain_guess(server: SaslServerMechanism, user: str) -> None:
+    with suppress(SaslAuthenticationFailedError):
+        server.step(f"\0{user}\0a guess".encode())
+    assert not server.is_complete
+
+
+@pytest.mark.parametrize("guess", [scram_guess, plain_guess])
+def test_guess_costs_the_same_calls_for_every_name(guess: Callable[[SaslServerMechanism, str], None]) -> None:
+    """Unknown users were answered 17 microseconds later, which is how long it took to make their decoy."""
+    log = scram_users(
+        upsertion("logged-", 4096),
+        upsertion("replace", 4096),
+        Deletion("deleted", ScramMechanism.SCRAM_SHA_256),
+        configured=("deleted", "replace", "configd"),
+    )
+    names = ("configd", "logged-", "replace", "deleted", "nobody1", "nobody2")
+    users = UserCredentials(
+        {name: Secret(f"of {name}") for name in ("configd", "replace", "deleted")},
+        {"plain--": Secret("p")},
+        lambda: log,
+        b"key",
+    )
+
+    def server() -> SaslServerMechanism:
+        return ScramServer(MECHANISM, users, salt_key=b"key") if guess is scram_guess else PlainServer(users)
+
+    guess(server(), "warm-up")
+    calls = {name: calls_of(lambda name=name: guess(server(), name)) for name in (*names, "plain--")}
+    assert len(calls["nobody1"]) > 20
+    for name, made in calls.items():
+        assert made == calls["nobody1"], name

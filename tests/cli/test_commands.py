@@ -8,7 +8,9 @@ import pytest
 from integration.config_requests import TOPIC, config_requests
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.cli import common
 from kafkacore.cli.main import main
+from kafkacore.client.network_client import NetworkClient
 
 #: Nothing listens there.
 NOWHERE = ["--bootstrap", "127.0.0.1:1", "--timeout", "1"]
@@ -55,6 +57,15 @@ def test_records_survive_consume_piped_into_produce(run, empty_topic):
     _, both, _ = run("consume", empty_topic, "--from-beginning", "--exit-at-end", "--json")
     again = [json.loads(line) | {"offset": n} for n, line in enumerate(both.splitlines()[3:])]
     assert again == shown
+
+
+def test_tombstone_and_empty_value_are_printed_differently(run, empty_topic):
+    values = (None, "", "null")
+    lines = [json.dumps({"key": "k", "value": value}) for value in values]
+    assert run("produce", empty_topic, "--json", lines=lines) == (0, "", "")
+    assert run("consume", empty_topic, "--from-beginning", "--exit-at-end")[1] == "null\n\nnull\n"
+    _, shown, _ = run("consume", empty_topic, "--from-beginning", "--exit-at-end", "--json")
+    assert [json.loads(line)["value"] for line in shown.splitlines()] == [*values]
 
 
 def test_keys_stand_before_the_separator(run, empty_topic):
@@ -152,7 +163,23 @@ def test_no_broker_is_one_sentence_after_the_timeout(command, capfd):
     assert main([*command, *NOWHERE]) == 1
     said = capfd.readouterr().err
     assert "127.0.0.1:1" in said
-    assert "1000 ms" in said
+    assert "1000" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["topics", "list"], ["acls", "list"], ["users", "list"], ["consume", "t"],
+     ["consume", "t", "--group", "g"], ["produce", "t"], ["bench", "produce", "--peers", "none"]],
+)  # fmt: skip
+def test_refused_connection_fails_before_any_client_is_made(command, capfd, monkeypatch):
+    monkeypatch.setattr(common, "REFUSAL_PAUSE_MS", 0.0)
+    monkeypatch.setattr(NetworkClient, "poll", lambda *_: pytest.fail("a client polls"))
+    assert main([*command, "--bootstrap", "127.0.0.1:1,[::1]:1"]) == 1
+    said = capfd.readouterr().err
+    assert said.startswith(
+        "kafkacore: no broker listens on 127.0.0.1:1,[::1]:1: connection refused. Start one"
+    )
     assert said.count("\n") == 1
 
 

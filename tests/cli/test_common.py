@@ -1,13 +1,67 @@
 """Records as lines of JSON, and the arguments that several commands share."""
 
 import argparse
+import socket
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkacore.cli.common import assignment, get_bytes, natural, put_bytes
+from kafkacore.cli.common import (
+    CommandError,
+    assignment,
+    get_bytes,
+    natural,
+    put_bytes,
+    require_listener,
+)
 from kafkacore.errors import KafkaConfigurationError
+
+
+class Pauses:
+    """A clock whose pauses take no time, and which does something after some of them."""
+
+    def __init__(self, after=None, action=None):
+        self.ms = []
+        self._after = after
+        self._action = action
+
+    def sleep_ms(self, ms):
+        self.ms.append(ms)
+        if len(self.ms) == self._after:
+            self._action()
+
+
+@pytest.fixture
+def port():
+    """A port that nothing listens on."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+def test_refused_connection_is_tried_for_about_a_second(port):
+    clock = Pauses()
+    with pytest.raises(CommandError, match=f"^no broker listens on 127.0.0.1:{port}: connection refused"):
+        require_listener(f"127.0.0.1:{port}", clock)
+    assert sum(clock.ms) == 1_000
+
+
+def test_broker_that_starts_meanwhile_is_waited_for():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        clock = Pauses(after=2, action=lambda: listener.listen())
+        require_listener(f"127.0.0.1:{listener.getsockname()[1]}", clock)
+    assert len(clock.ms) == 2
+
+
+@pytest.mark.parametrize("other", ["no-such-host.invalid:1", "127.0.0.1:LISTENING"])
+def test_only_refusals_by_all_servers_fail(port, other):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        other = other.replace("LISTENING", str(listener.getsockname()[1]))
+        clock = Pauses()
+        require_listener(f"127.0.0.1:{port},{other}", clock)
+    assert clock.ms == []
 
 
 @given(st.none() | st.binary())

@@ -3,13 +3,15 @@ argument.
 """
 
 import argparse
+import os
 
 import pytest
 
 from kafkacore.cli import connection
-from kafkacore.cli.connection import add_bootstrap, client_settings, properties_of
+from kafkacore.cli.connection import add_bootstrap, allow_password, client_settings, password_reference
 from kafkacore.cli.main import main
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security.references import ALLOWED_PATHS, ALLOWED_VARIABLES, resolved
 
 MARK = "hunter2-zq7"
 
@@ -60,6 +62,7 @@ def test_user_alone_is_scram_inside_tls(settings):
 
 
 def test_file_of_kafkas_tools_is_understood_and_arguments_win(settings, monkeypatch):
+    monkeypatch.setenv(ALLOWED_VARIABLES, "KAFKA_PW")
     monkeypatch.setenv("KAFKA_PW", 'a"b')
     file = """
 # as kafka-topics.sh takes it
@@ -105,13 +108,30 @@ def test_password_is_in_a_file_or_asked_for(settings, tmp_path, monkeypatch):
     assert settings("--username", "alice")["sasl_plain_password"] == f"Password of alice: {MARK}"
 
 
-def test_password_of_a_job_stays_where_it_is(tmp_path):
+def test_password_may_come_from_a_pipe(settings):
+    """As of ``--password-file <(pass show kafka)``."""
+    read, write = os.pipe()
+    os.write(write, MARK.encode())
+    os.close(write)
+    assert settings("--username", "a", "--password-file", f"/dev/fd/{read}")["sasl_plain_password"] == MARK
+    os.close(read)
+
+
+def test_password_of_a_job_stays_where_it_is(tmp_path, monkeypatch):
+    for variable in (ALLOWED_PATHS, ALLOWED_VARIABLES):
+        monkeypatch.setenv(variable, "")
     file = tmp_path / "password"
     file.write_text(MARK)
-    given = properties_of(parsed("--username", "a", "--password-file", str(file)), asks=False)
-    assert given["sasl.password"] == f"${{file:{file}}}"
-    given = properties_of(parsed("--username", "a"), asks=False)
-    assert given["sasl.password"] == "${env:KAFKACORE_PASSWORD}"
+    monkeypatch.setenv(connection.PASSWORD_VARIABLE, MARK)
+    for given, reference in (
+        (str(file), f"${{file:{file}}}"),
+        (None, "${env:KAFKACORE_PASSWORD}"),
+    ):
+        assert password_reference(given) == reference
+        with pytest.raises(KafkaConfigurationError, match="which is not allowed"):
+            resolved(reference, "kafka.sasl.password")
+        allow_password("a", given)
+        assert resolved(reference, "kafka.sasl.password") == MARK
 
 
 @pytest.mark.parametrize(
@@ -123,7 +143,8 @@ def test_password_of_a_job_stays_where_it_is(tmp_path):
         ([], f"sasl.jaas.config=evil.Module required password={MARK};\n", "does not know; it knows Plain"),
         ([], f"sasl.pasword={MARK}\n", "has sasl.pasword, which kafkacore does not know: leave it out"),
         ([], "request.timeout.ms=soon\n", "request.timeout.ms must be a whole number"),
-        ([], "sasl.password=${env:KAFKACORE_NOT_SET}\n", "KAFKACORE_NOT_SET, which is not set here"),
+        ([], "sasl.password=${env:KAFKACORE_NOT_SET}\n", "KAFKACORE_NOT_SET', which is not allowed"),
+        ([], "client.id=${env:KAFKACORE_PASSWORD}\n", "client.id contains a reference"),
     ],
 )
 def test_what_cannot_be_is_a_sentence_without_a_secret(settings, words, file, sentence):

@@ -91,6 +91,39 @@ def test_option_that_there_is_not_is_named_by_its_command_with_the_one_that_was_
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [[], ["topics"], ["users"], ["acls"]])
+def test_missing_command_prints_help_with_examples(words, capsys):
+    assert main(words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("usage: kafkacore")
+    assert "examples:\n  kafkacore" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("topcis list", "kafkacore: error: there is no command 'topcis'; did you mean 'topics'?"),
+        ("consumer t", "there is no command 'consumer'; did you mean 'consume'?"),
+        ("dump_log t", "there is no command 'dump_log'; did you mean 'dump-log'?"),
+        ("xyzzy", "there is no command 'xyzzy'; choose from demo, broker, topics, produce, consume, acls"),
+        ("topics lst", "kafkacore topics: error: there is no action 'lst'; did you mean 'list'?"),
+        (
+            "users add bob",
+            "kafkacore users: error: there is no action 'add'; choose from list, create, delete",
+        ),
+        ("bench prodce", "argument mode: there is no 'prodce'; did you mean 'produce'?"),
+        ("produce t --compression lz", "argument --compression: there is no 'lz'; did you mean 'lz4'?"),
+        ("produce t --acks 2", "argument --acks: there is no '2'; choose from 0, 1, all"),
+    ],
+)
+def test_misspelt_word_suggests_what_was_meant(words, sentence, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_offset_without_partition_is_refused(capsys):
     assert main(["consume", "t", "--offset", "3"]) == 2
     assert "add --partition" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """What ``kafkacore pipeline`` is told, on the command line and in a file; no Spark is started."""
 
+import os
 import re
 import shlex
 import tomllib
@@ -11,6 +12,7 @@ from hypothesis import given, strategies
 
 from kafkacore.cli.main import build_parser, main
 from kafkacore.cli.pipeline import EXAMPLES, Settings, config_of
+from kafkacore.security.references import ALLOWED_PATHS, ALLOWED_VARIABLES
 from kafkacore.spark.pipeline import Aggregate, ConsoleSink, DeltaSink, KafkaSink, ParquetSink
 from kafkacore.spark.pipeline.config import DELTA_BATCH_OFFSETS
 from kafkacore.spark.pipeline.file import MAX_FILE_BYTES, read_settings, settings_as_toml
@@ -205,8 +207,27 @@ def test_file_that_is_no_text_is_refused(tmp_path, capsys):
 
 def test_missing_secret_is_told_before_spark_starts(job, capsys, monkeypatch):
     monkeypatch.delenv("KAFKA_PASSWORD", raising=False)
-    assert main(["pipeline", job(JOB.replace("kafka.sasl.password", "kafka.client.rack"))]) == 2
-    assert "environment variable KAFKA_PASSWORD, which is not set" in capsys.readouterr().err
+    file = job(f'timeout = "1"\n{JOB}kafka.security.protocol = "SASL_SSL"\n')
+    assert main(["pipeline", file]) == 2
+    said = capsys.readouterr().err
+    assert (
+        "kafka.sasl.password refers to the environment variable 'KAFKA_PASSWORD', which is not allo" in said
+    )
+    monkeypatch.setenv(ALLOWED_VARIABLES, "KAFKA_PASSWORD")
+    assert main(["pipeline", file]) == 2
+    assert "environment variable 'KAFKA_PASSWORD', which is not set" in capsys.readouterr().err
+
+
+def test_job_file_allows_no_password_file_by_itself(job, tmp_path, capsys, monkeypatch):
+    """A job that somebody else wrote does not choose which file is sent to its brokers; an argument does."""
+    monkeypatch.setenv(ALLOWED_PATHS, "")
+    (tmp_path / "password").write_text(MARK)
+    texts = {"timeout": "1", "username": "a", "password-file": f"{tmp_path}/password"}
+    more = "".join(f'{name} = "{text}"\n' for name, text in texts.items())
+    file = job(JOB.partition("[option]")[0] + more)
+    assert main(["pipeline", file]) == 2
+    assert "password', which is not allowed" in capsys.readouterr().err
+    assert os.environ[ALLOWED_PATHS] == ""
 
 
 def test_configuration_shows_no_option(job):
@@ -284,7 +305,9 @@ def test_all_that_holds_is_printed_and_what_the_command_line_says_wins(printed, 
         ("kafka.sasl.jaas.config", 'x username="u" password="${env:P}";', None),
         ("schema.registry.auth", f"user:{MARK}", "${env:SCHEMA_REGISTRY_AUTH}"),
         ("schema.registry.auth", "user:${file:/run/secrets/registry}", None),
-        ("value.schema.registry.url", f"https://u:{MARK}@h:1,http://i", "${env:VALUE_SCHEMA_REGISTRY_URL}"),
+        ("value.schema.registry.url", f"https://u:{MARK}@h:1,http://i", "https://***@h:1,http://i"),
+        ("kafka.sasl.oauthbearer.token.endpoint.url", "https://i.example/token", None),
+        ("kafka.other.password", MARK, "${env:KAFKA_OTHER_PASSWORD}"),
         ("storage.account_key", MARK, "${env:STORAGE_ACCOUNT_KEY}"),
         ("kafka.security.protocol", "PLAINTEXT", None),
         ("key.format", "string", None),
@@ -359,6 +382,7 @@ COPY = [*KAFKA, "--to", "copy"]
 
 def test_source_and_sink_of_a_secure_cluster_are_told_where_the_password_is(monkeypatch):
     monkeypatch.setenv("KAFKACORE_PASSWORD", MARK)
+    monkeypatch.setenv(ALLOWED_VARIABLES, "KAFKACORE_PASSWORD")
     copied = config(*COPY, *SECURE)
     wanted = {
         "kafka.security.protocol": "SASL_SSL",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+import pytest
 
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
@@ -95,3 +98,61 @@ def test_a_broker_that_asks_for_it_makes_the_client_bootstrap_again() -> None:
     mock.poll_until(lambda: mock.metadata.fetch().is_bootstrap)
     mock.poll_until(lambda: not mock.metadata.fetch().is_bootstrap)
     assert mock.requests[-1].node_id == -1
+
+
+def test_rebootstrap_that_does_not_help_backs_off() -> None:
+    mock = connected()
+    mock.clock.advance(1000)
+    before_ms = now(mock)
+    for _ in range(20):
+        mock.prepare_response(MetadataResponse(error_code=129))
+    asked = len(mock.requests_of(MetadataRequest))
+    mock.metadata.request_update()
+    mock.poll_until(lambda: len(mock.requests_of(MetadataRequest)) >= asked + 20, 2000)
+    assert now(mock) - before_ms > 10_000
+
+
+def test_response_with_impossible_brokers_alone_keeps_the_known_ones() -> None:
+    mock = MockClient()
+    bad = MetadataResponse.MetadataResponseBroker(node_id=0, host="node0", port=0)
+    mock.prepare_response(MetadataResponse(brokers=[bad]))
+    mock.connect()
+    assert mock.metadata.fetch().nodes == mock.nodes
+
+
+def metadata_lines(caplog: pytest.LogCaptureFixture) -> list[int]:
+    return [record.levelno for record in caplog.records if "topic 'new'" in record.getMessage()]
+
+
+def test_topic_that_a_first_retry_finds_is_not_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "kafkacore")
+    mock = connected()
+    mock.metadata.add_topic("new")
+    mock.poll_until(lambda: bool(metadata_lines(caplog)))
+    mock.topics["new"] = 1
+    mock.poll_until(lambda: mock.metadata.fetch().partitions_for_topic("new") is not None)
+    assert metadata_lines(caplog) == [logging.DEBUG]
+    del mock.topics["new"]
+    mock.metadata.request_update()
+    mock.poll_until(lambda: len(metadata_lines(caplog)) == 2)
+    assert metadata_lines(caplog)[-1] == logging.DEBUG
+
+
+def test_topic_that_stays_unknown_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "kafkacore")
+    mock = connected()
+    mock.metadata.add_topic("new")
+    mock.poll_until(lambda: len(metadata_lines(caplog)) == 3)
+    assert metadata_lines(caplog) == [logging.DEBUG, logging.WARNING, logging.WARNING]
+
+
+def test_topic_that_is_forbidden_is_warned_about_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "kafkacore")
+    mock = connected()
+    mock.metadata.add_topic("new")
+    refused = MetadataResponse.MetadataResponseTopic(name="new", error_code=29)
+    response = mock.metadata_response(MetadataRequest(topics=[]))
+    response.topics.append(refused)
+    mock.prepare_response(response)
+    mock.poll_until(lambda: bool(metadata_lines(caplog)))
+    assert metadata_lines(caplog) == [logging.WARNING]

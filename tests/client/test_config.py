@@ -13,6 +13,8 @@ from typing import Any
 import kafka
 import pytest
 
+from kafkacore import KafkaConsumer, KafkaProducer
+from kafkacore.admin import KafkaAdminClient
 from kafkacore.client import config as config_module
 from kafkacore.client.config import CLIENT_SETTINGS, Setting, at_least, redacted, resolve
 from kafkacore.errors import KafkaConfigurationError
@@ -26,6 +28,7 @@ OTHER_DEFAULTS = {
     "send_buffer_bytes",
     "selector",  # ours is compiled
     "kafka_client",
+    "reconnect_backoff_max_ms",  # Java's 1,000: a client finds its broker again sooner
 }
 
 
@@ -41,6 +44,33 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
         resolve({}, {"bootstrap_server": "localhost"})
     with pytest.raises(KafkaConfigurationError, match=r"no setting 'xyzzy'$"):
         resolve({}, {"xyzzy": 1})
+
+
+def test_a_name_with_dots_is_refused_with_the_underscored_one() -> None:
+    with pytest.raises(
+        KafkaConfigurationError, match=r"'bootstrap\.servers': dots become underscores, 'boot.*_"
+    ):
+        resolve({}, {"bootstrap.servers": "localhost"})
+    with pytest.raises(KafkaConfigurationError, match=r"no setting 'queue\.buffering\.max\.ms'"):
+        resolve({}, {"queue.buffering.max.ms": 1})
+
+
+@pytest.mark.parametrize("client", [KafkaProducer, KafkaConsumer, KafkaAdminClient])
+def test_settings_as_a_dict_are_refused_with_the_way_to_give_them(client: Any) -> None:
+    wanted = rf"keyword arguments: {client.__name__}\(\*\*config\);.*bootstrap\.servers -> bootstrap_servers"
+    with pytest.raises(TypeError, match=wanted):
+        client({"bootstrap.servers": "localhost:1"})
+
+
+def test_dict_after_topics_is_refused_too() -> None:
+    with pytest.raises(TypeError, match=r"KafkaConsumer\(\*\*config\)"):
+        KafkaConsumer("topic", {"group.id": "g"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("client", [KafkaProducer, KafkaAdminClient])
+def test_other_positional_arguments_are_refused_by_type(client: Any) -> None:
+    with pytest.raises(TypeError, match="keyword arguments, not as str"):
+        client("localhost:1")
 
 
 def test_a_facades_own_settings_are_known_and_may_change_a_default() -> None:

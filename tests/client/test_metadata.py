@@ -408,6 +408,31 @@ def test_bytes_that_make_no_sense_do_no_harm(subject: Subject) -> None:
     assert cluster.partitions_for_topic("t") == (0,)
 
 
+@pytest.mark.parametrize("address", [("node9", -1), ("node9", 0), ("node9", 65_536), ("", 9092)])
+def test_broker_with_an_impossible_address_is_left_out(subject: Subject, address: tuple[str, int]) -> None:
+    host, port = address
+    response = answer(topic(leader=9))
+    response.brokers.append(MetadataResponse.MetadataResponseBroker(node_id=9, host=host, port=port))
+    subject.metadata.update(0, response, False, subject.now_ms)
+    cluster = subject.metadata.fetch()
+    assert [node.node_id for node in cluster.nodes] == [0, 1]
+    assert cluster.leader_for(TP) is None
+
+
+@pytest.mark.parametrize("node", [Node(9, "node9", 65_536), Node(9, "", 9092), Node(-1, "node9", 9092)])
+def test_hinted_leader_with_an_impossible_address_is_ignored(subject: Subject, node: Node) -> None:
+    known = subject.update(topic(epoch=1))
+    assert not subject.metadata.update_partition_leadership({TP: (node.node_id, 5)}, [node])
+    assert subject.metadata.fetch() is known
+
+
+def test_stale_epoch_of_a_forgotten_partition_is_asked_again(subject: Subject) -> None:
+    subject.update(topic(epoch=10))
+    subject.update(topic(error_code=3))
+    assert subject.update(topic(epoch=9)).partition(TP) is None
+    assert subject.metadata.update_requested
+
+
 def test_errors_of_topics_that_are_not_followed_surface_to_nobody(subject: Subject) -> None:
     cluster = subject.update(topic(), topic("uninvited", error_code=29))
     assert cluster.topic_error("uninvited") is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from model.group_offsets import MEMBER, Group
+from model.group_offsets import GROUP, MEMBER, Group
 
 from kafkacore.consumer.group.generation import Generation
 from kafkacore.consumer.subscription_state import FetchPosition
@@ -243,3 +243,29 @@ def test_coordinator_that_is_unknown_is_looked_for_without_waiting(group):
     assert group.elapsed_ms() == 0
     init(group)
     assert group.membership.lookups == 3
+
+
+@pytest.mark.parametrize("version", [5, 9])
+def test_errors_of_partitions_that_were_not_asked_for_are_ignored(version):
+    group = Group({ApiKey.OFFSET_FETCH: version})
+    shape = OffsetFetchResponse
+    partitions = [(0, 0, 5), (7, 29, -1), (-1, 3, -1)]
+    if version >= 8:
+        answered = [
+            shape.OffsetFetchResponsePartitions(
+                partition_index=number, committed_offset=offset, error_code=code, metadata=""
+            )
+            for number, code, offset in partitions
+        ]
+        topic = shape.OffsetFetchResponseTopics(name="a", partitions=answered)
+        response = shape(groups=[shape.OffsetFetchResponseGroup(group_id=GROUP, topics=[topic])])
+    else:
+        old = [
+            shape.OffsetFetchResponsePartition(
+                partition_index=number, committed_offset=offset, error_code=code, metadata=""
+            )
+            for number, code, offset in partitions
+        ]
+        response = shape(topics=[shape.OffsetFetchResponseTopic(name="a", partitions=old)])
+    group.broker.prepare_response(response)
+    assert group.offsets.fetch_committed({A0}, group.timer()) == {A0: OffsetAndMetadata(5, "", -1)}

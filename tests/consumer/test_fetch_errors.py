@@ -8,11 +8,13 @@ import pytest
 from model.fetch_log import FetchLog, simple_batch
 from model.fetching import collect, fetch, fetch_requests
 
+from kafkacore.consumer.offset_fetcher import OffsetFetcher
 from kafkacore.consumer.offset_reset import OffsetResetStrategy
 from kafkacore.consumer.subscription_state import FetchPosition
 from kafkacore.errors import (
     CorruptRecordError,
     FencedLeaderEpochError,
+    FetchSessionIdNotFoundError,
     InconsistentTopicIdError,
     KafkaStorageError,
     NotLeaderForPartitionError,
@@ -26,11 +28,11 @@ from kafkacore.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from kafkacore.protocol.generated.fetch import FetchRequest
-from kafkacore.structs import TopicPartition
+from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
+from kafkacore.structs import IsolationLevel, TopicPartition
 
 A0, A1, A2, A3 = (TopicPartition("a", number) for number in range(4))
-NONE = OffsetResetStrategy.NONE
+EARLIEST, NONE = OffsetResetStrategy.EARLIEST, OffsetResetStrategy.NONE
 OF_STALE_METADATA = [
     NotLeaderForPartitionError,
     ReplicaNotAvailableError,
@@ -312,3 +314,93 @@ def test_fetch_goes_by_the_new_id_and_gives_the_old_one_up(make_fetcher):
     request = fetch_requests(parts)[-1]
     assert [topic.topic_id for topic in request.topics] == [new]
     assert [(topic.topic_id, topic.partitions) for topic in request.forgotten_topics_data] == [(old, [0])]
+
+
+# ---- Errors in a row ---------------------------------------------------------------------------------------
+class Always(list):
+    """As a queue of errors: this one without end."""
+
+    def __init__(self, error):
+        super().__init__([error.errno])
+
+    def popleft(self):
+        return self[0]
+
+
+SPAN_MS, BACKOFF_MS = 10_000, 100
+
+
+def fetches_of_a_tight_loop(parts, offsets=None):
+    """Poll every millisecond for ``SPAN_MS``, and count the fetches."""
+    before = len(fetch_requests(parts))
+    for _ in range(SPAN_MS):
+        parts.clock.advance(1)
+        if offsets is not None:
+            offsets.reset_positions_if_needed()
+        fetch(parts)
+        collect(parts)
+    return len(fetch_requests(parts)) - before
+
+
+def offsets_of(parts):
+    level = IsolationLevel.READ_UNCOMMITTED
+    return OffsetFetcher(parts.client, parts.metadata, parts.subscriptions, parts.clock, level, "kafka:9092")
+
+
+def test_offset_that_is_always_out_of_range_backs_off(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=EARLIEST)
+    parts.cluster.errors["fetch", A0] = Always(OffsetOutOfRangeError)
+    count = fetches_of_a_tight_loop(parts, offsets_of(parts))
+    assert 10 < count <= SPAN_MS / BACKOFF_MS + 2
+
+
+def test_offset_out_of_range_once_is_reset_at_once(make_fetcher):
+    """Also a second time, after a fetch that succeeded."""
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=EARLIEST)
+    offsets = offsets_of(parts)
+    for _ in range(2):
+        parts.subscriptions.seek(A0, FetchPosition(99))
+        for _ in range(3):
+            offsets.reset_positions_if_needed()
+            fetch(parts)
+            collect(parts)
+        assert parts.subscriptions.position(A0).offset == 5
+
+
+def test_replicas_that_send_each_other_the_reader_back_off(make_fetcher):
+    """The leader prefers a follower, for which every offset is out of range."""
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, node_count=2)
+    parts.cluster.preferred[A0] = 1
+    answer = parts.cluster._fetch_one
+
+    def out_of_range_on_the_follower(node_id, tp, asked):
+        parts.cluster.errors["fetch", A0] = Always(OffsetOutOfRangeError) if node_id == 1 else []
+        return answer(node_id, tp, asked)
+
+    parts.cluster._fetch_one = out_of_range_on_the_follower
+    assert 10 < fetches_of_a_tight_loop(parts) <= 2 * SPAN_MS / BACKOFF_MS + 4
+
+
+def test_leader_that_hints_at_itself_for_ever_backs_off(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))})
+    parts.cluster.errors["fetch", A0] = Always(NotLeaderForPartitionError)
+    parts.cluster.hints[A0] = (0, 5)
+    assert 10 < fetches_of_a_tight_loop(parts) <= SPAN_MS / BACKOFF_MS + 2
+
+
+@pytest.mark.parametrize("error_code", [FetchSessionIdNotFoundError.errno, UnknownError.errno, 0])
+def test_fetch_that_always_fails_as_a_whole_backs_off(make_fetcher, error_code):
+    """By its error code, or because it leaves all partitions out."""
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))})
+    parts.cluster._fetch = lambda node_id, request, age_ms: FetchResponse(error_code=error_code)
+    assert 10 < fetches_of_a_tight_loop(parts) <= SPAN_MS / BACKOFF_MS + 2
+
+
+def test_fetch_session_that_is_lost_once_begins_again_at_once(make_fetcher):
+    parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))})
+    answer = parts.cluster._fetch
+    parts.cluster._fetch = lambda *_: FetchResponse(error_code=FetchSessionIdNotFoundError.errno)
+    fetch(parts)
+    parts.cluster._fetch = answer
+    assert fetch(parts) == 1
+    assert collect(parts) == {A0: [0, 1, 2, 3, 4]}

@@ -24,11 +24,12 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
     UnsupportedForMessageFormatError,
 )
-from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
+from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kafkacore.structs import IsolationLevel, OffsetSpec, TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 EARLIEST, LATEST = OffsetResetStrategy.EARLIEST, OffsetResetStrategy.LATEST
+LATEST_OFFSET = int(OffsetSpec.LATEST)
 RETRIED = [
     NotLeaderForPartitionError,
     ReplicaNotAvailableError,
@@ -440,3 +441,56 @@ def test_every_offset_of_a_name_can_be_asked_for(make_offsets):
     for spec in OffsetSpec:
         fetch(parts, {A0: int(spec)})
     assert [timestamp for _, _, timestamp in asked(parts)] == [-1, -2, -3, -4, -5]
+
+
+# ---- Answers that do not fit the question ------------------------------------------------------------------
+def answered_by(parts, change):
+    """Have ``change`` alter each response to ListOffsets."""
+    answer = parts.cluster._list_offsets
+
+    def changed(node_id, request, age_ms):
+        response = answer(node_id, request, age_ms)
+        change(response.topics)
+        return response
+
+    parts.cluster._list_offsets = changed
+
+
+def with_strangers(topics):
+    of_topic = ListOffsetsResponse.ListOffsetsTopicResponse
+    of_partition = ListOffsetsResponse.ListOffsetsPartitionResponse
+    numbers = (-1, 1, 2**31 - 1)
+    topics[0].partitions += [of_partition(partition_index=number, offset=7) for number in numbers]
+    topics[0].partitions.append(of_partition(partition_index=3, error_code=29))
+    topics.append(of_topic(name="stranger", partitions=[of_partition(partition_index=0, error_code=29)]))
+
+
+def test_partitions_that_were_not_asked_for_are_ignored(make_offsets):
+    parts = make_offsets({A0: FetchLog(simple_batch(0, 5)), A1: FetchLog()})
+    answered_by(parts, with_strangers)
+    reset(parts)
+    assert position(parts) == FetchPosition(5)
+    found = parts.offsets.fetch_offsets({A0: LATEST_OFFSET}, Timer(parts.clock, 1000))
+    assert {tp: each.offset for tp, each in found.items()} == {A0: 5}
+
+
+def test_partition_left_out_of_the_response_is_asked_again(make_offsets, clock):
+    parts = make_offsets()
+    answered_by(parts, lambda topics: topics.clear())
+    reset(parts)
+    assert parts.subscriptions.is_offset_reset_needed(A0)
+    turn(parts)
+    assert len(asked(parts)) == 1
+    clock.advance(100)
+    turn(parts)
+    assert len(asked(parts)) == 2
+    answered_by(parts, lambda topics: clock.advance(100))
+    with pytest.raises(KafkaTimeoutError, match="no offsets of a-0"):
+        parts.offsets.fetch_offsets({A0: LATEST_OFFSET}, Timer(parts.clock, 1000))
+
+
+def test_negative_offset_is_an_unknown_one(make_offsets):
+    parts = make_offsets()
+    answered_by(parts, lambda topics: setattr(topics[0].partitions[0], "offset", -7))
+    reset(parts)
+    assert parts.subscriptions.is_offset_reset_needed(A0)

@@ -29,6 +29,8 @@ OWN_DEFAULTS = {
     "kafka_client",
     "partition_assignment_strategy",
     "receive_buffer_bytes",
+    # Java's default: kafka-python waits up to 30 s for a broker that has come back.
+    "reconnect_backoff_max_ms",
     "selector",
     "send_buffer_bytes",
 }

@@ -10,6 +10,7 @@ from kafkacore.coordinator.protocol import (
     Assignment,
     Subscription,
     decode_assignment,
+    decode_subscribed_topics,
     decode_subscription,
     encode_assignment,
     encode_subscription,
@@ -88,6 +89,17 @@ def test_version_below_zero_or_cut_short_is_malformed(data: bytes) -> None:
 def test_assigned_partition_below_zero_is_malformed() -> None:
     with pytest.raises(KafkaProtocolError, match=r"a--1"):
         decode_assignment(encode_assignment(Assignment((TopicPartition("a", -1),))))
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_topics_of_every_version_are_those_of_version_0(version: int) -> None:
+    assert decode_subscribed_topics(encode_subscription(FULL, version)) == list(FULL.topics)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\x01", b"\x00\x00\x00\x00\x00\x01\x00\x05t"])
+def test_topics_cut_short_are_malformed(data: bytes) -> None:
+    with pytest.raises(KafkaProtocolError):
+        decode_subscribed_topics(data)
 
 
 @pytest.mark.parametrize("size", range(len(encode_subscription(FULL))))

@@ -195,6 +195,30 @@ def test_nested_values_are_found_by_name_and_the_rest_is_read_past():
     assert decode(NESTED, [raw], last=pa.string())[0] == [("z",)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("boolean", True),
+        ("long", 2**40),
+        ("float", 1.5),
+        ("double", 1.5),
+        ("bytes", b"ab"),
+        ("string", "ab"),
+        ({"type": "fixed", "name": "F", "size": 3}, b"abc"),
+        ({"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"}, bytes(16)),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B"),
+        ({"type": "array", "items": {"type": "enum", "name": "E", "symbols": ["A"]}}, ["A"]),
+        ({"type": "map", "values": "int"}, {"k": 1}),
+        (["null", "int", "string"], "s"),
+        (record(("x", "int"), name="Inner"), {"x": 1}),
+    ],
+)
+def test_field_without_a_column_is_skipped(kind, value):
+    schema = record(("first", "int"), ("a", kind), ("last", "string"))
+    raw = written(schema, {"first": 1, "a": value, "last": "z"})
+    assert decode(schema, [raw], first=pa.int32(), last=pa.string())[:2] == ([(1, "z")], None)
+
+
 def test_root_that_is_no_record_is_a_column_named_value():
     assert decode("long", [written("long", 7)], value=pa.int64())[0] == [(7,)]
     rows, malformed, _ = decode(["null", NESTED], [b"\0", None], id=pa.int64())

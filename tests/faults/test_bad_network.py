@@ -6,7 +6,8 @@ Every byte of a Produce request and of its response is cut once; the log that is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 from model.cut_producer import (
@@ -22,7 +23,13 @@ from model.cut_producer import (
     sweep,
 )
 
+from kafkacore import KafkaProducer
+from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.errors import KafkaTimeoutError
 from kafkacore.testing import EmbeddedBroker, Ending, FaultProxy
+from kafkacore.testing.fault_proxy import Direction
+
+HOUR_MS = 3_600_000.0
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +151,89 @@ def test_long_thin_link_expires_nothing_and_sends_nothing_twice(proxy: FaultProx
         assert proxy.counters.connections == connections
     assert sender.failures == []
     assert said(sender.history.check(log_of(proxy, topic, 4))) == ""
+
+
+class ShiftedClock(Clock):
+    """The machine's clock, with hours that pass when the test says so."""
+
+    shift_ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return super().monotonic_ms() + self.shift_ms
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+    while not condition():
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+        SYSTEM_CLOCK.sleep_ms(1)
+
+
+@pytest.mark.parametrize("in_flight", [1, 5])
+def test_expired_half_written_request_keeps_its_memory(
+    proxy: FaultProxy, in_flight: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch expires while the socket has half of its request. The rest of the request goes out later, and
+    must not carry the records that other batches have meanwhile put into reused memory.
+
+    The batch waits for an hour behind requests without an answer, so that its delivery time-out passes an
+    hour before the time-out of its request. Only :class:`ShiftedClock` lets these hours pass.
+    """
+    clock = ShiftedClock()
+    monkeypatch.setattr("kafkacore.producer.kafka.SYSTEM_CLOCK", clock)
+    memory, size = 4_000_000, 900_000
+    fill, expiring, later = (f"{name}-half-{in_flight}" for name in ("fill", "expiring", "later"))
+    with (
+        KafkaProducer(
+            bootstrap_servers=proxy.bootstrap_servers,
+            send_buffer_bytes=4096,
+            request_timeout_ms=int(2 * HOUR_MS),
+            delivery_timeout_ms=int(2 * HOUR_MS),
+            connections_max_idle_ms=2**31 - 1,
+            metadata_max_age_ms=2**31 - 1,
+            buffer_memory=memory,
+            batch_size=size,
+            max_in_flight_requests_per_connection=in_flight,
+            max_block_ms=LIMIT_S * 1000,
+        ) as producer,
+        ExitStack() as faults,
+    ):
+        # Before the producer is closed, which would wait for its requests.
+        faults.callback(proxy.lift)
+
+        def figure(name: str) -> float:
+            return float(producer.metrics()["producer-metrics"][name])
+
+        def is_half_written() -> bool:
+            selector = producer._client.selector
+            channels = [selector.channel(each) for each in selector.channel_ids()]
+            return any(channel is not None and channel.has_send for channel in channels)
+
+        def let_pass(hours: float) -> None:
+            clock.shift_ms += hours * HOUR_MS
+            producer._client.wakeup()
+
+        for topic in (fill, expiring, later):
+            assert producer.send(topic, b"first", partition=0).get(LIMIT_S).offset == 0
+        proxy.set_stalled(direction=Direction.TO_CLIENT)
+        for number in range(in_flight):
+            producer.send(fill, b"fill", partition=0)
+            eventually(lambda count=number + 1: figure("requests-in-flight") == count)  # type: ignore[misc]
+        expired = producer.send(expiring, b"A" * size, partition=0)
+        let_pass(hours=1)
+        proxy.set_stalled(direction=Direction.TO_BROKER)
+        proxy.set_stalled(False, direction=Direction.TO_CLIENT)
+        eventually(lambda: figure("requests-in-flight") == 1 and is_half_written())
+        assert not expired.is_done
+        let_pass(hours=1.1)
+        with pytest.raises(KafkaTimeoutError) as error:
+            expired.get(LIMIT_S)
+        assert error.value.possibly_persisted
+        assert is_half_written(), "the connection goes on"
+        assert figure("buffer-available-bytes") <= memory - size
+        futures = [producer.send(later, b"B" * (size // 2), partition=0) for _ in range(3)]
+        proxy.set_stalled(False)
+        assert [future.get(LIMIT_S).offset for future in futures] == [1, 2, 3]
+        eventually(lambda: figure("buffer-available-bytes") == memory)
+    assert [record.value for record in log_of(proxy, expiring)] == [b"first", b"A" * size]
+    assert [record.value for record in log_of(proxy, later)] == [b"first"] + [b"B" * (size // 2)] * 3

@@ -175,41 +175,6 @@ def test_each_record_has_one_true_outcome_while_the_broker_is_killed_and_restart
             assert log[outcome.partition, outcome.offset] == value
 
 
-@pytest.mark.parametrize("max_in_flight", [1, 5])
-def test_request_half_written_to_a_paused_broker_never_carries_another_topics_records(
-    broker: EmbeddedBroker, max_in_flight: int
-) -> None:
-    topics = {letter: f"{letter}-half-{max_in_flight}" for letter in "AB"}
-    memory, size = 3_000_000, 400_000
-    with KafkaProducer(
-        bootstrap_servers=broker.bootstrap_servers,
-        send_buffer_bytes=4096,
-        request_timeout_ms=300,
-        delivery_timeout_ms=350,
-        buffer_memory=memory,
-        batch_size=size,
-        max_in_flight_requests_per_connection=max_in_flight,
-        max_block_ms=LIMIT_S * 1000,
-    ) as producer:
-        for topic in topics.values():
-            producer.partitions_for(topic)
-        with paused(broker.pid):
-            expired = [producer.send(topics["A"], b"A" * size, partition=0) for _ in range(5)]
-            for future in expired:
-                with pytest.raises(KafkaTimeoutError):
-                    future.get(LIMIT_S)
-            futures = [producer.send(topics["B"], b"B" * size, partition=0) for _ in range(5)]
-        producer.flush(LIMIT_S)
-        assert all(future.is_done for future in futures)
-        # What has expired on its way keeps its memory until its request has ended too.
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while producer.metrics()["producer-metrics"]["buffer-available-bytes"] < memory:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-            SYSTEM_CLOCK.sleep_ms(5)
-    for letter, topic in topics.items():
-        assert set(log_of(broker.bootstrap_servers, topic).values()) <= {letter.encode() * size}
-
-
 def test_flush_and_close_are_bounded_while_the_broker_is_paused(broker: EmbeddedBroker) -> None:
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
         producer.partitions_for("bounded")

@@ -24,6 +24,7 @@ from kafkacore.coordinator.protocol import (
     Assignment,
     Subscription,
     decode_assignment,
+    decode_subscribed_topics,
     decode_subscription,
     encode_assignment,
     encode_subscription,
@@ -52,6 +53,7 @@ def read_subscription(data: bytes) -> None:
     if not data:
         return
     hostile = decode_subscription(data[1:])
+    assert decode_subscribed_topics(data[1:]) == list(hostile.topics), "the broker sees the same topics"
     members = {"x": hostile, "y": _SUBSCRIPTIONS[0], "z": _SUBSCRIPTIONS[1]}
     assignor = _ASSIGNORS[data[0] % len(_ASSIGNORS)]()
     given = assignor.assign(_PARTITIONS, members)

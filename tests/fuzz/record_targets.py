@@ -16,9 +16,9 @@ from model.record_columns import COLUMNS
 from kafkacore.broker.log._batches import find_batch, walk_batches, whole_batches
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.validation import validate_append
-from kafkacore.errors import CorruptRecordError
+from kafkacore.errors import CorruptRecordError, UnsupportedCompressionTypeError
 from kafkacore.network.receive import FrameReader
-from kafkacore.record import ColumnBuilder, Compression, read_batches
+from kafkacore.record import ColumnBuilder, Compression, down_convert, read_batches
 from kafkacore.record.compression import compress, decompress
 from kafkacore.record.segment_file import Damage, SegmentFile
 from kafkacore.record.walk import walk_headers
@@ -29,7 +29,7 @@ from kafkacore.wire import crc32c
 _LARGEST = 8 * 1024
 #: What a batch may have in it here, so that a bomb of a few bytes is found by what it takes.
 _MOST_PLAIN = 1 << 20
-_CRC_AT, _ATTRIBUTES_AT, _LENGTH_AT, _RECORDS_AT = 17, 21, 8, 61
+_MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _LENGTH_AT, _RECORDS_AT = 16, 17, 21, 8, 61
 _PARTITION = TopicPartition("t", 0)
 _CONFIGS = [
     LogConfig(max_decompressed_batch_bytes=_MOST_PLAIN),
@@ -91,6 +91,15 @@ def append_batch(data: bytes) -> None:
         records = with_crc(data[1:])
         config = _CONFIGS[data[0] % len(_CONFIGS)]
         validate_append(memoryview(bytearray(records)), config, 1_600_000_000_000, _PARTITION)
+
+
+def convert_batches(data: bytes) -> None:
+    """As for an old consumer: the first byte says the format, and from where it reads."""
+    if data:
+        records = data[1:]
+        if len(records) > _MAGIC_AT and records[_MAGIC_AT] == 2:
+            records = with_crc(records)
+        down_convert(records, data[0] & 1, data[0] >> 1, _MOST_PLAIN)
 
 
 def read_compressed(data: bytes) -> None:
@@ -174,11 +183,20 @@ def targets() -> list[Target]:
             except Exception:  # noqa: BLE001 - control batches, several in one: not for a producer
                 continue
             appendable.append(bytes([which]) + content)
+    convertible = []
+    for content in every:
+        for magic in (0, 1):
+            try:
+                convert_batches(bytes([magic]) + content)
+            except UnsupportedCompressionTypeError:
+                continue
+            convertible.append(bytes([magic]) + content)
     stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in (b"", b"abc", bytes(300), b"x" * 70))
     return [
         Target("batches", read_records, every, takes_memory=True),
         Target("columns", read_columns, every, takes_memory=True),
         Target("append", append_batch, appendable, head=1, takes_memory=True),
+        Target("convert", convert_batches, convertible, head=1, takes_memory=True),
         Target("codecs", read_compressed, compressed(), head=1, takes_memory=True),
         Target("segment", read_segment, every, takes_memory=True),
         Target("frames", read_frames, [bytes([piece, 100]) + stream for piece in (0, 6, 39)]),

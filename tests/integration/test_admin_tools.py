@@ -11,15 +11,19 @@ import pytest
 from integration.apache_kafka import ApacheKafka
 from integration.both_brokers import TOOLS, BothBrokers
 from integration.java_peer import JavaPeer, Sample
-from integration.java_tools import JavaTools, Printed, started_java_tools
+from integration.java_tools import JavaTools, started_java_tools
 from integration.samples import T0
 
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.testing import EmbeddedCluster
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 TOPICS = TOOLS + "TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 OFFSETS = TOOLS + "GetOffsetShell"
 TRANSACTIONS = TOOLS + "TransactionsCommand"
+REASSIGN = TOOLS + "reassign.ReassignPartitionsCommand"
+FEATURES = TOOLS + "FeatureCommand"
 
 
 @pytest.fixture(scope="module")
@@ -156,13 +160,11 @@ def test_versions_tool_can_use_the_latest_version_of_all_that_is_served(brokers:
     assert {"IncrementalAlterConfigs", "DescribeLogDirs", "DescribeTopicPartitions"} <= served.keys()
 
 
-def test_cluster_and_feature_tools_find_one_broker_without_features(brokers: BothBrokers) -> None:
+def test_cluster_tool_finds_one_broker(brokers: BothBrokers) -> None:
     cluster = TOOLS + "ClusterTool"
     assert brokers.same(cluster, "cluster-id") == ["Cluster ID: ..."]
     assert len(brokers.same(cluster, "list-endpoints")) == 2
-    assert len(brokers.same(TOOLS + "reassign.ReassignPartitionsCommand", "--list")) == 1
-    printed = brokers.run(brokers.servers[1], TOOLS + "FeatureCommand", "describe")
-    assert printed == Printed(0, "", "")
+    assert len(brokers.same(REASSIGN, "--list")) == 1
 
 
 def test_leader_election_tool_finds_every_partition_led_as_it_should_be(brokers: BothBrokers) -> None:
@@ -192,8 +194,15 @@ def test_leader_election_tool_finds_every_partition_led_as_it_should_be(brokers:
         ),
         (
             CONFIGS,
-            ("--alter", "--entity-type", "brokers", "--entity-default", "--add-config", "num.io.threads=3"),
-            "This broker has no num.io.threads: one thread serves all requests.",
+            (
+                "--alter",
+                "--entity-type",
+                "brokers",
+                "--entity-default",
+                "--add-config",
+                "queued.max.requests=3",
+            ),
+            "This broker has no queued.max.requests: one thread serves all requests.",
         ),
     ],
 )
@@ -203,3 +212,47 @@ def test_what_is_not_served_fails_with_a_sentence_that_says_so(
     printed = brokers.run(brokers.servers[1], tool, *arguments)
     assert printed.status == 1
     assert words in printed.err
+
+
+# ---- Reassignments and features ----------------------------------------------------------------------------
+
+
+def test_reassign_tool_moves_partitions_of_a_simulated_cluster(tools: JavaTools, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    partitions = [
+        {"topic": "moved", "partition": 0, "replicas": [3, 2]},
+        {"topic": "moved", "partition": 1, "replicas": [1]},
+    ]
+    plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    with EmbeddedCluster(nodes=3) as cluster:
+        with KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("moved", replica_assignments={0: [1, 2], 1: [2, 3]})])
+
+            def run(*arguments: str) -> str:
+                address = ("--bootstrap-server", cluster.bootstrap_servers)
+                printed = tools.run(REASSIGN, *address, *arguments)
+                assert printed.status == 0, printed
+                return printed.out
+
+            file = ("--reassignment-json-file", str(plan))
+            done = run(*file, "--execute", "--throttle", "1000000")
+            assert "Successfully started partition reassignments for moved-0,moved-1" in done
+            verified = run(*file, "--verify")
+            for name in ("moved-0", "moved-1"):
+                assert f"Reassignment of partition {name} is completed." in verified
+            assert "Clearing broker-level throttles on brokers 1,2,3" in verified
+            assert "No partition reassignments found." in run("--list")
+            (described,) = admin.describe_topics(["moved"])
+            assert [each["replica_nodes"] for each in described["partitions"]] == [[3, 2], [1]]
+        assert (cluster.leader("moved", 0), cluster.leader("moved", 1)) == (3, 1)
+
+
+def test_features_tool_keeps_the_level_in_force_and_refuses_others(brokers: BothBrokers) -> None:
+    ours = brokers.servers[1]
+    (described,) = brokers.run(ours, FEATURES, "describe").out.splitlines()
+    assert described.split()[:4] == ["Feature:", "metadata.version", "SupportedMinVersion:", "4.3-IV0"]
+    same = brokers.same(FEATURES, "upgrade", "--feature", "metadata.version=30")
+    assert same == ["metadata.version was upgraded to 30."]
+    refused = brokers.run(ours, FEATURES, "upgrade", "--feature", "transaction.version=2")
+    assert refused.status == 1
+    assert "Invalid update version 2 for feature transaction.version." in refused.out

@@ -16,9 +16,9 @@ from integration.secure_kafka import PASSWORDS
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient, UserScramCredentialDeletion, UserScramCredentialUpsertion
-from kafkacore.client.config import SECRET_SETTINGS
 from kafkacore.errors import KafkaError
 from kafkacore.security import Secret
+from kafkacore.security.references import SECRET_SETTINGS
 
 #: Nothing else is spelled so.
 MARK = "hunter2-zq7"

@@ -18,6 +18,9 @@ from integration.config_requests import (
     config_requests,
 )
 
+from kafkacore.broker.dynamic_config import is_dynamic
+from kafkacore.broker.kept_keys import KEPT_KEYS
+from kafkacore.broker.listener_keys import LISTENER_KEYS
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -64,6 +67,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "segment.jitter.ms": ("-1", "0"),
     "segment.ms": ("0", "1"),
     "unclean.leader.election.enable": ("true", "1"),
+    "internal.segment.bytes": ("many", "14", "5000000"),
     "message.format.version": ("3.0",),
     "log.retention.ms": ("5",),
     "no.such.key": ("1",),
@@ -81,7 +85,6 @@ BROKER_DIFFERENCES = {
     ("log.retention.ms", "0"): (INVALID, None, "what a topic's retention.ms may be, its default may be"),
     ("log.segment.bytes", "1048575"): (INVALID, None, "as for topics"),
     ("no.such.property", "1"): (None, INVALID, "a slip of the pen is not kept"),
-    ("num.io.threads", "3"): (None, INVALID, "there are no such threads"),
     ("max.connections", "0"): (INVALID, INVALID, ""),
 }
 #: Properties with another default than Apache Kafka's, and why.
@@ -114,7 +117,31 @@ BROKER_VALUES: dict[str, tuple[str, ...]] = {
     "node.id": ("3",),
     "num.partitions": ("3",),
     "ssl.keystore.location": ("/x",),
-    "num.io.threads": ("3",),
+    "num.io.threads": ("0", "3", "many"),
+    "background.threads": ("0", "5"),
+    "cordoned.log.dirs": ("",),
+    "config.providers": ("",),
+    "follower.fetch.last.tiered.offset.enable": ("true", "maybe"),
+    "follower.replication.throttled.rate": ("-1", "0", "5", "fast", ""),
+    "group.consumer.assignment.interval.ms": ("-1", "0"),
+    "group.coordinator.cached.buffer.max.bytes": ("524287", "524288"),
+    "leader.replication.throttled.rate": ("-1", "0", "5", "9223372036854775808"),
+    "log.cleaner.threads": ("-1", "x"),
+    "producer.id.expiration.ms": ("0", "1"),
+    "queued.max.requests": ("5",),
+    "remote.fetch.max.wait.ms": ("0", "1"),
+    "remote.log.manager.copy.max.bytes.per.second": ("0", "1"),
+    "replica.alter.log.dirs.io.max.bytes.per.second": ("-1", "0"),
+    "sasl.kerberos.min.time.before.relogin": ("-1", "5", "soon"),
+    "sasl.kerberos.ticket.renew.jitter": ("-1", "0.5", "x"),
+    "sasl.login.refresh.buffer.seconds": ("-1", "0", "3601", "32767", "32768"),
+    "sasl.login.refresh.min.period.seconds": ("900", "901"),
+    "sasl.login.refresh.window.factor": ("0.4", "0.5", "1.1"),
+    "sasl.login.refresh.window.jitter": ("0.25", "0.26"),
+    "ssl.protocol": ("TLSv1.2",),
+    "transaction.partition.verification.enable": ("false", "1"),
+    "listener.name.plaintext.sasl.kerberos.min.time.before.relogin": ("5", "soon"),
+    "listener.name.plaintext.ssl.protocol": ("TLSv1.2",),
     "no.such.property": ("1",),
 }
 
@@ -182,6 +209,39 @@ def test_properties_that_both_brokers_have_are_told_alike(
         != (kafkas[name].value, kafkas[name].source, kafkas[name].synonyms)
     }
     assert differing == OTHER_DEFAULTS.keys()
+
+
+#: Properties that Apache Kafka can change at run time, and our broker not, and why.
+NOT_AT_RUN_TIME = {
+    "listeners": "they are bound at the start",
+    "listener.security.protocol.map": "as above",
+    "max.connection.creation.rate": "of one listener, with its prefix",
+    "principal.builder.class": "it loads a class that decides who a client is",
+    "ssl.engine.factory.class": "it loads a class that decides whom TLS trusts",
+    "ssl.provider": "TLS is Python's, with OpenSSL",
+}
+#: Not told by DescribeConfigs before they are set.
+RATES = {
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+}
+
+
+def test_what_apache_kafka_changes_at_run_time_is_changed_or_kept(theirs: ConfigRequests) -> None:
+    (kafkas,) = theirs.describe([(BROKER, "1")])
+    # Without the prefix of a listener, neither broker changes what listeners have.
+    dynamic = {
+        name
+        for name, entry in kafkas.items()
+        if not (entry.read_only or is_dynamic(name) or name in LISTENER_KEYS)
+    }
+    listeners = {name for name in NOT_AT_RUN_TIME if name in LISTENER_KEYS}
+    assert dynamic == NOT_AT_RUN_TIME.keys() - listeners
+    assert {name: key.type for name, key in KEPT_KEYS.items() if name not in RATES} == {
+        name: kafkas[name].type for name in KEPT_KEYS if name not in RATES
+    }
+    assert KEPT_KEYS.keys() >= RATES
 
 
 def test_value_of_a_topics_key_is_taken_or_refused_alike_however_it_comes(

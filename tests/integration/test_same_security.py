@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
+from integration.authorised_sides import asked_until
 from integration.secure_kafka import SecureKafka
 
 from kafkacore.admin.requester import Requester
@@ -95,6 +97,24 @@ def test_quotas_are_refused_alike(both: tuple[Ask, Ask], parts: Any, key: str, v
     ops = [QUOTAS.OpData(key=key, value=value, remove=False)]
     message = QUOTAS(entries=[QUOTAS.EntryData(entity=entity, ops=ops)], validate_only=True)
     assert same(both, message, lambda answer: [each.error_code for each in answer.entries]) == [42]
+
+
+def test_entities_and_keys_of_quotas_come_in_the_same_order(both: tuple[Ask, Ask]) -> None:
+    keys = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+    parts = [QUOTAS.EntityData(entity_type=kind, entity_name="ordered") for kind in ("user", "client-id")]
+    ops = [QUOTAS.OpData(key=key, value=1.0, remove=False) for key in keys]
+    altered = QUOTAS(entries=[QUOTAS.EntryData(entity=parts, ops=ops)], validate_only=False)
+    exact = [FILTER.ComponentData(entity_type="user", match_type=0, match="ordered")]
+    message = FILTER(components=exact, strict=False)
+    found = []
+    for ask in both:
+        assert [each.error_code for each in ask(altered).entries] == [0]
+        # Apache Kafka's controller answers before its broker has heard of the change.
+        (entry,) = asked_until(partial(ask, message), lambda answer: bool(answer.entries)).entries
+        found.append(([part.entity_type for part in entry.entity], [value.key for value in entry.values]))
+    theirs, ours = found
+    assert ours == theirs
+    assert sorted(ours[1]) == sorted(keys)
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,77 @@ def test_page_says_when_the_broker_is_gone(browser: Browser, broker: EmbeddedBro
     browser.wait_for("the notice", lambda: "The broker does not answer" in browser.text("#notice"))
 
 
+def test_reloaded_page_begins_with_what_the_broker_has_kept(
+    browser: Browser, broker: EmbeddedBroker, producer: KafkaProducer
+) -> None:
+    produce(producer, "orders", 200)
+    largest = "return (await (await fetch('status.json')).json()).history.bytes_in"
+    browser.wait_for(
+        "a sample", lambda: max(browser.run(f"return (async () => {{ {largest} }})()"), default=0)
+    )
+    browser.open(broker.status_url)
+    browser.wait_for("the page", lambda: "cluster" in browser.text("header"))
+    points = browser.run("return document.querySelector('#line-in').getAttribute('points')").split()
+    assert min(float(each.partition(",")[2]) for each in points) < 90, "the first look has a chart"
+
+
+def test_empty_broker_offers_the_first_commands(browser: Browser, broker: EmbeddedBroker) -> None:
+    browser.wait_for("the commands", lambda: "kafkacore produce" in browser.text())
+    commands = browser.run(
+        "return [...document.querySelectorAll('#start pre')].map((each) => each.innerText)"
+    )
+    assert commands[0] == f"echo hello | kafkacore produce greetings --bootstrap {broker.bootstrap_servers}"
+    assert commands[1].startswith("kafkacore consume greetings --from-beginning --bootstrap ")
+    said: list[str] = []
+    exec(commands[2], {"print": said.append})
+    assert said == [b"hello"]
+    browser.wait_for("the topic", lambda: row(browser, "topics", "greetings"))
+    assert not browser.run("return document.querySelector('#start').checkVisibility()")
+    assert browser.console() == []
+
+
+def test_internal_topics_are_listed_behind_the_others(
+    browser: Browser, broker: EmbeddedBroker, producer: KafkaProducer
+) -> None:
+    produce(producer, "orders", 1)
+    with KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id="billing") as consumer:
+        consumer.assign([TopicPartition("orders", 0)])
+        consumer.commit({TopicPartition("orders", 0): OffsetAndMetadata(0)})
+    browser.wait_for("the group of topics", lambda: row(browser, "topics", "1 internal topic"))
+    browser.click("#topics tr.group button.open")
+    browser.wait_for("the topic", lambda: "__consumer_offsets" in browser.text("#topics"))
+    assert "internal" in browser.text("[data-topic=__consumer_offsets] .badge")
+    assert browser.console() == []
+
+
+#: Elements that hold more than they show.
+CUT = (
+    "return [...document.querySelectorAll('main *')].filter((each) => each.checkVisibility()"
+    " && each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0)"
+    ".map((each) => each.outerHTML.slice(0, 80))"
+)
+
+
+def test_nothing_is_cut_at_any_width(browser: Browser, producer: KafkaProducer) -> None:
+    widths = (360, 768, 1400)
+
+    def check() -> None:
+        for width in widths:
+            browser.be(width, 900, dark=False)
+            assert browser.run(CUT) == []
+            assert browser.run("return document.documentElement.scrollWidth") <= width
+
+    browser.wait_for("the page", lambda: "kafkacore produce" in browser.text())
+    check()
+    produce(producer, "a-topic-with-a-name-that-is-longer-than-a-phone-is-wide.and-then-some", 5)
+    browser.wait_for("the topic", lambda: "a-topic-with" in browser.text("#topics"))
+    browser.click("#topics button.open")
+    labels = "return [...document.querySelectorAll('#topics tr.parts td')].map((each) => each.dataset.label)"
+    browser.wait_for("the partitions", lambda: "segments" in browser.run(labels))
+    check()
+    assert browser.console() == []
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_page_fits_a_phone(browser: Browser, producer: KafkaProducer, dark: bool) -> None:
     produce(producer, "a-topic-with-a-name-that-is-longer-than-a-phone-is-wide.and-then-some", 5)

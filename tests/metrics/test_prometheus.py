@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kafkacore import KafkaProducer
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.admin import KafkaAdminClient
 from kafkacore.metrics import MetricConfig, Metrics
 from kafkacore.metrics.prometheus import KafkaMetricsCollector, start_exporter
 from kafkacore.testing import EmbeddedBroker
@@ -100,6 +101,38 @@ def test_several_clients_stand_side_by_side_and_one_without_metrics_is_passed_ov
     topic = "t-metrics.node-1"
     assert seen["kafkacore_producer_topic_x", labels(client_id="a", topic=topic)] == 1.0
     assert seen["kafkacore_producer_topic_x", labels(client_id="b", topic=topic)] == 2.0
+
+
+def test_consumer_is_one_client_and_loses_no_record(our_broker: EmbeddedBroker) -> None:
+    servers = our_broker.bootstrap_servers
+    with (
+        KafkaProducer(bootstrap_servers=servers, client_id="prom-p") as producer,
+        KafkaConsumer(
+            bootstrap_servers=servers, client_id="prom-c", auto_offset_reset="earliest"
+        ) as consumer,
+    ):
+        producer.send("prom-consumer", b"v").get(20)
+        consumer.assign([TopicPartition("prom-consumer", 0)])
+        with start_exporter(consumer, 0) as exporter:
+            assert ("kafkacore_metrics_count", labels(client_id="prom-c")) in scrape(exporter.port)
+        with start_exporter((each for each in (producer, consumer)), 0) as exporter:
+            seen = {dict(of)["client_id"] for _, of in scrape(exporter.port)}
+        assert seen == {"prom-p", "prom-c"}
+        assert next(iter(consumer)).value == b"v"
+
+
+@pytest.mark.parametrize("clients", [None, 5, "producer", [object()], [None], KafkaProducer, {"a": 1}])
+def test_what_is_no_client_is_refused(clients: Any) -> None:
+    with pytest.raises(TypeError, match="clients must be producers and consumers, not"):
+        KafkaMetricsCollector(clients)
+
+
+def test_admin_client_has_no_metrics_and_is_refused() -> None:
+    with (
+        KafkaAdminClient(bootstrap_servers="127.0.0.1:1") as admin,
+        pytest.raises(TypeError, match="not KafkaAdminClient"),
+    ):
+        start_exporter(admin, 0)
 
 
 def test_client_that_is_closed_or_gone_is_not_shown() -> None:

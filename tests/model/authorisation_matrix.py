@@ -35,7 +35,9 @@ from model.authorisation_requests import (
     offset_fetch,
     old_offset_fetch,
     produce,
+    reassign,
     sync_group,
+    update_features,
 )
 
 from kafkacore.broker.authorization import CLUSTER_NAME
@@ -56,13 +58,16 @@ from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest
 from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerRequest
 from kafkacore.structs import ACLOperation, ResourceType
 
 TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED = 29, 30, 31, 53
 DENIALS: Final = frozenset({TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTIONAL_ID_DENIED})
-UNKNOWN_TOPIC, UNKNOWN_MEMBER, INVALID_REQUEST, MEMBER_ID_REQUIRED, NOT_NEEDED = 3, 25, 42, 79, 84
+UNKNOWN_TOPIC, UNKNOWN_MEMBER, UNSUPPORTED_VERSION, MEMBER_ID_REQUIRED, NOT_NEEDED = 3, 25, 35, 79, 84
 
 UNKNOWN_USER: Final = 91
+NO_REASSIGNMENT: Final = 85
+NOT_REGISTERED: Final = 102
 
 #: Stands in a grant for the name of the topic, or of the group, that a request is about.
 THE_ONE: Final = ""
@@ -72,9 +77,12 @@ READ, WRITE, CREATE, DELETE = ACLOperation.READ, ACLOperation.WRITE, ACLOperatio
 ALTER, DESCRIBE, ACTION = ACLOperation.ALTER, ACLOperation.DESCRIBE, ACLOperation.CLUSTER_ACTION
 DESCRIBE_CONFIGS, ALTER_CONFIGS = ACLOperation.DESCRIBE_CONFIGS, ACLOperation.ALTER_CONFIGS
 
-#: APIs that ask nobody, because everybody has to get on with them. DescribeCluster tells brokers' addresses,
-#: as Metadata does, and by a right alone what may be done to the cluster.
-OPEN_TO_ALL: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate", "DescribeCluster"})
+#: APIs that need no right, because every client needs them. DescribeCluster shows brokers' addresses, as
+#: Metadata does, and only needs a right to show what may be done to the cluster. ConsumerGroupHeartbeat is an
+#: unsupported version for everybody, as on Apache Kafka without the protocol.
+OPEN_TO_ALL: Final = frozenset(
+    {"ApiVersions", "SaslHandshake", "SaslAuthenticate", "DescribeCluster", "ConsumerGroupHeartbeat"}
+)
 
 
 class Grant(NamedTuple):
@@ -349,6 +357,19 @@ QUESTIONS: Final = (
         lambda _: ListPartitionReassignmentsRequest(topics=None, timeout_ms=1000),
         of_cluster(DESCRIBE),
     ),
+    Question(
+        "AlterPartitionReassignments: of a topic",
+        reassign,
+        of_cluster(ALTER),
+        frozenset({NO_REASSIGNMENT}),
+    ),
+    Question("UpdateFeatures: one", update_features, of_cluster(ALTER)),
+    Question(
+        "UnregisterBroker: an unknown one",
+        lambda _: UnregisterBrokerRequest(broker_id=77),
+        of_cluster(ALTER),
+        frozenset({NOT_REGISTERED}),
+    ),
     Question("DescribeAcls: all", describe_acls, of_cluster(DESCRIBE)),
     Question("CreateAcls: one", create_acls, of_cluster(ALTER)),
     Question("DeleteAcls: of a topic", delete_acls, of_cluster(ALTER)),
@@ -388,19 +409,19 @@ QUESTIONS_ABOUT_TRANSACTIONS: Final = (
         "InitProducerId: of a transaction",
         lambda n: InitProducerIdRequest(transactional_id=n.group, transaction_timeout_ms=1000),
         (need(TRANSACTIONAL_ID_DENIED, Grant(WRITE, TRANSACTIONAL_ID)),),
-        frozenset({INVALID_REQUEST}),
+        frozenset({UNSUPPORTED_VERSION}),
     ),
     Question(
         "FindCoordinator: of a transaction",
         lambda n: find_coordinator(n, 1),
         (need(TRANSACTIONAL_ID_DENIED, Grant(DESCRIBE, TRANSACTIONAL_ID)),),
-        frozenset({INVALID_REQUEST}),
+        frozenset({UNSUPPORTED_VERSION}),
     ),
     Question(
         "FindCoordinator: of a share group",
         lambda n: find_coordinator(n, 2),
         of_cluster(ACTION),
-        frozenset({INVALID_REQUEST}),
+        frozenset({UNSUPPORTED_VERSION}),
     ),
 )
 

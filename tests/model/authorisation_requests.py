@@ -14,6 +14,7 @@ from model.broker_harness import batch
 
 from kafkacore.protocol.generated.alter_client_quotas import AlterClientQuotasRequest
 from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest
+from kafkacore.protocol.generated.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kafkacore.protocol.generated.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
@@ -34,6 +35,7 @@ from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafkacore.protocol.generated.produce import ProduceRequest
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest
+from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest
 
 
 class Names(NamedTuple):
@@ -214,6 +216,18 @@ def add_user(names: Names) -> Any:
         "salted_password": b"p" * 32,
     }
     return made(AlterUserScramCredentialsRequest, upsertions=[user])
+
+
+def reassign(names: Names) -> Any:
+    """Cancel a reassignment that there is not."""
+    partitions = [{"partition_index": 0, "replicas": None}]
+    topics = [{"name": names.topic, "partitions": partitions}]
+    return made(AlterPartitionReassignmentsRequest, timeout_ms=1000, topics=topics)
+
+
+def update_features(_: Names) -> Any:
+    update = {"feature": "metadata.version", "max_version_level": 30}
+    return made(UpdateFeaturesRequest, feature_updates=[update])
 
 
 def elect_leaders(names: Names) -> Any:

@@ -400,6 +400,7 @@ class ModelMetadata:
     def update_partition_leadership(self, leaders, nodes):
         for tp, (leader_id, leader_epoch) in leaders.items():
             self._leaders[tp], self._epochs[tp] = leader_id, leader_epoch
+        return set(leaders)
 
     def update(self):
         """What the network does with a wanted update."""

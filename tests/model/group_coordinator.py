@@ -138,7 +138,10 @@ class ModelCoordinator:
         chosen = request.protocols[0]
         members = [(member_id, request.group_instance_id, chosen.metadata)]
         members += [
-            (other, each.group_instance_id, encode_subscription(each)) for other, each in self.others.items()
+            (other, None, each)
+            if isinstance(each, bytes)
+            else (other, each.group_instance_id, encode_subscription(each))
+            for other, each in self.others.items()
         ]
         return JoinGroupResponse(
             generation_id=self.generation_id,

@@ -102,7 +102,7 @@ class MemoryLog:
     def flush(self) -> None:
         self.sync()
 
-    def append(self, records: memoryview, *, now_ms: int) -> Appended:
+    def append(self, records: memoryview, *, now_ms: int, budget: object = None) -> Appended:
         batch = bytearray(records)
         assign_offset(batch, self.log_end_offset, self.leader_epoch)
         first, last = self.log_end_offset, next(iter(read_batches(batch))).last_offset
@@ -156,7 +156,9 @@ class MemoryLog:
         return next((Found(t, o) for t, o in self._records() if t >= timestamp), None)
 
     def offset_of_max_timestamp(self) -> Found | None:
-        records = self._records()
+        records = [
+            (timestamp, offset) for timestamp, offset in self._records() if offset < self.high_watermark
+        ]
         best = max((t for t, _ in records), default=None)
         return next((Found(t, o) for t, o in records if t == best), None)
 

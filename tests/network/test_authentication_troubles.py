@@ -155,6 +155,24 @@ def test_a_large_frame_behind_the_last_word_of_a_login_is_read_when_there_is_mem
     other.close()
 
 
+@pytest.mark.parametrize("said", [b"", frame(b"me")[:3]], ids=["nothing", "a part"])
+def test_first_login_must_be_over_in_time_from_accept(said: bytes) -> None:
+    clock = VirtualClock()
+    selector = Selector(clock, setup_timeout_ms=400)
+    ours, theirs = socket.socketpair()
+    selector.register("peer", ours, builder_of(Scripted()))
+    theirs.sendall(said)
+    selector.poll(0)
+    clock.advance(399)
+    selector.poll(0)
+    assert not selector.disconnected
+    clock.advance(1)
+    selector.poll(0)
+    assert selector.disconnected["peer"].reason == "it was not authenticated within 400 ms"
+    selector.close_all()
+    theirs.close()
+
+
 def test_the_time_for_a_second_login_begins_with_it() -> None:
     clock = VirtualClock()
     selector = Selector(clock, setup_timeout_ms=400)

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from model.certificates import Authority
 
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import SslAuthenticationError
 from kafkacore.network import ChannelBuilder, ConnectionPhase, MemoryPool, NetworkSend, Selector
 from kafkacore.network.other_protocols import spoken_protocol
+from kafkacore.testing.clock import VirtualClock
 from kafkacore.wire import FileSlice
 
 SIZES = (0, 1, 5, 100, 16 * 1024 - 4, 16 * 1024, 70_000, 3_000_000)
@@ -33,10 +34,15 @@ class Ends:
     """Both ends of one connection; ``poll`` lets both work once."""
 
     def __init__(
-        self, server: ChannelBuilder | None, client: ChannelBuilder | None, **options: object
+        self,
+        server: ChannelBuilder | None,
+        client: ChannelBuilder | None,
+        clock: Clock = SYSTEM_CLOCK,
+        **options: object,
     ) -> None:
+        self.clock: Any = clock
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.server = Selector(SYSTEM_CLOCK, **options)  # type: ignore[arg-type]
+        self.server = Selector(clock, **options)  # type: ignore[arg-type]
         self.client = Selector(SYSTEM_CLOCK, max_receive_size=100_000_000)
         self.builder = server
         self.frames: dict[str, list[bytes]] = {"server": [], "client": []}
@@ -243,25 +249,67 @@ def test_a_client_that_does_not_finish_the_handshake_is_closed(certificates: Cer
     ends.close()
 
 
-def test_a_first_frame_that_does_not_become_whole_closes_a_plain_channel() -> None:
-    ends = Ends(None, None, setup_timeout_ms=200)
-    ends.until(lambda: ends.server.channel("server"))
-    ends.client.channel("client").sock.send(b"\0\0\1\0few")
-    ends.until(lambda: "server" in ends.ended)
-    assert "first frame was not whole" in ends.ended["server"].reason
+@pytest.mark.parametrize("said", [b"\0", b"\0\0\1\0few"], ids=["a byte", "a part"])
+def test_first_frame_must_be_whole_in_time_from_its_first_byte(said: bytes) -> None:
+    """A channel that was amid its first frame when its time was up had as much time again."""
+    ends = Ends(None, None, VirtualClock(), setup_timeout_ms=10_000)
+    ends.until(lambda: ends.server.is_channel_ready("server"))
+    ends.clock.advance(7_000)
+    ends.client.channel("client").sock.send(said)
+    check_first_frame_deadline(ends)
+
+
+def test_first_frame_inside_tls_must_be_whole_in_time(certificates: Certificates) -> None:
+    ends = Ends(certificates.server(), certificates.client(), VirtualClock(), setup_timeout_ms=10_000)
+    ends.until(lambda: len(ends.ready) == 2)
+    ends.clock.advance(7_000)
+    ends.client.send(NetworkSend("client", [bytes(32 << 20)]))
+    ends.client.poll(0)
+    assert ends.client.channel("client").has_send, "the socket took all of it"
+    check_first_frame_deadline(ends)
+
+
+def check_first_frame_deadline(ends: Ends) -> None:
+    ends.server.poll(0)
+    ends.clock.advance(9_999)
+    for _ in range(5):
+        ends.server.poll(0)
+        assert not ends.server.disconnected
+    ends.clock.advance(1)
+    ends.server.poll(0)
+    assert ends.server.disconnected["server"].reason == "its first request was not complete within 10000 ms"
     ends.close()
 
 
-def test_a_plain_channel_that_says_nothing_or_has_said_something_stays() -> None:
-    ends = Ends(None, None, setup_timeout_ms=100)
-    ends.until(lambda: ends.server.channel("server"))
-    began_ms = SYSTEM_CLOCK.monotonic_ms()
-    ends.until(lambda: SYSTEM_CLOCK.monotonic_ms() > began_ms + 350)
+@pytest.mark.parametrize("is_secure", [False, True])
+def test_ready_channel_that_sends_nothing_stays(certificates: Certificates, is_secure: bool) -> None:
+    """Apache Kafka leaves it until connections.max.idle.ms, and some clients connect long before they ask."""
+    clock = VirtualClock()
+    ends = Ends(
+        *(certificates.server(), certificates.client()) if is_secure else (None, None),
+        clock,
+        setup_timeout_ms=100,
+    )
+    ends.until(lambda: ends.server.is_channel_ready("server"))
+    for _ in range(4):
+        clock.advance(100)
+        ends.poll()
+    assert not ends.ended
     ends.client.send(NetworkSend("client", [b"late"]))
     ends.until(lambda: ends.frames["server"])
+    ends.close()
+
+
+def test_channel_that_has_sent_a_frame_stays_amid_the_next() -> None:
+    clock = VirtualClock()
+    ends = Ends(None, None, clock, setup_timeout_ms=100)
+    ends.until(lambda: ends.server.channel("server"))
+    ends.client.send(NetworkSend("client", [b"first"]))
+    ends.until(lambda: ends.frames["server"])
     ends.client.channel("client").sock.send(b"\0\0\1\0few")
-    began_ms = SYSTEM_CLOCK.monotonic_ms()
-    ends.until(lambda: SYSTEM_CLOCK.monotonic_ms() > began_ms + 350)
+    for _ in range(4):
+        clock.advance(100)
+        ends.poll()
     assert not ends.ended
     ends.close()
 

@@ -82,7 +82,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"timestamp_ms": 2**63}, ValueError, "timestamp_ms must be milliseconds"),
     ({"timestamp_ms": 1.5}, TypeError, "timestamp_ms must be an int or None, not float"),
     ({"timestamp_ms": "now"}, TypeError, "timestamp_ms must be an int or None, not str"),
-    ({"value": LARGE}, MessageSizeTooLargeError, r"1100082 bytes.*max_request_size \(1048576\)"),
+    ({"value": LARGE}, MessageSizeTooLargeError, r"1100088 bytes.*max_request_size \(1048576\)"),
     ({"key": LARGE}, MessageSizeTooLargeError, "max_request_size"),
     ({"headers": [("h", LARGE)]}, MessageSizeTooLargeError, "max_request_size"),
 ]

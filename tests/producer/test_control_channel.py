@@ -9,6 +9,7 @@ from model.producer_harness import SenderHarness as Harness
 from kafkacore.errors import (
     ClusterAuthorizationFailedError,
     KafkaError,
+    MalformedMessageError,
     SaslAuthenticationFailedError,
     UnsupportedVersionError,
 )
@@ -120,6 +121,8 @@ def test_producer_that_may_not_write_idempotently_fails_what_waits_and_asks_agai
             "enable_idempotence=False",
         ),
         ({"message": given_id(error_code=INVALID_REQUEST)}, KafkaError, "InvalidRequestError"),
+        ({"message": given_id(-1)}, MalformedMessageError, "producer id -1"),
+        ({"message": given_id(7, -1)}, MalformedMessageError, "epoch -1"),
         (
             {"disconnected": True, "authentication_error": SaslAuthenticationFailedError("wrong password")},
             SaslAuthenticationFailedError,

@@ -231,7 +231,7 @@ def test_rows_that_are_refused_are_told(producer: KafkaProducer, notes: Notes) -
 def test_rows_for_which_memory_ran_out_are_told_with_their_futures(our_broker: EmbeddedBroker) -> None:
     notes = Notes()
     config: dict[str, Any] = {
-        "interceptors": [notes], "linger_ms": 60_000, "buffer_memory": 20_000, "max_block_ms": 50,
+        "interceptors": [notes], "linger_ms": 60_000, "buffer_memory": 20_000, "max_block_ms": 1000,
         "batch_size": 10_000,
     }  # fmt: skip
     producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config)

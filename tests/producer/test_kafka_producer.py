@@ -25,6 +25,7 @@ import pytest
 
 import kafkacore
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.client import Metadata
 from kafkacore.errors import (
     IllegalStateError,
     KafkaConfigurationError,
@@ -34,6 +35,7 @@ from kafkacore.errors import (
     NoBrokersAvailable,
 )
 from kafkacore.partitioner import Partitioner
+from kafkacore.protocol.generated.metadata import MetadataResponse
 from kafkacore.serializer import JsonSerializer
 from kafkacore.testing import EmbeddedBroker
 
@@ -335,7 +337,9 @@ SAID_OTHERWISE = {
 def test_every_setting_of_kafka_python_is_known_with_its_default() -> None:
     theirs, ours = kafka.KafkaProducer.DEFAULT_CONFIG, KafkaProducer.DEFAULT_CONFIG
     assert set(theirs) <= set(ours)
-    assert {name for name in theirs if theirs[name] != ours[name]} == SAID_OTHERWISE
+    differing = {name for name in theirs if theirs[name] != ours[name]}
+    # Java's default: kafka-python waits up to 30 s for a broker that has come back.
+    assert differing == SAID_OTHERWISE | {"reconnect_backoff_max_ms"}
 
 
 #: All of kafka-python 2.0.2's producer: names of then, each with its default of then.
@@ -413,10 +417,73 @@ def test_nobody_at_the_bootstrap_address_is_an_error_in_time() -> None:
     assert network_threads() == []
 
 
+def test_constructor_waits_no_longer_than_max_block_ms() -> None:
+    with pytest.raises(NoBrokersAvailable, match="answered within max_block_ms=200"):
+        KafkaProducer(bootstrap_servers=NOWHERE, max_block_ms=200)
+    with pytest.raises(NoBrokersAvailable, match="answered within bootstrap_timeout_ms=100"):
+        KafkaProducer(bootstrap_servers=NOWHERE, bootstrap_timeout_ms=100, max_block_ms=200)
+    assert network_threads() == []
+
+
+def test_constructor_that_must_not_block_asks_nobody() -> None:
+    with KafkaProducer(bootstrap_servers=NOWHERE, max_block_ms=0) as producer:
+        with pytest.raises(KafkaTimeoutError, match="kp-nowhere"):
+            producer.send("kp-nowhere", b"v")
+        assert not producer.bootstrap_connected()
+
+
+def test_hostile_partition_number_costs_max_block_ms_and_no_memory(
+    our_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Metadata.update
+
+    def with_a_far_partition(metadata: Metadata, version: int, response: Any, *more: Any) -> None:
+        for topic in response.topics:
+            far = MetadataResponse.MetadataResponsePartition(partition_index=2_000_000, leader_id=1)
+            topic.partitions.append(far)
+        update(metadata, version, response, *more)
+
+    with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+        producer.send("kp-hostile", b"before").get(LIMIT_S)
+        producer._max_block_ms = 300
+        monkeypatch.setattr(Metadata, "update", with_a_far_partition)
+        for call in (
+            lambda: producer.send("kp-hostile-2", b"v"),
+            lambda: producer.send("kp-hostile-2", b"v", partition=2_000_000),
+            lambda: producer.send_batch("kp-hostile-2", [b"v"], [b"key"]),
+            lambda: producer.partitions_for("kp-hostile"),
+        ):
+            with pytest.raises(KafkaTimeoutError, match="without gaps of the partitions of topic kp-hostile"):
+                call()
+        assert len(producer._accumulator._queues) == 1
+        monkeypatch.undo()
+        producer._max_block_ms = LIMIT_S * 1000
+        producer.send("kp-hostile", b"after").get(LIMIT_S)
+
+
+def test_program_without_logging_has_nothing_on_standard_error(our_broker: EmbeddedBroker) -> None:
+    program = """
+        import sys
+        from kafkacore import KafkaProducer
+        with KafkaProducer(bootstrap_servers=sys.argv[1], allow_auto_create_topics=False) as producer:
+            producer._max_block_ms = 1000
+            try:
+                producer.send("kp-quiet", b"v")
+            except Exception as error:
+                print(type(error).__name__)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), our_broker.bootstrap_servers],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("KafkaTimeoutError\n", "")
+
+
 def test_topic_that_does_not_come_to_be_is_a_time_out(our_broker: EmbeddedBroker) -> None:
     with KafkaProducer(
-        bootstrap_servers=our_broker.bootstrap_servers, allow_auto_create_topics=False, max_block_ms=300
+        bootstrap_servers=our_broker.bootstrap_servers, allow_auto_create_topics=False
     ) as producer:
+        producer._max_block_ms = 300
         with pytest.raises(KafkaTimeoutError, match="kp-never"):
             producer.send("kp-never", b"value")
         with pytest.raises(KafkaTimeoutError, match="kp-never"):

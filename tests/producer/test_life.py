@@ -122,8 +122,10 @@ def test_forked_process_may_make_a_producer_of_its_own(our_broker: EmbeddedBroke
 
 
 FORKED = """
-    import os, sys
+    import os, sys, warnings
     from kafkacore import KafkaProducer
+    # Since Python 3.12. To fork a process with threads is what this is about.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     topic = "life-" + sys.argv[2]
     producer = KafkaProducer(bootstrap_servers=sys.argv[1], linger_ms=60_000)
     producer.send(topic, b"first", partition=0)

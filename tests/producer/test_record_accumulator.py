@@ -15,6 +15,7 @@ from model.producer_harness import AccumulatorHarness as Harness
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalStateError, KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
+from kafkacore.testing import VirtualClock
 
 # ---- Readiness -------------------------------------------------------------------------------------------
 
@@ -98,6 +99,43 @@ def test_muted_partition_is_neither_ready_nor_drained() -> None:
     harness.accumulator.mute(TP0, False)
     assert harness.ready() == {1}
     assert [batch.topic_partition for batch in harness.drain()] == [TP0]
+
+
+# ---- Topics ------------------------------------------------------------------------------------------------
+
+
+class ListedCluster(TableCluster):
+    """Lists these partitions of topic ``t``, whatever their numbers."""
+
+    def __init__(self, *listed: int) -> None:
+        super().__init__({"t": [1]})
+        self.listed = listed
+
+    def partitions_for_topic(self, topic: str, /) -> tuple[int, ...] | None:
+        return self.listed
+
+    def available_partitions(self, topic: str, /) -> tuple[int, ...]:
+        return self.listed
+
+
+@pytest.mark.parametrize("listed", [(0, 2_000_000), (1,), (0, 1, 3)])
+def test_partition_list_with_a_gap_makes_no_queues(listed: tuple[int, ...]) -> None:
+    accumulator = make_accumulator(VirtualClock())
+    assert not accumulator.update_topic("t", ListedCluster(*listed))
+    assert accumulator.append("t", b"v", None, None, listed[0], None) is None
+    assert not accumulator._queues
+
+
+def test_gap_in_new_metadata_keeps_queued_records() -> None:
+    harness = Harness(linger_ms=0.0)
+    future = harness.append()
+    assert not harness.accumulator.update_topic("t", ListedCluster(0, 1, 2_000_000))
+    assert len(harness.accumulator._queues) == 3
+    (batch,) = harness.drain()
+    harness.finish(batch)
+    assert future.is_done
+    assert harness.accumulator.update_topic("t", harness.cluster)
+    harness.append()
 
 
 # ---- Draining --------------------------------------------------------------------------------------------

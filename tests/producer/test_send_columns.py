@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from array import array
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
+import pyarrow
 import pytest
 from model.murmur2_by_the_book import murmur2 as murmur2_by_the_book
 from model.producer_cluster import TableCluster
@@ -183,6 +185,47 @@ def test_row_larger_than_buffer_memory_is_refused_by_that_name() -> None:
     harness = AccumulatorHarness(buffer_memory=1000)
     with pytest.raises(MessageSizeTooLargeError, match=r"buffer_memory \(1000\)"):
         append(harness, [b"x" * 1000])
+
+
+HEADERS = [("name", b"value"), ("none", None)]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "headers", "by_java"),
+    [
+        # 61 for the batch and 21 for the record, then sizes and contents: AbstractRecords of Kafka 4.3.
+        (None, b"v" * 1000, [], 61 + 21 + 1 + 2 + 1000 + 1),
+        (b"", None, [], 61 + 21 + 1 + 1 + 1),
+        (b"k" * 63, b"v" * 64, [], 61 + 21 + 1 + 63 + 2 + 64 + 1),
+        (b"k" * 9000, b"", HEADERS, 61 + 21 + 3 + 9000 + 1 + 1 + (1 + 4 + 1 + 5) + (1 + 4 + 1)),
+    ],
+)
+def test_all_sends_accept_the_same_largest_record(
+    key: bytes | None, value: bytes | None, headers: list[Any], by_java: int
+) -> None:
+    table = pyarrow.table(
+        {
+            "key": pyarrow.array([key], pyarrow.binary()),
+            "value": pyarrow.array([value], pyarrow.binary()),
+            "headers": pyarrow.array([headers], pyarrow.map_(pyarrow.string(), pyarrow.binary())),
+        }
+    )
+    sends: list[Callable[[AccumulatorHarness], object]] = [
+        lambda harness: harness.append(key=key, value=cast(Any, value), headers=headers or None),
+        lambda harness: append(harness, [value], [key], [headers]),
+        lambda harness: harness.accumulator.append_source(
+            "t", RecordSource.from_arrow(table, key="key", headers="headers"), 0
+        ),
+    ]
+    for send in sends:
+        send(AccumulatorHarness(max_request_size=by_java))
+        with pytest.raises(MessageSizeTooLargeError, match=f"{by_java} bytes"):
+            send(AccumulatorHarness(max_request_size=by_java - 1))
+
+
+def test_row_with_headers_alone_is_refused() -> None:
+    with pytest.raises(ValueError, match="row 0 has neither a key nor a value"):
+        append(AccumulatorHarness(), [None], None, [HEADERS])
 
 
 def test_topic_or_partition_that_is_not_known_is_not_appended_to() -> None:

@@ -18,11 +18,14 @@ from kafkacore.errors import CommitFailedError, KafkaError, ProducerFencedError,
 from kafkacore.producer.transaction_result import TransactionalRequestResult
 from kafkacore.producer.transaction_state import State
 from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest
-from kafkacore.protocol.generated.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kafkacore.protocol.generated.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
 from kafkacore.protocol.generated.end_txn import EndTxnRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
-from kafkacore.protocol.generated.txn_offset_commit import TxnOffsetCommitRequest
+from kafkacore.protocol.generated.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 UNKNOWN_PARTITION, LEADER_NOT_AVAILABLE, TIMED_OUT, LOADING, NOT_AVAILABLE, NOT_COORDINATOR = (
     3,
@@ -466,3 +469,78 @@ def test_epochs_are_known_to_be_had_also_while_the_coordinator_is_away() -> None
     harness.expect(AddPartitionsToTxnRequest)
     harness.answer(UNKNOWN_PRODUCER)
     assert harness.state is State.ABORTABLE_ERROR
+
+
+# ---- Answers that do not fit the question ------------------------------------------------------------------
+
+
+def answer_with(harness: TransactionHarness, change: Callable[[Any], None]) -> None:
+    message = harness.answer_to(harness.question, 0)
+    change(message)
+    harness.client.answer(message=message)
+    harness.run(2)
+
+
+def stranger_added(message: Any) -> None:
+    of_topic = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+    of_partition = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
+    refused = of_partition(partition_index=2**31 - 1, partition_error_code=TOPIC_DENIED)
+    message.results_by_topic_v3_and_below.append(of_topic(name="t", results_by_partition=[refused]))
+
+
+def stranger_committed(message: Any) -> None:
+    of_topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+    of_partition = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
+    refused = of_partition(partition_index=2**31 - 1, error_code=TOPIC_DENIED)
+    message.topics.append(of_topic(name="t", partitions=[refused]))
+
+
+def test_partition_that_was_not_to_be_added_is_ignored() -> None:
+    harness, _ = add_partitions(1)
+    harness.expect(AddPartitionsToTxnRequest)
+    answer_with(harness, stranger_added)
+    assert harness.state is State.IN_TRANSACTION
+    harness.acknowledge()
+
+
+def test_partition_that_is_left_out_is_added_again() -> None:
+    harness, _ = add_partitions(1)
+    harness.expect(AddPartitionsToTxnRequest)
+    answer_with(harness, lambda message: message.results_by_topic_v3_and_below.clear())
+    harness.expect_nothing()
+    assert not harness.client.in_flight
+    harness.expect(AddPartitionsToTxnRequest, within_ms=200)
+    harness.answer()
+    assert len(harness.client.in_flight) == 1
+    harness.acknowledge()
+
+
+def test_offset_that_was_not_to_be_committed_is_ignored() -> None:
+    harness, result = commit_offsets(2)
+    harness.expect(TxnOffsetCommitRequest)
+    answer_with(harness, stranger_committed)
+    result.wait(0)
+    assert harness.state is State.IN_TRANSACTION
+
+
+@pytest.mark.parametrize(("host", "port"), [("broker-1", 0), ("broker-1", 65_536), ("", 9092)])
+def test_coordinator_with_an_impossible_address_is_fatal(host: str, port: int) -> None:
+    harness, result = find_transaction(2)
+    harness.expect(FindCoordinatorRequest)
+
+    def change(message: Any) -> None:
+        message.coordinators[0].host, message.coordinators[0].port = host, port
+
+    answer_with(harness, change)
+    with pytest.raises(errors.MalformedMessageError, match=f":{port} for"):
+        result.wait(0)
+
+
+@pytest.mark.parametrize("given", [{"producer_id": -1}, {"producer_epoch": -1}])
+def test_producer_id_or_epoch_below_zero_is_fatal(given: dict[str, int]) -> None:
+    harness, result = initialization(2)
+    harness.expect(InitProducerIdRequest)
+    harness.answer(**given)
+    with pytest.raises(errors.MalformedMessageError, match="InitProducerId gives"):
+        result.wait(0)
+    harness.expect_nothing()

@@ -10,7 +10,7 @@ import pytest
 from model.producer_harness import TP0, TP1, outcome
 from model.transaction_harness import ID, PRODUCER_ID, TransactionHarness
 
-from kafkacore.errors import IllegalStateError, UnsupportedVersionError
+from kafkacore.errors import IllegalStateError, InvalidRequestError, UnsupportedVersionError
 from kafkacore.producer.transaction_state import State
 from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafkacore.protocol.generated.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -78,11 +78,12 @@ def test_a_second_initialization_is_refused() -> None:
         harness.manager.init_transactions()
 
 
-def test_a_broker_that_coordinates_groups_only_is_named_in_the_same_sentence() -> None:
+@pytest.mark.parametrize("code", [InvalidRequestError.errno, UnsupportedVersionError.errno])
+def test_a_broker_that_coordinates_groups_only_is_named_in_the_same_sentence(code: int) -> None:
     harness = TransactionHarness()
     result = harness.manager.init_transactions()
     harness.expect(FindCoordinatorRequest)
-    harness.answer(42)
+    harness.answer(code)
     with pytest.raises(UnsupportedVersionError, match=r"no transactions.*Apache Kafka has them"):
         result.wait(0)
 

@@ -1,5 +1,6 @@
 """Messages of format 0 and 1 written, and newer batches converted to them, as Kafka does it."""
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from model.records_legacy import (
     encode_wrapper,
     inner_set,
 )
-from model.records_v2 import ModelBatch, ModelRecord, encode_batch, read_all
+from model.records_v2 import ModelBatch, ModelRecord, encode_batch, encode_records, read_all
 
 from kafkacore.errors import CorruptRecordError, IllegalStateError, UnsupportedCompressionTypeError
 from kafkacore.record import (
@@ -30,6 +31,7 @@ from kafkacore.record import (
 )
 from kafkacore.record.compression import compress, decompress
 from kafkacore.structs import TimestampType
+from kafkacore.wire import crc32c
 
 # Neither peer can do snappy, or lz4 of format 0, without packages of its own.
 FOR_PEERS = [(0, Compression.NONE), (0, Compression.GZIP), (1, Compression.NONE), (1, Compression.GZIP),
@@ -203,6 +205,30 @@ def test_what_cannot_be_converted_is_refused() -> None:
     broken[-1] ^= 1
     with pytest.raises(CorruptRecordError):
         down_convert(broken, 1)
+
+
+@both_formats
+@every_codec
+@pytest.mark.parametrize("offsets", [(5, 5), (6, 5), (5, 7, 6)])
+def test_offsets_that_do_not_rise_are_corrupt(
+    magic: int, codec: Compression, offsets: tuple[int, ...]
+) -> None:
+    records = [ModelRecord(offset, 1000, None, b"v") for offset in offsets]
+    header = ModelBatch(base_offset=5, attributes=codec)
+    content = encode_records(records, header)
+    batch = encode_batch(records, header, bytes(compress(codec, content)) if codec else content)
+    # The header promises what it takes to have the records looked at.
+    batch = with_last_offset_delta(batch, 2)
+    for first_offset in (0, 6):
+        with pytest.raises(CorruptRecordError, match=r"offset \d after \d .*in batch 5"):
+            down_convert(batch, magic, first_offset)
+
+
+def with_last_offset_delta(batch: bytes, delta: int) -> bytes:
+    changed = bytearray(batch)
+    struct.pack_into(">i", changed, 23, delta)
+    struct.pack_into(">I", changed, 17, crc32c(memoryview(changed)[21:]))
+    return bytes(changed)
 
 
 stored = st.lists(

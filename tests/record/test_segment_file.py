@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from model.golden_batches import golden_cases
+from model.records_v2 import ModelBatch, ModelRecord, encode_batch
 from model.segment_bytes import file_of
 
 from kafkacore.record import read_batches
@@ -161,3 +162,28 @@ def test_headers_end_in_front_of_a_batch_that_is_cut(cut: int) -> None:
 
 def test_headers_end_at_space_that_nothing_was_written_to() -> None:
     assert headers_of(file_of([1, 3, 2]) + bytes(100_000)) == ([0, 1, 4], [])
+
+
+@pytest.mark.parametrize("broken_at", [16, -1], ids=["magic", "crc"])
+def test_thousands_of_small_damages_are_read_in_linear_work(broken_at: int) -> None:
+    """The rest of the chunk was read several times for each damage."""
+    batches = []
+    for offset in range(2_000):
+        record = ModelRecord(offset, 0, b"k", b"v")
+        batch = bytearray(encode_batch([record], ModelBatch(base_offset=offset)))
+        if offset % 2:
+            batch[broken_at] ^= 1
+        batches.append(bytes(batch))
+    data, asked = b"".join(batches), 0
+
+    def read(at: int, size: int) -> bytes:
+        nonlocal asked
+        asked += size
+        return data[at : at + size]
+
+    offsets, damages = walked(SegmentFile(read, len(data)))
+    assert (len(offsets), len(damages)) == (1_000, 1_000)
+    assert asked < 100 * len(data)
+    asked = 0
+    assert len(list(read_headers(read, len(data)))) >= 2_000
+    assert asked < 100 * len(data)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
 
 from kafkacore.security import Secret
-from kafkacore.security.sasl.scram_keys import HASH_NAMES, credential
+from kafkacore.security.sasl.scram_keys import HASH_NAMES, MIN_ITERATIONS, credential
 from kafkacore.security.server_mechanism import ScramCredential
 
 
@@ -25,3 +28,24 @@ class Users:
 
     def plain_password(self, user: str) -> Secret | None:
         return self.passwords.get(user)
+
+    def usual_iterations(self, mechanism: str) -> int:
+        return MIN_ITERATIONS
+
+
+def calls_of(function: Callable[[], object]) -> list[str]:
+    """Run a function and return the name of everything it calls, Python and C, in order."""
+    calls: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            calls.append(frame.f_code.co_qualname)
+        elif event == "c_call":
+            calls.append(argument.__qualname__)
+
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return calls

@@ -11,7 +11,7 @@ import pytest
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.java_names import security_arguments
-from kafkacore.security.references import resolved
+from kafkacore.security.references import ALLOWED_VARIABLES, resolved
 
 MARK = "hunter2-zq7"
 PACKAGE = "org.apache.kafka.common.security"
@@ -187,16 +187,17 @@ def test_cve_2025_27818_no_configuration_loads_a_class(module, monkeypatch):
 
 
 def test_password_behind_a_reference_may_hold_what_jaas_would_not(monkeypatch):
+    monkeypatch.setenv(ALLOWED_VARIABLES, "KAFKA_PW")
     monkeypatch.setenv("KAFKA_PW", ' a"b\\c; required ')
     given = {"sasl.jaas.config": SCRAM.replace(MARK, "${env:KAFKA_PW}")}
     assert security_arguments(given, resolved)[0]["sasl_plain_password"] == ' a"b\\c; required '
 
 
 def test_whole_module_may_be_a_reference_and_is_not_looked_at_before_it_is_there(monkeypatch):
-    given = {"sasl.jaas.config": "${env:KAFKA_JAAS}", "sasl.mechanism": "${env:KAFKA_MECHANISM}"}
-    assert security_arguments(given)[0] == {"sasl_mechanism": "${env:KAFKA_MECHANISM}"}
+    given = {"sasl.jaas.config": "${env:KAFKA_JAAS}", "sasl.mechanism": "SCRAM-SHA-256"}
+    assert security_arguments(given)[0] == {"sasl_mechanism": "SCRAM-SHA-256"}
+    monkeypatch.setenv(ALLOWED_VARIABLES, "KAFKA_JAAS")
     monkeypatch.setenv("KAFKA_JAAS", SCRAM)
-    monkeypatch.setenv("KAFKA_MECHANISM", "SCRAM-SHA-256")
     assert security_arguments(given, resolved)[0] == {
         "sasl_mechanism": "SCRAM-SHA-256",
         "sasl_plain_username": "alice",
@@ -207,6 +208,14 @@ def test_whole_module_may_be_a_reference_and_is_not_looked_at_before_it_is_there
 def test_reference_to_nothing_says_which_setting_has_it():
     given = {"ssl.key.password": "${env:KAFKACORE_NOT_SET}"}
     with pytest.raises(
-        KafkaConfigurationError, match=r"^x\.ssl\.key\.password names the environment variable"
+        KafkaConfigurationError, match=r"^kafka\.ssl\.key\.password refers to the environment variable"
     ):
-        security_arguments(given, resolved, "x.")
+        security_arguments(given, resolved, "kafka.")
+
+
+@pytest.mark.parametrize(
+    "name", ["security.protocol", "sasl.mechanism", "sasl.username", "ssl.truststore.location", "ssl.ciphers"]
+)
+def test_setting_that_holds_no_secret_is_refused_a_reference(name):
+    with pytest.raises(KafkaConfigurationError, match=f"^kafka\\.{name} contains a reference"):
+        security_arguments({name: "${env:HOME}"}, None, "kafka.")

@@ -10,6 +10,7 @@ from model.segment_reads import offsets, reader, rows
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.record import read_batches
+from kafkacore.security.references import ALLOWED_VARIABLES
 from kafkacore.spark.log_files.files import LogFile, Storage, log_files, place_of
 from kafkacore.spark.log_files.options import parse_log_options
 
@@ -189,6 +190,7 @@ def test_storage_options_reach_fsspec_and_no_text(monkeypatch: pytest.MonkeyPatc
     assert options.storage == {"secret": "${env:LOG_SECRET}", "anon": False, "client_kwargs": {"a": 1}}
     assert "p4ss" not in repr(options) + repr(Storage(options.storage))
     asked = {}
+    monkeypatch.setenv(ALLOWED_VARIABLES, "LOG_SECRET")
     monkeypatch.setenv("LOG_SECRET", "p4ss")
 
     def url_to_fs(path: str, **given: object) -> tuple[object, str]:

@@ -47,7 +47,9 @@ def test_new_column_is_refused_in_one_line_unless_schemas_are_merged(sink):
 def test_settings_of_the_storage_are_resolved_where_the_table_is_written(monkeypatch):
     monkeypatch.delenv("PIPE_KEY", raising=False)
     sink = DeltaSink("s3://bucket/table", options={"storage.AWS_SECRET_ACCESS_KEY": "${env:PIPE_KEY}"})
-    with pytest.raises(KafkaConfigurationError, match="names the environment variable PIPE_KEY"):
+    with pytest.raises(
+        KafkaConfigurationError, match="refers to the environment variable 'PIPE_KEY', which is not allowed"
+    ):
         DeltaWriter(sink)
 
 

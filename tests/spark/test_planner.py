@@ -2,7 +2,12 @@
 
 import pytest
 
-from kafkacore.errors import KafkaConfigurationError, KafkaTimeoutError, TopicAuthorizationFailedError
+from kafkacore.errors import (
+    KafkaConfigurationError,
+    KafkaTimeoutError,
+    OffsetNotAvailableError,
+    TopicAuthorizationFailedError,
+)
 from kafkacore.spark.data_loss import DataLossError
 from kafkacore.spark.offsets import OffsetRange
 from kafkacore.spark.options import parse_options
@@ -252,3 +257,17 @@ def test_of_assigned_partitions_those_are_read_that_there_are(planner_of):
 def test_kafkas_own_topics_are_passed_over(planner_of):
     offsets = TopicPartition("__consumer_offsets", 0)
     assert planner_of(TableConsumer({}, {offsets: 1}), subscribe="__consumer_offsets").latest() == {}
+
+
+def test_partition_without_an_offset_is_asked_again_and_then_an_error(planner_of):
+    class Forgetful(TableConsumer):
+        def _answer(self, table, partitions):
+            return {tp: offset for tp, offset in super()._answer(table, partitions).items() if tp != T1}
+
+    consumer = Forgetful({T0: 3, T1: 4}, {T0: 30, T1: 40})
+    planner = planner_of(consumer)
+    with pytest.raises(OffsetNotAvailableError, match="no offset for t-1"):
+        planner.batch_ranges()
+    with pytest.raises(OffsetNotAvailableError, match="no offset for t-1"):
+        planner.earliest_of_new([T0, T1])
+    assert consumer.closed == 4

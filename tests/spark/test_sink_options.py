@@ -8,6 +8,7 @@ from model.spark_reads import dotted
 from pyspark.sql.types import StructType
 
 from kafkacore.errors import IllegalStateError, KafkaConfigurationError
+from kafkacore.security.references import ALLOWED_VARIABLES
 from kafkacore.spark.sink.columns import (
     NullTopicError,
     TimestampOfNoTimeError,
@@ -109,10 +110,12 @@ def test_setting_that_only_javas_producer_has_is_passed_over():
 
 
 def test_value_that_names_a_secret_is_looked_up_where_the_producer_is_made(monkeypatch):
-    monkeypatch.setenv("SINK_TEST_CLIENT", "from-the-environment")
-    options = parsed(kafka__client__id="${env:SINK_TEST_CLIENT}", topic="t")
-    assert options.client_configs["client_id"] == "${env:SINK_TEST_CLIENT}"
-    assert options.producer_configs["client_id"] == "from-the-environment"
+    monkeypatch.setenv(ALLOWED_VARIABLES, "SINK_TEST_PASSWORD")
+    monkeypatch.setenv("SINK_TEST_PASSWORD", "from-the-environment")
+    reference = "${env:SINK_TEST_PASSWORD}"
+    options = parsed(kafka__security__protocol="SASL_SSL", kafka__sasl__password=reference, topic="t")
+    assert options.client_configs["sasl_password"] == reference
+    assert options.producer_configs["sasl_plain_password"] == "from-the-environment"
 
 
 @pytest.mark.parametrize(

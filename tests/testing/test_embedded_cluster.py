@@ -6,21 +6,28 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from model.raw_line import Line
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import (
+    BrokerResponseError,
     CoordinatorLoadInProgressError,
     IllegalArgumentError,
     IllegalStateError,
+    InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
     KafkaTimeoutError,
+    NoReassignmentInProgressError,
     NotCoordinatorError,
     NotEnoughReplicasError,
     NotLeaderForPartitionError,
     UnknownTopicOrPartitionError,
 )
+from kafkacore.protocol.generated.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kafkacore.protocol.generated.describe_producers import DescribeProducersRequest
+from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kafkacore.testing import EmbeddedCluster
 
 LIMIT_MS = 30_000.0
@@ -312,3 +319,95 @@ def test_closed_cluster_leaves_no_thread_and_no_folder() -> None:
         assert folder.exists()
     assert set(threading.enumerate()) <= before
     assert not folder.exists()
+
+
+# ---- Where partitions are ----------------------------------------------------------------------------------
+
+
+def replicas_of(admin: KafkaAdminClient, topic: str) -> list[list[int]]:
+    (described,) = admin.describe_topics([topic])
+    return [partition["replica_nodes"] for partition in described["partitions"]]
+
+
+def ask(cluster: EmbeddedCluster, node: int, message: Any, version: int) -> Any:
+    with Line(cluster.address(node)) as line:
+        return line.ask(message, version)
+
+
+def reassignment(
+    cluster: EmbeddedCluster, node: int, topic: str, *partitions: Any, **fields: Any
+) -> list[int]:
+    shape = AlterPartitionReassignmentsRequest
+    wanted = [shape.ReassignablePartition(partition_index=n, replicas=nodes) for n, nodes in partitions]
+    message = shape(topics=[shape.ReassignableTopic(name=topic, partitions=wanted)], **fields)
+    answer = ask(cluster, node, message, 1)
+    assert (answer.error_code, answer.responses[0].name) == (0, topic)
+    return [partition.error_code for partition in answer.responses[0].partitions]
+
+
+def test_topic_without_a_replication_factor_has_one_replica_on_a_node_that_is_up(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient, producer: KafkaProducer
+) -> None:
+    kafka_cluster.stop_node(2)
+    for topic in ("auto-a", "auto-b", "auto-c"):
+        producer.send(topic, b"value").get(30)
+        (nodes,) = replicas_of(admin, topic)
+        assert len(nodes) == 1
+        assert nodes != [2]
+        assert kafka_cluster.leader(topic) == nodes[0]
+    admin.create_topics([NewTopic("made", 3, -1)])
+    assert {len(nodes) for nodes in replicas_of(admin, "made")} == {1}
+
+
+def test_partitions_are_reassigned(kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient) -> None:
+    admin.create_topics([NewTopic("t", replica_assignments={0: [1, 2], 1: [1, 2]})])
+    epoch = kafka_cluster.leader_epoch("t", 0)
+    assert reassignment(kafka_cluster, 3, "t", (0, [3, 1]), (1, [2])) == [0, 0]
+    assert replicas_of(admin, "t") == [[3, 1], [2]]
+    # A leader that remains a replica stays the leader; else the first replica that is up is elected.
+    assert (kafka_cluster.leader("t", 0), kafka_cluster.leader_epoch("t", 0)) == (1, epoch)
+    assert kafka_cluster.leader("t", 1) == 2
+    listed = ask(kafka_cluster, 1, ListPartitionReassignmentsRequest(topics=None), 0)
+    assert (listed.error_code, listed.topics) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("partition", "nodes", "may_resize", "error"),
+    [
+        (0, None, True, NoReassignmentInProgressError),
+        (0, [], True, InvalidReplicationAssignmentError),
+        (0, [1, 1], True, InvalidReplicationAssignmentError),
+        (0, [1, 9], True, InvalidReplicationAssignmentError),
+        (0, [1], False, InvalidReplicationFactorError),
+        (5, [1, 2], True, UnknownTopicOrPartitionError),
+        (-1, [1, 2], True, UnknownTopicOrPartitionError),
+    ],
+)
+def test_reassignment_that_cannot_be_is_refused(
+    kafka_cluster: EmbeddedCluster,
+    admin: KafkaAdminClient,
+    partition: int,
+    nodes: list[int] | None,
+    may_resize: bool,
+    error: type[BrokerResponseError],
+) -> None:
+    admin.create_topics([NewTopic("t", replica_assignments={0: [1, 2]})])
+    codes = reassignment(
+        kafka_cluster, 1, "t", (partition, nodes), allow_replication_factor_change=may_resize
+    )
+    assert codes == [error.errno]
+    assert replicas_of(admin, "t") == [[1, 2]]
+
+
+def test_every_replica_describes_the_producers(
+    kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient, producer: KafkaProducer
+) -> None:
+    admin.create_topics([NewTopic("t", replica_assignments={0: [1, 2]})])
+    producer.send("t", b"value").get(30)
+    shape = DescribeProducersRequest
+    message = shape(topics=[shape.TopicRequest(name="t", partition_indexes=[0, 7])])
+    found = {node: ask(kafka_cluster, node, message, 0).topics[0].partitions for node in (1, 2, 3)}
+    assert [len(found[node][0].active_producers) for node in (1, 2, 3)] == [1, 1, 0]
+    codes = [found[node][0].error_code for node in (1, 2, 3)]
+    assert codes == [0, 0, NotLeaderForPartitionError.errno]
+    assert {partitions[1].error_code for partitions in found.values()} == {UnknownTopicOrPartitionError.errno}

@@ -12,12 +12,13 @@ from types import TracebackType
 from typing import Any
 
 from kafkacore.admin.acl_calls import AclCalls
+from kafkacore.admin.calls import paired
 from kafkacore.admin.new_topic import NewTopic
 from kafkacore.admin.quota_calls import QuotaCalls
 from kafkacore.admin.requester import Requester
 from kafkacore.admin.user_calls import UserCalls
 from kafkacore.client import bootstrap_client
-from kafkacore.client.config import resolve, servers_text
+from kafkacore.client.config import refuse_positional, resolve, servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalStateError, for_code
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
@@ -41,11 +42,19 @@ class KafkaAdminClient(AclCalls, UserCalls, QuotaCalls):
     Raises
     ------
     KafkaConfigurationError
-        For an unknown name (with the nearest one), or a value that cannot be.
+        A name is unknown, or a value is invalid.
+    TypeError
+        Settings were given as a dict. They are keyword arguments.
+
+    Notes
+    -----
+    The constructor does not wait for a broker. Each call waits ``request_timeout_ms`` at most, or the
+    ``timeout_ms`` that it is given.
     """
 
-    def __init__(self, **configs: Any) -> None:
+    def __init__(self, *positional: object, **configs: Any) -> None:
         self._closed = True
+        refuse_positional(type(self).__name__, positional)
         clock: Clock = configs.pop("clock", SYSTEM_CLOCK)
         self.config = resolve({}, configs)
         self._client, self._metadata = bootstrap_client(self.config, clock)
@@ -230,7 +239,8 @@ class KafkaAdminClient(AclCalls, UserCalls, QuotaCalls):
         resource = shape.AlterConfigsResource(
             resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=configs
         )
-        (result,) = self._ask(shape(resources=[resource], validate_only=validate_only)).responses
+        answer = self._ask(shape(resources=[resource], validate_only=validate_only))
+        ((_, result),) = paired([resource], answer.responses)
         if result.error_code:
             raise for_code(result.error_code)(result.error_message or f"topic {topic!r}")
 

@@ -94,7 +94,8 @@ class BenchCluster:
     def __enter__(self) -> BenchCluster:
         if self._given is None:
             self._folder = tempfile.TemporaryDirectory(prefix=f"{PREFIX}-")
-            self._broker = BrokerProcess(Path(self._folder.name), log_retention_ms=-1)
+            # No client is to wait for the disk, which is not what is compared.
+            self._broker = BrokerProcess(Path(self._folder.name), log_retention_ms=-1, flush="os")
             try:
                 self._broker.start()
             except BaseException:

@@ -30,22 +30,20 @@ cdef class WritingDisk:
         cdef iovec vector[MAX_PIECES]
         cdef int count = 0
         cdef Py_ssize_t size = 0
-        cdef Py_ssize_t left = len(buffers)
         try:
             for piece in buffers:
-                PyObject_GetBuffer(piece, &views[count], PyBUF_SIMPLE)
-                vector[count].iov_base = views[count].buf
-                vector[count].iov_len = views[count].len
-                size += views[count].len
-                count += 1
-                left -= 1
-                if count == MAX_PIECES and left > 0:
+                if count == MAX_PIECES:
                     write_all(fd, vector, count, size, position)
                     position += size
                     size = 0
                     while count > 0:
                         count -= 1
                         PyBuffer_Release(&views[count])
+                PyObject_GetBuffer(piece, &views[count], PyBUF_SIMPLE)
+                vector[count].iov_base = views[count].buf
+                vector[count].iov_len = views[count].len
+                size += views[count].len
+                count += 1
             write_all(fd, vector, count, size, position)
         finally:
             while count > 0:

@@ -1,9 +1,12 @@
 from typing_extensions import disjoint_base
 
-from kafkacore.broker._produce_call import ProduceCall
+from kafkacore.broker._produce_call import ProduceCall, ProducePartition
 from kafkacore.broker._request import Request
 from kafkacore.broker.internal_topics import INTERNAL_TOPICS as INTERNAL_TOPICS
+from kafkacore.broker.log import UnifiedLog
+from kafkacore.broker.log.log_structs import ValidatedBatch
 from kafkacore.broker.request import BrokerServices
+from kafkacore.structs import TopicPartition
 
 ADMIN_CLIENT_ID: str
 
@@ -14,4 +17,18 @@ class ProduceAppend:
     call: ProduceCall
     first_error: str
     def __init__(self, request: Request, services: BrokerServices) -> None: ...
+    unvalidated: list[tuple[ProducePartition, TopicPartition, UnifiedLog]]
     def append_all(self) -> None: ...
+    def validate(
+        self,
+        some: list[tuple[ProducePartition, TopicPartition, UnifiedLog]],
+        outcomes: list[ValidatedBatch | Exception],
+    ) -> None: ...
+    def append_validated(
+        self,
+        partition: ProducePartition,
+        topic_partition: TopicPartition,
+        log: UnifiedLog,
+        outcome: ValidatedBatch | Exception,
+    ) -> None: ...
+    def _refuse(self, partition: ProducePartition, error: Exception) -> None: ...

@@ -16,6 +16,7 @@ class Connection:
     pending: deque[memoryview]
     request: Request | None
     is_gone: bool
+    is_leaving: bool
     is_known: bool
     authenticator: Authenticator | None
     pause: Any

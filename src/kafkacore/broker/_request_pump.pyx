@@ -29,6 +29,9 @@ cdef class Connection:
         The peer has hung up: what it said before is still done, but nothing is answered.
     pause:
         Ends the pause that a quota asks for; ``None`` without one.
+    is_leaving:
+        The peer has hung up while another thread works for its request: it is forgotten when all that it said
+        is done.
     is_known:
         Whether the context says who the client is; it is asked for at the next frame if not.
     authenticator:
@@ -41,6 +44,7 @@ cdef class Connection:
     cdef readonly object pending
     cdef public Request request
     cdef public bint is_gone
+    cdef public bint is_leaving
     cdef public bint is_known
     cdef public object authenticator
     cdef public object pause
@@ -158,4 +162,6 @@ cdef class RequestPump:
         ):
             connection.is_busy = False
             self._pump(connection)
+            if connection.is_leaving and not connection.is_busy and not connection.is_pumping:
+                self._forget(connection)
         return 0

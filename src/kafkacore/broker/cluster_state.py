@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 #: A client that does not say which leader epoch it knows.
 NO_EPOCH = -1
 NO_LEADER = -1
+#: Replicas of a topic whose maker does not say how many (``default.replication.factor``).
+DEFAULT_REPLICATION_FACTOR = 1
 
 
 class NodeListener(NamedTuple):
@@ -129,7 +131,8 @@ class ClusterState:
 
     def spread(self, topic: str, partitions: Iterable[int], replication_factor: int) -> list[list[int]]:
         """Replicas for partitions, ``replication_factor`` for each, so that every node leads as many."""
-        nodes = self.node_ids()
+        # As Kafka, on nodes that are up if they are enough.
+        nodes = sorted(self._up) if replication_factor <= len(self._up) else self.node_ids()
         start = sum(topic.encode())
         return [
             [nodes[(start + partition + index) % len(nodes)] for index in range(replication_factor)]
@@ -187,6 +190,25 @@ class ClusterState:
         return next(iter(self.in_sync(topic_partition)), NO_LEADER)
 
     # ---- Changes --------------------------------------------------------------------------------------
+
+    def reassign(self, topic_partition: TopicPartition, nodes: Sequence[int]) -> None:
+        """Let ``nodes`` be the replicas of a partition that exists, its preferred leader first.
+
+        All nodes share the log, so nothing is copied and the change is complete on return. As in Kafka, a
+        leader that remains a replica stays the leader.
+
+        Raises
+        ------
+        InvalidReplicationAssignmentError
+            As :meth:`check_replicas`.
+        """
+        self.check_replicas([nodes])
+        if self._only is not None:
+            return
+        leader = self.leader(topic_partition)
+        self._replicas[topic_partition] = list(nodes)
+        if leader not in nodes:
+            self._lead(topic_partition, self._elected(topic_partition))
 
     def move_leader(self, topic_partition: TopicPartition, node_id: int) -> None:
         """Let ``node_id``, which is up, lead a partition; it becomes one of its replicas if it is none.
@@ -254,6 +276,23 @@ class ClusterState:
         """The id of a partition's topic; ``None`` if there is none."""
         topic = self._topics.get(topic_partition.topic)
         return None if topic is None else topic.topic_id
+
+    def hosted_log(self, topic_partition: TopicPartition, node_id: int) -> UnifiedLog:
+        """The log of a partition that ``node_id`` has a replica of, whether it leads it or not.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError, KafkaStorageError
+            As :meth:`TopicCatalog.log`.
+        NotLeaderForPartitionError
+            The node has no replica of it.
+        """
+        log = self._topics.log(topic_partition)
+        if node_id not in self.replicas(topic_partition):
+            raise NotLeaderForPartitionError(
+                f"node {node_id} has no replica of {partition_name(topic_partition)}"
+            )
+        return log
 
     def led_log(
         self, topic_partition: TopicPartition, node_id: int, current_leader_epoch: int = NO_EPOCH

@@ -66,8 +66,9 @@ class BrokerConfig:
         The port that clients are told, where it is not the one listened on: that of a proxy in front of the
         broker, such as ``kafkacore.testing.FaultProxy``.
     flush:
-        ``"ack"``: with acks=all, acknowledged means that ``fdatasync`` has returned. ``"os"``: acknowledged
-        means written to the operating system; survives the death of the process, not the loss of power.
+        ``"ack"``: the broker acknowledges a record, with acks=1 or acks=all, when ``fdatasync`` has returned.
+        ``"os"``: when the record is written to the operating system. It then survives the death of the
+        process, but not a loss of power.
     fetch_max_bytes:
         Most bytes of records in one Fetch response, whatever the client asks for.
     max_decompressed_batch_bytes:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.broker import topic_names
+from kafkacore.broker.kept_keys import KEPT_KEYS
 from kafkacore.broker.topic_config import BROKER_SYNONYMS, TOPIC_CONFIG, ConfigType, checked_topic_configs
 from kafkacore.errors import InvalidConfigurationError, InvalidRequestError, UnknownTopicOrPartitionError
 
@@ -110,7 +111,8 @@ def _apply(change: Change, configs: dict[str, str], kind: int) -> None:
         configs.pop(change.name, None)
     elif change.operation in (Operation.APPEND, Operation.SUBTRACT):
         assert change.value is not None, "checked before"
-        key = (TOPIC_CONFIG if kind == ResourceType.TOPIC else BROKER_SYNONYMS).get(change.name)
+        is_topic = kind == ResourceType.TOPIC
+        key = (TOPIC_CONFIG if is_topic else BROKER_SYNONYMS | KEPT_KEYS).get(change.name)
         if key is None or key.type is not ConfigType.LIST:
             verb = Operation(change.operation).name
             raise InvalidConfigurationError(f"Can't {verb} to key {change.name}, which is not a list.")

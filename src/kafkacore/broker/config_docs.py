@@ -25,6 +25,8 @@ TOPIC_DOCS: dict[str, str] = {
     "flush.ms": _KEPT + "the broker's property flush says when data is on disk.",
     "follower.replication.throttled.replicas": _KEPT + "there are no followers to slow down.",
     "index.interval.bytes": "About how many bytes of a segment lie between two entries of its offset index.",
+    "internal.segment.bytes": "How many bytes a segment may have; used instead of segment.bytes where it is "
+    "set.",
     "leader.replication.throttled.replicas": _KEPT + "there are no followers to slow down.",
     "local.retention.bytes": _KEPT + "there is no tiered storage.",
     "local.retention.ms": _KEPT + "there is no tiered storage.",

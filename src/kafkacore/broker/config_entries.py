@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kafkacore.broker.config_docs import DEFAULT_DOCS, TOPIC_DOCS
 from kafkacore.broker.config_keys import BROKER_KEYS
 from kafkacore.broker.dynamic_config import ConfigSource, Synonym, is_dynamic, property_values
+from kafkacore.broker.kept_keys import kept_key, why_kept
 from kafkacore.broker.listener_keys import LISTENER_KEYS, USER_PREFIX
 from kafkacore.broker.listeners import Endpoint, is_secret, listener_key
-from kafkacore.broker.topic_config import BROKER_SYNONYMS, TOPIC_CONFIG, ConfigType
+from kafkacore.broker.topic_config import BROKER_SYNONYMS, HIDDEN_TOPIC_CONFIG, TOPIC_CONFIG, ConfigType
 
 if TYPE_CHECKING:
     from kafkacore.broker.config import BrokerConfig
@@ -43,7 +44,8 @@ def topic_entries(
     configs: Mapping[str, str], services: BrokerServices, node_id: int
 ) -> Iterator[ConfigEntry]:
     """Every key of a topic that sets ``configs`` itself, as ``node_id`` sees it."""
-    for key in TOPIC_CONFIG.values():
+    hidden = [key for key in HIDDEN_TOPIC_CONFIG.values() if key.name in configs]
+    for key in (*TOPIC_CONFIG.values(), *hidden):
         given = []
         if key.name in configs:
             given.append(Synonym(key.name, configs[key.name], ConfigSource.TOPIC))
@@ -68,6 +70,9 @@ def broker_entries(services: BrokerServices, node_id: int) -> Iterator[ConfigEnt
     }
     values |= dict.fromkeys(BROKER_SYNONYMS)
     values |= _listener_values(config)
+    for node_or_all in (None, node_id):
+        given_at_run_time = services.dynamic_configs.of(node_or_all)
+        values |= {name: text for name, text in given_at_run_time.items() if kept_key(name)}
     for name, value in sorted(values.items()):
         given = services.dynamic_configs.synonyms(name, node_id)
         if name in BROKER_SYNONYMS:
@@ -98,6 +103,9 @@ def default_entries(services: BrokerServices) -> Iterator[ConfigEntry]:
 
 def property_type(name: str) -> ConfigType:
     """How the value of a broker's property is to be read."""
+    kept = kept_key(name)
+    if kept is not None:
+        return kept.type
     if name in BROKER_SYNONYMS:
         return BROKER_SYNONYMS[name].type
     if name.startswith(USER_PREFIX):
@@ -109,6 +117,8 @@ def property_type(name: str) -> ConfigType:
 
 
 def _documentation(name: str) -> str:
+    if kept_key(name) is not None:
+        return why_kept(name)
     if name.startswith(USER_PREFIX):
         return "The password of a user."
     of_listener = listener_key(name) if name not in _KEYS else None

@@ -17,6 +17,7 @@ from kafkacore.broker.kafka_keys import (
     WITHOUT_EFFECT_PREFIXES,
 )
 from kafkacore.broker.listener_keys import (
+    CLIENT_AUTH,
     LISTENER_KEYS,
     LISTENER_PREFIX,
     PROTOCOLS,
@@ -87,8 +88,8 @@ BROKER_KEYS: Final = (
               "do everything to a resource that no entry is about."),
     BrokerKey("status.port", "status_port", _I, "Where the status page and the metrics are, on 127.0.0.1; "
               "0 takes a free port, -1 is nowhere. `kafkacore broker` says 0.", -1, 65535),
-    BrokerKey("flush", "flush", _S, "What acknowledged means with acks=all: on the disk (`ack`), or written "
-              "to the operating system (`os`).", choices=("ack", "os")),
+    BrokerKey("flush", "flush", _S, "When the broker acknowledges a record: when it is on the disk "
+              "(`ack`), or when it is written to the operating system (`os`).", choices=("ack", "os")),
     BrokerKey("node.id", "node_id", _I, "The number of this node; a folder keeps that of its first start.",
               0, INT_MAX),
     BrokerKey("broker.rack", "rack", _S, "The rack that clients are told."),
@@ -441,6 +442,11 @@ class _Resolver:
             self._notes["listeners"] = (
                 "listeners without a host: this machine alone can connect, because allow.remote is not set"
             )
+        if self._asks_sasl_for_certificates():
+            self._notes[CLIENT_AUTH] = (
+                f"{CLIENT_AUTH} has no effect on listeners that speak SASL_SSL: "
+                f"give {LISTENER_PREFIX}<name>.{CLIENT_AUTH} to ask their clients for certificates"
+            )
         if "data_dir" not in self._arguments:
             raise KafkaConfigurationError(
                 "data.dir is missing: name the folder for the broker's data, in a file log.dirs"
@@ -454,13 +460,25 @@ class _Resolver:
 
     def _is_closed_to_others(self) -> bool:
         """Whether a listener without a host is taken for this machine's alone, since it asks nobody."""
+        return not self._arguments.get("allow_remote", False) and any(
+            not each.host and protocol == "PLAINTEXT" for each, protocol in self._endpoints()
+        )
+
+    def _asks_sasl_for_certificates(self) -> bool:
+        """Whether certificates are asked for without a prefix, and a listener speaks SASL_SSL."""
+        shared = self._listener_properties.get(CLIENT_AUTH, "none")
+        protocols = {protocol for _, protocol in self._endpoints()} | {
+            self._arguments.get("security_protocol")
+        }
+        return shared != "none" and "SASL_SSL" in protocols
+
+    def _endpoints(self) -> list[tuple[Endpoint, str]]:
+        """Each endpoint of ``listeners`` and its protocol."""
         host = self._arguments.get("host", "-")
         text = self._arguments.get("listeners") or f"PLAINTEXT://{f'[{host}]' if ':' in host else host}:0"
         protocols = parse_protocol_map(self._arguments.get("listener_security_protocol_map", ""))
-        return not self._arguments.get("allow_remote", False) and any(
-            not each.host and protocols.get(each.name, each.name) == "PLAINTEXT"
-            for each in parse_endpoints("listeners", text)
-        )
+        found = parse_endpoints("listeners", text)
+        return [(each, protocols.get(each.name, each.name)) for each in found]
 
 
 def _suggestion(name: str) -> str:

@@ -9,9 +9,13 @@ flag. Does not know: sockets, logs, what an operation answers. Source of the sha
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Protocol
+from math import inf
+from typing import Final, Protocol
 
 from kafkacore.broker.timer import Timer, TimerTask
+
+#: The deadline of an operation that only an event completes, or the end of its connection.
+NEVER_MS: Final = inf
 
 
 class DelayedOperation(TimerTask):
@@ -20,7 +24,7 @@ class DelayedOperation(TimerTask):
     Parameters
     ----------
     deadline_ms:
-        Monotonic time at which it is answered with what there is.
+        Monotonic time at which it is answered with what there is; :data:`NEVER_MS` for none.
     """
 
     def __init__(self, deadline_ms: float) -> None:
@@ -97,7 +101,8 @@ class DelayedOperationPurgatory:
         self._waiting_count += 1
         for key in operation.keys:
             self._watchers.setdefault(key, {})[operation] = None
-        self._timer.add(operation.deadline_ms, operation)
+        if operation.deadline_ms != NEVER_MS:
+            self._timer.add(operation.deadline_ms, operation)
 
     def check_and_complete(self, key: Hashable) -> int:
         """Something has happened to ``key``: complete what now can be. How many were."""
@@ -140,7 +145,7 @@ class PendingPartition(Protocol):
 
 
 class DelayedProduce(DelayedOperation):
-    """A Produce with acks=all that waits until everything it wrote is below the high watermark, or lost.
+    """A Produce that waits until everything it wrote is below the high watermark, or lost.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,13 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
+class FolderAccess(NamedTuple):
+    """The user id that owns a folder, and the folder's permission bits."""
+
+    owner: int
+    mode: int
+
+
 class DiskSpace(NamedTuple):
     """Of a volume: what fits on it, and what a user other than root may still add."""
 
@@ -32,8 +40,38 @@ class DiskSpace(NamedTuple):
     usable_bytes: int
 
 
+def replace_file(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
+    """Write a file as a whole or not at all, where the folder may be writable for others, such as ``/tmp``.
+
+    The temporary file is always new, so that it cannot be a link that another user has made.
+
+    Parameters
+    ----------
+    mode:
+        Permissions of the file, before the umask.
+    """
+    half = path.with_name(path.name + ".tmp")
+    half.unlink(missing_ok=True)
+    with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
+        file.write(data)
+    half.replace(path)
+
+
+def _open(path: Path, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+    except OSError as error:
+        if error.errno == errno.ELOOP and path.is_symlink():
+            error.strerror = "it is a symbolic link, which the broker does not follow inside its data folder"
+        raise
+
+
 class Disk(WritingDisk):
-    """The operating system's file system. A descriptor is closed by whoever opened it, with :meth:`close`."""
+    """The operating system's file system. The code that opens a descriptor closes it with :meth:`close`.
+
+    Files are never opened through a symbolic link: a user who could put one into the data folder would have
+    the broker write to any file that its own user may write to.
+    """
 
     #: Whether descriptors are the system's, so that others may send from them.
     has_descriptors = True
@@ -42,12 +80,11 @@ class Disk(WritingDisk):
 
     def open(self, path: Path, *, create: bool = False) -> int:
         """A descriptor for reading and writing; ``create`` makes the file, empty, if it is missing."""
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return os.open(path, flags, FILE_MODE)
+        return _open(path, os.O_RDWR | (os.O_CREAT if create else 0))
 
     def open_read_only(self, path: Path) -> int:
         """A descriptor for reading only."""
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return _open(path, os.O_RDONLY)
 
     def close(self, fd: int) -> None:
         os.close(fd)
@@ -100,7 +137,7 @@ class Disk(WritingDisk):
     def file_size(self, path: Path) -> int | None:
         """Size of a file, ``None`` if it is missing."""
         try:
-            return os.stat(path).st_size
+            return os.stat(path, follow_symlinks=False).st_size
         except FileNotFoundError:
             return None
 
@@ -117,6 +154,16 @@ class Disk(WritingDisk):
         """Names of the folders in a folder, sorted; links to folders are none."""
         with os.scandir(path) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+
+    def linked_folders(self, path: Path) -> list[str]:
+        """Return the sorted names in a folder that are symbolic links to folders."""
+        with os.scandir(path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_symlink() and entry.is_dir())
+
+    def access(self, path: Path) -> FolderAccess:
+        """Return who owns a folder and who may use it."""
+        found = os.stat(path)
+        return FolderAccess(found.st_uid, stat.S_IMODE(found.st_mode))
 
     def fsync_dir(self, path: Path) -> None:
         """Return when the names in the folder are on the medium."""

@@ -16,6 +16,7 @@ from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.config_keys import BROKER_KEYS, as_text
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.kafka_keys import WITHOUT_EFFECT
+from kafkacore.broker.kept_keys import checked_kept, is_for_one_broker, kept_key
 from kafkacore.broker.listener_keys import LISTENER_KEYS, LISTENER_PREFIX
 from kafkacore.broker.listeners import checked_property, is_secret, listener_key
 from kafkacore.broker.topic_config import BROKER_SYNONYMS, checked_value, java_double
@@ -111,16 +112,17 @@ class DynamicConfigs:
         fixed = [name for name in properties if not is_dynamic(name)]
         if fixed:
             raise InvalidRequestError(" ".join(_why_fixed(name) for name in fixed))
-        if node_id not in (None, self._static.node_id) and properties:
+        obeyed = [name for name in properties if kept_key(name) is None]
+        if node_id not in (None, self._static.node_id) and obeyed:
             raise InvalidRequestError(
                 f"Node {node_id} shares its logs with node {self._static.node_id}: change "
-                f"{', '.join(properties)} for all brokers."
+                f"{', '.join(obeyed)} for all brokers."
             )
-        of_listeners = [name for name in properties if name.startswith(LISTENER_PREFIX)]
-        if node_id is None and of_listeners:
+        of_listeners = [name for name in obeyed if name.startswith(LISTENER_PREFIX)]
+        of_one = of_listeners + [name for name in properties if is_for_one_broker(name)]
+        if node_id is None and of_one:
             raise InvalidRequestError(
-                f"{', '.join(of_listeners)} is of one broker's listener: change it for node "
-                f"{self._static.node_id}."
+                f"{', '.join(of_one)} cannot be set for all brokers: set it for node {self._static.node_id}."
             )
         checked = {name: _checked(name, text) for name, text in properties.items()}
         try:
@@ -154,6 +156,7 @@ class DynamicConfigs:
     def _in_force(self, given: Mapping[int | None, Mapping[str, str]]) -> BrokerConfig:
         static = self._static
         properties = {**given.get(None, {}), **given.get(static.node_id, {})}
+        properties = {name: text for name, text in properties.items() if kept_key(name) is None}
         if not properties:
             return static
         host = f"[{static.host}]" if ":" in static.host else static.host
@@ -222,13 +225,18 @@ class DynamicConfigs:
 
 
 def is_dynamic(name: str) -> bool:
-    """Whether a property is obeyed from the moment that it is changed."""
+    """Whether a property can be changed at run time: it is obeyed from then on, or kept without effect."""
     key = listener_key(name) if name.startswith(LISTENER_PREFIX) else None
-    return name in DYNAMIC_NAMES or (key is not None and key.is_dynamic)
+    return name in DYNAMIC_NAMES or (key is not None and key.is_dynamic) or kept_key(name) is not None
 
 
 def _checked(name: str, text: str) -> str:
     key = BROKER_SYNONYMS.get(name)
+    if kept_key(name) is not None:
+        try:
+            return checked_kept(name, text)
+        except InvalidConfigurationError as error:
+            raise InvalidRequestError(str(error.args[0])) from None
     if key is None and name.startswith(LISTENER_PREFIX):
         try:
             checked = checked_property(name, text)

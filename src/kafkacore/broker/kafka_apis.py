@@ -12,8 +12,10 @@ from kafkacore.broker._dispatch import Dispatcher
 from kafkacore.broker.handlers import (
     alter_client_quotas,
     alter_configs,
+    alter_partition_reassignments,
     alter_user_scram_credentials,
     api_versions,
+    consumer_group_heartbeat,
     create_acls,
     create_partitions,
     create_topics,
@@ -49,6 +51,8 @@ from kafkacore.broker.handlers import (
     produce,
     sasl,
     sync_group,
+    unregister_broker,
+    update_features,
 )
 from kafkacore.broker.metrics import BrokerMetrics
 from kafkacore.broker.request import (
@@ -77,6 +81,7 @@ HANDLERS: tuple[ApiHandler, ...] = (
     heartbeat.HANDLER,
     leave_group.HANDLER,
     sync_group.HANDLER,
+    consumer_group_heartbeat.HANDLER,
     describe_groups.HANDLER,
     list_groups.HANDLER,
     sasl.HANDSHAKE,
@@ -92,6 +97,7 @@ HANDLERS: tuple[ApiHandler, ...] = (
     describe_log_dirs.HANDLER,
     describe_producers.HANDLER,
     describe_topic_partitions.HANDLER,
+    alter_partition_reassignments.HANDLER,
     list_partition_reassignments.HANDLER,
     elect_leaders.HANDLER,
     create_partitions.HANDLER,
@@ -99,6 +105,8 @@ HANDLERS: tuple[ApiHandler, ...] = (
     delete_groups.HANDLER,
     offset_delete.HANDLER,
     describe_cluster.HANDLER,
+    update_features.HANDLER,
+    unregister_broker.HANDLER,
     describe_acls.HANDLER,
     create_acls.HANDLER,
     delete_acls.HANDLER,

@@ -24,6 +24,7 @@ LISTENER_PREFIX: Final = "listener.name."
 #: Before the name of a user: a password, for every mechanism that has passwords.
 USER_PREFIX: Final = "sasl.user."
 JAAS: Final = "sasl.jaas.config"
+CLIENT_AUTH: Final = "ssl.client.auth"
 
 
 class ListenerKey(NamedTuple):
@@ -67,8 +68,10 @@ LISTENER_KEYS: Final = {key.name: key for key in (
     ListenerKey("ssl.truststore.password", _P, "Of a trust store in PKCS12.", is_dynamic=True),
     ListenerKey("ssl.truststore.certificates", _P, "Those certificates themselves, in PEM, instead of a "
                 "file.", is_dynamic=True),
-    ListenerKey("ssl.client.auth", _S, "Whether clients show a certificate: `required`, `requested` (those "
-                "that have one), `none`.", "none", ("required", "requested", "none")),
+    ListenerKey(CLIENT_AUTH, _S, "Whether clients show a certificate: `required`, `requested` (those "
+                "that have one), `none`. Without a prefix it applies to SSL listeners alone; for a SASL_SSL "
+                "listener give `listener.name.<name>.ssl.client.auth`.", "none",
+                ("required", "requested", "none")),
     ListenerKey("ssl.enabled.protocols", _LIST, "Versions of TLS: `TLSv1.2`, `TLSv1.3`.", "TLSv1.2,TLSv1.3"),
     ListenerKey("ssl.cipher.suites", _LIST, "Cipher suites of TLS 1.2, by OpenSSL's names; its own choice if "
                 "not given.", ""),

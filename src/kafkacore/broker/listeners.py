@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kafkacore.broker.listener_keys import (
+    CLIENT_AUTH,
     JAAS,
     LISTENER_KEYS,
     LISTENER_PREFIX,
@@ -119,7 +120,7 @@ class Listener:
     @property
     def authenticates(self) -> bool:
         """Whether nobody is served here who has not shown who it is."""
-        return self.has_sasl or (self.has_tls and self.settings["ssl.client.auth"] == "required")
+        return self.has_sasl or (self.has_tls and self.settings[CLIENT_AUTH] == "required")
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -199,7 +200,7 @@ def configured_listeners(
                 port=endpoint.port,
                 advertised_host=told.host,
                 advertised_port=told.port or None,
-                settings=_settings(shared, own[endpoint.name]),
+                settings=_settings(protocol, shared, own[endpoint.name]),
                 by_mechanism=_by_mechanism(own[endpoint.name]),
                 jaas=_jaas(endpoint.name, own[endpoint.name]),
             )
@@ -234,7 +235,7 @@ def check_security(listener: Listener, *, has_certificate: bool) -> None:
                 "ssl.keystore.location, or let one be made for development: self.made.certificate=true"
             )
         trusts = "ssl.truststore.location" in settings or "ssl.truststore.certificates" in settings
-        if settings["ssl.client.auth"] != "none" and not trusts:
+        if settings[CLIENT_AUTH] != "none" and not trusts:
             raise KafkaConfigurationError(
                 f"{place} and asks clients for certificates (ssl.client.auth); name the file of the "
                 "authorities that it is to believe in ssl.truststore.location"
@@ -270,10 +271,13 @@ def _by_listener(
     return shared, own
 
 
-def _settings(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(protocol: str, shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     settings = {key.name: key.default for key in LISTENER_KEYS.values() if key.default is not None}
     for given in (shared, own):
         settings.update({name: value for name, value in given.items() if name in LISTENER_KEYS})
+    if protocol == "SASL_SSL" and CLIENT_AUTH not in own:
+        # As in Kafka (ChannelBuilders): without a prefix the property applies to SSL listeners alone.
+        settings[CLIENT_AUTH] = "none"
     return settings
 
 

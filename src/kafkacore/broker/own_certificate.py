@@ -7,7 +7,6 @@ know: listeners, TLS.
 from __future__ import annotations
 
 import ipaddress
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.disk import replace_file
 from kafkacore.broker.listeners import EVERY_ADDRESS, Listener
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
@@ -84,6 +84,12 @@ def own_certificate(data_dir: Path, hosts: Iterable[str], clock: Clock) -> Path:
     folder = data_dir / _FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     store, authority = folder / _STORE, folder / _AUTHORITY
+    for path in (folder, store, authority):
+        if path.is_symlink():
+            raise KafkaConfigurationError(
+                f"{path} is a symbolic link, which the broker does not follow inside its data folder: "
+                "remove the link"
+            )
     wanted = [_name(host) for host in sorted({*hosts, "localhost", "127.0.0.1", "::1"})]
     now = datetime.fromtimestamp(clock.wall_ms() / 1000.0, UTC)
     if store.exists() and authority.exists():
@@ -94,8 +100,8 @@ def own_certificate(data_dir: Path, hosts: Iterable[str], clock: Clock) -> Path:
     key_and_chain, issued_by = _made(wanted, now)
     # The authority last: until it is there both are made anew.
     authority.unlink(missing_ok=True)
-    _write(store, key_and_chain)
-    _write(authority, issued_by)
+    replace_file(store, key_and_chain)
+    replace_file(authority, issued_by)
     return store
 
 
@@ -180,13 +186,3 @@ def _key_usage(*, is_authority: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, for nobody else's eyes."""
-    half = path.with_name(path.name + ".tmp")
-    half.unlink(missing_ok=True)
-    descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    half.replace(path)

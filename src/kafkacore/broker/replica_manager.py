@@ -31,13 +31,16 @@ from kafkacore.errors import (
     OffsetOutOfRangeError,
     TopicAuthorizationFailedError,
     UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
 )
 from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore.broker.cluster_state import ClusterState
     from kafkacore.broker.log import LogAppendInfo, UnifiedLog
+    from kafkacore.broker.log.log_structs import ValidatedBatch
     from kafkacore.broker.log.reading import EndPlace
+    from kafkacore.broker.log.validation import ValidationBudget
 
 
 class PartitionWatcher(Protocol):
@@ -141,7 +144,7 @@ class ReplicaManager:
     def append(
         self, topic_partition: TopicPartition, records: memoryview, node_id: int
     ) -> tuple[UnifiedLog, LogAppendInfo]:
-        """Append whole batches to a partition that ``node_id`` leads.
+        """Append one batch to a partition that ``node_id`` leads.
 
         Raises
         ------
@@ -150,9 +153,40 @@ class ReplicaManager:
         """
         log = self._cluster.led_log(topic_partition, node_id)
         info = log.append(records, now_ms=self._clock.wall_ms())
+        return log, self._appended(topic_partition, log, info)
+
+    def append_within(
+        self, topic_partition: TopicPartition, records: memoryview, node_id: int, budget: ValidationBudget
+    ) -> tuple[UnifiedLog, LogAppendInfo | None]:
+        """As :meth:`append`, if the validation of the batch costs no more than ``budget``.
+
+        Else ``None`` is returned with the log, and another thread has to validate the batch for
+        :meth:`append_validated`.
+        """
+        log = self._cluster.led_log(topic_partition, node_id)
+        info = log.append(records, now_ms=self._clock.wall_ms(), budget=budget)
+        return log, None if info is None else self._appended(topic_partition, log, info)
+
+    def append_validated(
+        self, topic_partition: TopicPartition, log: UnifiedLog, batch: ValidatedBatch, node_id: int
+    ) -> LogAppendInfo:
+        """Append what ``log.validate`` has returned on another thread; raises as :meth:`append`.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            The topic has been deleted meanwhile, even if there is another one of that name.
+        """
+        if self._cluster.led_log(topic_partition, node_id) is not log:
+            raise UnknownTopicOrPartitionError(f"{partition_name(topic_partition)} was deleted")
+        return self._appended(topic_partition, log, log.append_validated(batch, self._clock.wall_ms()))
+
+    def _appended(
+        self, topic_partition: TopicPartition, log: UnifiedLog, info: LogAppendInfo
+    ) -> LogAppendInfo:
         if log.high_watermark > info.last_offset:
             self._changed.append(topic_partition)
-        return log, info
+        return info
 
     # ---- Fetch ----------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ Does not know: sockets, how a message is encoded, what any API does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacore.broker._dispatch import ANSWERED_LATER
@@ -14,6 +14,7 @@ from kafkacore.broker._request import HANG_UP, CloseConnectionError, Request, Re
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.timer import Timer
+from kafkacore.broker.topic_changes import TopicChanges
 from kafkacore.clock import Clock
 from kafkacore.protocol import encode_response
 from kafkacore.wire import Cursor
@@ -74,6 +75,8 @@ class BrokerServices:
     denials: DenialLog
     authorizer: Authorizer | None = None
     credentials: CredentialStore | None = None
+    #: Does on another thread what would keep the network thread for long.
+    long_work: TopicChanges = field(default_factory=TopicChanges)
 
     @property
     def config(self) -> BrokerConfig:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.disk import replace_file
 from kafkacore.broker.log_lines import event
 from kafkacore.broker.own_certificate import own_authority
 from kafkacore.broker.server import KafkaBroker
@@ -139,11 +140,9 @@ def _say_failed(error: KafkaError) -> None:
 
 
 def _write_ready_file(path: Path, broker: KafkaBroker) -> None:
-    """As a whole or not at all, for who waits for it to appear."""
-    half = path.with_name(path.name + ".tmp")
+    """As a whole or not at all, for a program that waits for it to appear, also one of another user."""
     try:
-        half.write_text(ready_line(broker) + "\n")
-        half.replace(path)
+        replace_file(path, f"{ready_line(broker)}\n".encode(), 0o644)
     except OSError as error:
         raise BrokerStartError(f"the ready file {path} cannot be written: {error.strerror}") from error
 

@@ -10,6 +10,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TypeVar
 
@@ -35,13 +36,13 @@ from kafkacore.broker.node_listeners import (
     open_again,
     open_listeners,
 )
-from kafkacore.broker.own_certificate import with_certificates
+from kafkacore.broker.own_certificate import own_authority, with_certificates
 from kafkacore.broker.producer_ids import ProducerIdManager
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import BrokerServices, Interceptor
 from kafkacore.broker.socket_server import SocketServer
-from kafkacore.broker.start_errors import cannot_use_folder
+from kafkacore.broker.start_errors import cannot_use_folder, check_folder
 from kafkacore.broker.status.collector import StatusCollector
 from kafkacore.broker.status.http_status import StatusServer
 from kafkacore.broker.status.http_status import listen as listen_for_status
@@ -100,6 +101,7 @@ class KafkaBroker:
         self._log_manager: LogManager | None = None
         self._group_services: GroupServices | None = None
         self._topic_changes: TopicChanges | None = None
+        self._long_work: TopicChanges | None = None
         self._metadata: ClusterMetadata | None = None
         self._server: SocketServer | None = None
         self._thread: threading.Thread | None = None
@@ -181,7 +183,10 @@ class KafkaBroker:
     ) -> SocketServer:
         clock, disk = self._clock, self._disk
         self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        dynamic_configs = DynamicConfigs(self.config, disk)
+        # Resolved once: a data folder that is a link must not become another one while the broker runs.
+        data_dir = self.config.data_dir.resolve()
+        check_folder(data_dir, disk)
+        dynamic_configs = DynamicConfigs(replace(self.config, data_dir=data_dir), disk)
         config = dynamic_configs.current
         # The log manager first: it takes the folder's lock.
         log_manager = self._open_logs(config)
@@ -222,7 +227,9 @@ class KafkaBroker:
             denials=DenialLog(clock),
             authorizer=authorizer_of(config, metadata),
             credentials=metadata.users,
+            long_work=TopicChanges(replica_manager.call_soon, "kafka-long-work"),
         )
+        self._long_work = services.long_work
         cluster.on_stopped.append(services.fetch_sessions.remove_node)
         group_services.start()
         self._group_services = group_services
@@ -297,10 +304,13 @@ class KafkaBroker:
         self, listener: socket.socket, services: BrokerServices, server: SocketServer, apis: KafkaApis
     ) -> StatusServer:
         assert self._log_manager is not None
+        authority = own_authority(self.config)
         about = {
             "cluster_id": self.cluster_id,
             "node_id": self.config.node_id,
             "bootstrap_servers": self.bootstrap_servers,
+            "security_protocol": self.config.node_listeners[0].protocol,
+            "ssl_cafile": None if authority is None else str(authority),
         }
         collector = StatusCollector(
             about,
@@ -311,7 +321,7 @@ class KafkaBroker:
             apis.metrics,
             lambda: owned_by_thread(services),
         )
-        return StatusServer(listener, collector)
+        return StatusServer(listener, collector, self._clock)
 
     def _say_loaded(self, log_manager: LogManager, took_ms: float) -> None:
         topics = log_manager.topics().values()
@@ -392,6 +402,10 @@ class KafkaBroker:
         self._close_log()
 
     def _close_log(self) -> None:
+        # Before the logs: nothing is appended once they are closed.
+        long_work, self._long_work = self._long_work, None
+        if long_work is not None:
+            long_work.close()
         topic_changes, self._topic_changes = self._topic_changes, None
         if topic_changes is not None:
             topic_changes.close()

@@ -22,6 +22,7 @@ from kafkacore.broker._request_pump import Connection, RequestPump
 from kafkacore.broker.connection_limits import ConnectionLimits
 from kafkacore.broker.listener_access import ListenerAccess
 from kafkacore.broker.listeners import Listener
+from kafkacore.broker.long_work import LongOperation
 from kafkacore.broker.node_listeners import OpenListener, close_listeners
 from kafkacore.broker.replica_manager import ReplicaManager
 from kafkacore.broker.request import RequestContext
@@ -292,7 +293,11 @@ class SocketServer(RequestPump):
             logger.warning("closed %s: %s", connection_id, _what_is_wrong(state, connection_id))
         else:
             logger.debug("%s is gone: %s", connection_id, state.reason)
-        self._forget(connection)
+        request = connection.request
+        if request is not None and isinstance(request.operation, LongOperation):
+            connection.is_leaving = True
+        else:
+            self._forget(connection)
 
     # ---- Authentication -------------------------------------------------------------------------------
 

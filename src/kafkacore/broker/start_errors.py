@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import pwd
+import stat
+from pathlib import Path
 
 from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.disk import DISK_FULL
+from kafkacore.broker.disk import DISK_FULL, Disk
 from kafkacore.errors import KafkaError
+from kafkacore.structs import printable
+
+logger = logging.getLogger(__name__)
 
 _FORBIDDEN = (errno.EACCES, errno.EPERM)
 _NO_PLACE = (errno.EROFS, errno.ENOENT)
@@ -37,6 +44,43 @@ def cannot_listen(what: str, host: str, port: int, flag: str, error: OSError) ->
     else:
         why = os.strerror(error.errno) if error.errno else str(error)
     return BrokerStartError(f"{what} cannot listen on {place}: {why}")
+
+
+def check_folder(path: Path, disk: Disk) -> None:
+    """Refuse a data folder that another user could change, and log a warning about one that others can read.
+
+    A folder of root is trusted: a container's volume belongs to root and is open to the broker's group. Root
+    itself may use any user's folder.
+
+    Raises
+    ------
+    BrokerStartError
+        Another user owns the folder, or every user may write to it; the message says what to do.
+    """
+    owner, mode = disk.access(path)
+    user = os.geteuid()
+    shown = printable(str(path))
+    if owner not in (user, 0) and user != 0:
+        raise BrokerStartError(
+            f"the folder {shown} belongs to {_user_name(owner)}, and the broker runs as {_user_name(user)}: "
+            f"run the broker as {_user_name(owner)}, or give it the folder (chown -R {user} {shown})"
+        )
+    if mode & stat.S_IWOTH:
+        raise BrokerStartError(
+            f"every user of this machine may write to the folder {shown} (mode {mode:04o}): chmod 750 "
+            f"{shown}, or name a folder inside it (--data-dir {shown}/data), which the broker makes for its "
+            "own user"
+        )
+    if mode & stat.S_IROTH or mode & stat.S_IWGRP:
+        whose = "every user of this machine may read" if mode & stat.S_IROTH else "its group may write to"
+        logger.warning("%s the folder %s (mode %04o); chmod 750 %s prevents that", whose, shown, mode, shown)
+
+
+def _user_name(user: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(user).pw_name}"
+    except KeyError:
+        return f"user {user}"
 
 
 def cannot_use_folder(config: BrokerConfig, error: OSError) -> BrokerStartError:

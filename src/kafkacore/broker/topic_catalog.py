@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -147,15 +148,23 @@ class TopicCatalog:
                 f"{added} more partitions exceed this broker's limit of {limit} (max.partitions)"
             )
 
-    def create(self, name: str, partition_count: int, configs: Mapping[str, str | None]) -> TopicState:
+    def create(
+        self,
+        name: str,
+        partition_count: int,
+        configs: Mapping[str, str | None],
+        on_checked: Callable[[], None] = _nothing,
+    ) -> TopicState:
         """Make a topic here and now, durable when this returns; for few partitions.
+
+        ``on_checked`` is called as by :meth:`create_soon`.
 
         Raises
         ------
         InvalidTopicError, TopicAlreadyExistsError, InvalidPartitionsError, InvalidConfigurationError
             As Kafka's controller refuses it.
         """
-        return run_here(self._creating(name, partition_count, configs, _nothing))
+        return run_here(self._creating(name, partition_count, configs, on_checked))
 
     def create_soon(
         self,
@@ -365,21 +374,30 @@ class TopicCatalog:
             raise UnknownTopicIdError(f"No topic has the id {UUID(bytes=topic_id)}")
         return found
 
-    def auto_create(self, names: Iterable[str]) -> dict[str, int]:
+    def auto_create(
+        self, names: Iterable[str], place: Callable[[str, range], None] = _nothing
+    ) -> dict[str, int]:
         """Make those of ``names`` that are missing, with ``num.partitions``; name → code of a refusal.
 
         The topic of groups' offsets is made as its owner wants it; others that are brokers' own, not at all.
         Topics of many partitions are made meanwhile: who asks again finds them.
+
+        Parameters
+        ----------
+        place:
+            Called with a topic's name and its partitions before they are made; not of the offsets topic.
         """
         refused: dict[str, int] = {}
         for name in names:
             is_ours = is_internal(name) or name == CLUSTER_METADATA
             if self.get(name) is None and (name == OFFSETS_TOPIC or not is_ours):
-                settings: tuple[int, dict[str, str]] = (self.config.num_partitions, {})
+                count: int = self.config.num_partitions
+                configs: dict[str, str] = {}
+                on_checked: Callable[[], None] = partial(place, name, range(count))
                 if name == OFFSETS_TOPIC:
-                    settings = offsets_topic_settings(self.config)
+                    (count, configs), on_checked = offsets_topic_settings(self.config), _nothing
                 try:
-                    self.create_unless_slow(name, *settings)
+                    self.create_unless_slow(name, count, configs, on_checked)
                 except (
                     InvalidTopicError,
                     InvalidPartitionsError,
@@ -389,7 +407,13 @@ class TopicCatalog:
                     refused[name] = error_code(error)
         return refused
 
-    def create_unless_slow(self, name: str, partition_count: int, configs: Mapping[str, str]) -> None:
+    def create_unless_slow(
+        self,
+        name: str,
+        partition_count: int,
+        configs: Mapping[str, str],
+        on_checked: Callable[[], None] = _nothing,
+    ) -> None:
         """Make a topic that is not there, now if it is small, else soon.
 
         Raises
@@ -400,11 +424,11 @@ class TopicCatalog:
             As :meth:`create`.
         """
         if name not in self._changing and partition_count <= MOST_MADE_AT_ONCE:
-            self.create(name, partition_count, configs)
+            self.create(name, partition_count, configs, on_checked)
             return
         if name not in self._to_be_made and name not in self._changing:
             self.check_new(name, partition_count, configs)
-            self.create_soon(name, partition_count, configs, _say_refused)
+            self.create_soon(name, partition_count, configs, _say_refused, on_checked)
         if self.get(name) is None:
             raise UnknownTopicOrPartitionError(f"Topic '{name}' is being made.")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from kafkacore.security import Secret
-from kafkacore.security.sasl.scram_keys import HASH_NAMES, credential, made_up_salt
+from kafkacore.security.sasl.scram_keys import HASH_NAMES, MIN_ITERATIONS, credential, made_up_salt
 from kafkacore.security.server_mechanism import CredentialStore, ScramCredential
 
 
@@ -75,15 +75,22 @@ class UserCredentials:
             for name in names
         )
 
+    # Every lookup is made for every user, so that the time does not show which of them found something.
+
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
+        configured = self._scram.get((mechanism, user))
         of_log = self._of_log()
-        if of_log is not None and of_log.decides(mechanism, user):
-            return of_log.scram(mechanism, user)
-        return self._scram.get((mechanism, user))
+        if of_log is None:
+            return configured
+        logged = of_log.scram(mechanism, user)
+        return logged if of_log.decides(mechanism, user) else configured
 
     def plain_password(self, user: str) -> Secret | None:
-        if user in self._plain_users:
-            return self._plain_users[user]
+        of_plain, configured = self._plain_users.get(user), self._users.get(user)
         of_log = self._of_log()
         is_replaced = of_log is not None and of_log.decides_about(user)
-        return None if is_replaced else self._users.get(user)
+        return of_plain if of_plain is not None else None if is_replaced else configured
+
+    def usual_iterations(self, mechanism: str) -> int:
+        of_log = self._of_log()
+        return MIN_ITERATIONS if of_log is None else of_log.usual_iterations(mechanism)

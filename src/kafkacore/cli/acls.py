@@ -35,7 +35,7 @@ CLUSTER_NAME = "kafka-cluster"
 def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add ``acls`` with its actions to the command line."""
     parser = add_command(commands, "acls", "list, add or remove access control entries", EXAMPLES, _list)
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    actions = parser.add_choices("action")
     for name, summary, run in (
         ("list", "entries that match, or all", _list),
         ("add", "allow or deny operations on resources", _add),

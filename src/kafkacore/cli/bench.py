@@ -14,7 +14,7 @@ from typing import Any
 from kafkacore.bench.options import CODECS, MODES, PEERS, PROFILES, BenchOptions
 from kafkacore.bench.spark.options import JsonValues, SparkBenchOptions
 from kafkacore.bench.spark.rows import ROWS
-from kafkacore.cli.common import Commands, add_command, natural
+from kafkacore.cli.common import Commands, add_command, natural, require_listener
 from kafkacore.cli.connection import add_security, client_settings
 from kafkacore.cli.report import Reporter, print_table
 from kafkacore.errors import KafkaConfigurationError
@@ -257,6 +257,8 @@ def run(arguments: argparse.Namespace) -> int:
     options = spark_options_of(arguments) if arguments.mode == "spark" else options_of(arguments)
     options.check()
     _check_files(arguments.output, arguments.chart)
+    if options.bootstrap is not None:
+        require_listener(options.bootstrap)
     if isinstance(options, SparkBenchOptions):
         from kafkacore.bench.spark.runner import run_spark_bench
 

@@ -7,15 +7,22 @@ import base64
 import difflib
 import json
 import logging
+import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from kafkacore.client.addresses import parse_bootstrap_servers
+from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 DEFAULT_TIMEOUT_S = 10.0
+#: A broker that refuses connections may be starting: the attempts to connect, and the pause between them.
+REFUSALS = 5
+REFUSAL_PAUSE_MS = 250.0
+CONNECT_TIMEOUT_S = 0.5
 #: A fetch waits half a second for records, and a connection may be idle for nine minutes: a request's limit
 #: lies between.
 LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 1.0, 500.0
@@ -30,11 +37,30 @@ class CommandError(KafkaError):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Refuses what it does not know in its own name, with what was probably meant.
+    """A parser that suggests what a misspelt option, command or choice was meant to be.
 
-    argparse hands a command's unknown arguments up, and the whole command line refuses them: without the
-    options that there are.
+    argparse reports the unknown option of a command in the name of the whole command line, which does not
+    know the command's options. Its messages about choices differ between versions of Python.
     """
+
+    def add_choices(self, kind: str) -> Commands[Any]:
+        """Add sub-commands; without one of them, print the help and exit with status 2."""
+        self.set_defaults(run=self._lacks_command)
+        return self.add_subparsers(title=f"{kind}s", metavar=kind.upper())
+
+    def _lacks_command(self, _: argparse.Namespace) -> int:
+        self.print_help(sys.stderr)
+        return 2
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        names = [str(choice) for choice in action.choices]
+        near = difflib.get_close_matches(str(value), names, 1)
+        meant = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(names)}"
+        if isinstance(action, argparse._SubParsersAction):
+            self.error(f"there is no {str(action.metavar).lower()} {value!r}; {meant}")
+        raise argparse.ArgumentError(action, f"there is no {value!r}; {meant}")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -63,8 +89,8 @@ def add_command(
     examples: str,
     run: Callable[[argparse.Namespace], int],
     description: str | None = None,
-) -> argparse.ArgumentParser:
-    """A command's parser, with its examples under ``--help``; described by its summary if by nothing else."""
+) -> CommandParser:
+    """Add the parser of a command. ``--help`` shows its description, or else its summary, and examples."""
     parser = commands.add_parser(
         name,
         help=summary,
@@ -74,6 +100,7 @@ def add_command(
         allow_abbrev=False,
     )
     parser.set_defaults(run=run)
+    assert isinstance(parser, CommandParser)
     return parser
 
 
@@ -82,15 +109,50 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",
         type=seconds,
-        default=DEFAULT_TIMEOUT_S,
         metavar="SECONDS",
-        help=f"give up if no broker answers for so long (default: {DEFAULT_TIMEOUT_S:g})",
+        help=f"give up if no broker answers within this time (default: {DEFAULT_TIMEOUT_S:g}, or about "
+        f"{(REFUSALS - 1) * REFUSAL_PAUSE_MS / 1000:g} if all addresses refuse connections)",
     )
 
 
 def time_limits(arguments: argparse.Namespace, *names: str) -> dict[str, int]:
-    """``--timeout`` as the settings of a client that are called ``names``."""
-    return dict.fromkeys(names, int(arguments.timeout * 1000))
+    """Return ``--timeout`` as the settings of a client that are called ``names``."""
+    timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout is None else arguments.timeout
+    return dict.fromkeys(names, int(timeout_s * 1000))
+
+
+def require_listener(bootstrap: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Return unless every address of ``bootstrap`` refuses connections, several times in a row.
+
+    A client retries until its timeout, because a broker that it has used before will probably come back. A
+    command that has not reached any broker yet has most likely been given the wrong address.
+
+    Raises
+    ------
+    CommandError
+        Nothing listens at any of the addresses.
+    """
+    servers = parse_bootstrap_servers(bootstrap)
+    for attempt in range(REFUSALS):
+        if attempt:
+            clock.sleep_ms(REFUSAL_PAUSE_MS)
+        if not all(_refuses(server) for server in servers):
+            return
+    raise CommandError(
+        f"no broker listens on {bootstrap}: connection refused. Start one (`kafkacore broker`), give another "
+        f"address (--bootstrap), or wait for this one (--timeout)"
+    )
+
+
+def _refuses(server: tuple[str, int]) -> bool:
+    """Return whether all addresses of a server refuse; the client explains every other failure."""
+    try:
+        socket.create_connection(server, CONNECT_TIMEOUT_S, all_errors=True).close()
+    except ExceptionGroup as group:
+        return all(isinstance(error, ConnectionRefusedError) for error in group.exceptions)
+    except OSError:
+        return False
+    return False
 
 
 def no_topic(arguments: argparse.Namespace, *topics: str) -> CommandError:

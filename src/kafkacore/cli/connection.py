@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from kafkacore.broker.properties_file import read_properties
-from kafkacore.cli.common import DEFAULT_BOOTSTRAP, add_timeout, time_limits
-from kafkacore.client.config import CLIENT_SETTINGS, SECRET_SETTINGS
+from kafkacore.cli.common import DEFAULT_BOOTSTRAP, add_timeout, require_listener, time_limits
+from kafkacore.client.config import CLIENT_SETTINGS
 from kafkacore.client.text_settings import typed
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.java_names import PREFIXES, security_arguments
-from kafkacore.security.references import resolved
+from kafkacore.security.references import (
+    ALLOWED_PATHS,
+    ALLOWED_VARIABLES,
+    SECRET_SETTINGS,
+    allow,
+    read_secret,
+    resolved,
+)
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: Where a password is looked for first.
@@ -30,7 +37,7 @@ SECURE_ARGUMENTS = ("security_protocol", "sasl_mechanism", "username", "password
 
 
 def add_bootstrap(parser: argparse.ArgumentParser) -> None:
-    """``--bootstrap``, ``--timeout`` and how to be secure, as every client command has them."""
+    """Add ``--bootstrap``, ``--timeout`` and the arguments of a secure connection."""
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",
@@ -63,19 +70,21 @@ def add_security(parser: argparse.ArgumentParser) -> None:
     secure.add_argument(
         "--command-config",
         metavar="FILE",
-        help="a client.properties as Kafka's own tools take it; ${env:NAME} and ${file:PATH} name secrets",
+        help="a client.properties as Kafka's own tools take it; a password in it may be ${env:NAME} or "
+        f"${{file:PATH}}, if ${ALLOWED_VARIABLES} or ${ALLOWED_PATHS} allows that name or path",
     )
 
 
 def client_settings(arguments: argparse.Namespace, *limits: str) -> dict[str, Any]:
-    """What every client of the command is made with; asks for a password if there is no other way to one.
+    """Return the settings of every client of the command, and set ``arguments.bootstrap`` to the brokers.
 
-    ``arguments.bootstrap`` is where the brokers are, from then on.
+    This asks for the password of ``--username`` unless a variable or a file has it. With ``limits`` it also
+    checks that some address of the brokers accepts connections, unless ``--timeout`` asks to wait.
 
     Parameters
     ----------
     limits:
-        Names of settings that ``--timeout`` is.
+        Names of the settings that ``--timeout`` sets.
 
     Raises
     ------
@@ -85,6 +94,7 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> dict[str, An
     given = properties_of(arguments)
     arguments.bootstrap = given.pop("bootstrap.servers")
     settings: dict[str, Any] = {"bootstrap_servers": arguments.bootstrap}
+    password = _password(arguments)
     secure = {name: text for name, text in given.items() if name.startswith(PREFIXES)}
     translated = security_arguments(secure, resolved)[0]
     for name, text in given.items():
@@ -100,17 +110,19 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> dict[str, An
             )
         is_text = isinstance(value, str) and name not in SECRET_SETTINGS
         settings[name] = typed(name, name.replace("_", "."), value.strip(), defaults) if is_text else value
-    return settings | time_limits(arguments, *limits) if limits else settings
+    if password is not None:
+        settings["sasl_plain_password"] = password
+    if not limits:
+        return settings
+    if arguments.timeout is None:
+        require_listener(arguments.bootstrap)
+    return settings | time_limits(arguments, *limits)
 
 
-def properties_of(arguments: argparse.Namespace, asks: bool = True) -> dict[str, str]:
-    """All that the arguments and the file say, by Java's names; the arguments win. Of the user's password it
-    is where it is to be found.
+def properties_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return what the file and the arguments set, by Java's names; the arguments win.
 
-    Parameters
-    ----------
-    asks:
-        For a password that is nowhere; else :func:`have_password` may do so later.
+    The password of ``--username`` is not among them: see :func:`password_reference`.
     """
     config = getattr(arguments, "command_config", None)
     given = {} if config is None else read_properties(Path(config))
@@ -118,11 +130,13 @@ def properties_of(arguments: argparse.Namespace, asks: bool = True) -> dict[str,
         given["bootstrap.servers"] = arguments.bootstrap
     given.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
     if any(getattr(arguments, name, None) for name in SECURE_ARGUMENTS):
-        given |= _told(arguments, given, asks)
+        given |= _told(arguments, given)
+        if arguments.username:
+            given.pop("sasl.password", None)
     return given
 
 
-def _told(arguments: argparse.Namespace, given: Mapping[str, str], asks: bool) -> dict[str, str]:
+def _told(arguments: argparse.Namespace, given: Mapping[str, str]) -> dict[str, str]:
     """Of a secure connection, by the arguments."""
     told = {}
     if arguments.cafile:
@@ -130,7 +144,6 @@ def _told(arguments: argparse.Namespace, given: Mapping[str, str], asks: bool) -
     if arguments.username:
         told["sasl.username"] = arguments.username
         told["sasl.mechanism"] = arguments.sasl_mechanism or given.get("sasl.mechanism") or DEFAULT_MECHANISM
-        told["sasl.password"] = _password(arguments, asks)
     elif arguments.password_file:
         raise KafkaConfigurationError("--password-file is of a user: add --username")
     elif arguments.sasl_mechanism:
@@ -147,20 +160,41 @@ def _told(arguments: argparse.Namespace, given: Mapping[str, str], asks: bool) -
     return told
 
 
-def _password(arguments: argparse.Namespace, asks: bool) -> str:
-    """Where it is: what is there is looked up once, with the other references."""
+def _password(arguments: argparse.Namespace) -> str | None:
+    """Return the password of ``--username``, if that is given."""
+    if not arguments.username:
+        return None
     if arguments.password_file:
-        place = Path(arguments.password_file).absolute()
-        if set(str(place)) & set("{}"):
-            raise KafkaConfigurationError("--password-file: the file's path must be without braces")
-        return f"${{file:{place}}}"
-    if asks:
-        have_password(arguments.username)
-    return f"${{env:{PASSWORD_VARIABLE}}}"
+        return read_secret(Path(arguments.password_file), "--password-file")
+    have_password(arguments.username)
+    return os.environ[PASSWORD_VARIABLE]
+
+
+def password_reference(password_file: str | None) -> str:
+    """Return a reference to the password of ``--username``, for options that other processes read.
+
+    :func:`allow_password` lets those processes resolve it.
+    """
+    if password_file is None:
+        return f"${{env:{PASSWORD_VARIABLE}}}"
+    place = str(Path(password_file).absolute())
+    if set(place) & set("{},"):
+        raise KafkaConfigurationError("--password-file: the path must not contain braces or commas")
+    return f"${{file:{place}}}"
+
+
+def allow_password(user: str, password_file: str | None, asks: bool = True) -> None:
+    """Let this process and those that it starts resolve the reference; ask for a missing password."""
+    if password_file is None:
+        if asks:
+            have_password(user)
+        allow(ALLOWED_VARIABLES, PASSWORD_VARIABLE)
+    else:
+        allow(ALLOWED_PATHS, str(Path(password_file).absolute()))
 
 
 def have_password(user: str) -> None:
-    """Ask for it if it is not there, for this process and those that it starts."""
+    """Ask for the password and put it into the environment, for child processes too, unless it is there."""
     if PASSWORD_VARIABLE not in os.environ:
         asked = ask_password(f"Password of {user}: ", PASSWORD_VARIABLE, "--password-file")
         os.environ[PASSWORD_VARIABLE] = asked

@@ -1,4 +1,4 @@
-"""``kafkacore consume``: records in, lines out."""
+"""``kafkacore consume``: print records as lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kafkacore.cli.common import (
 from kafkacore.cli.connection import add_bootstrap, client_settings
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore import ConsumerRecord, KafkaConsumer
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 POLL_MS = 500
 COMMIT_MS = 1000
-EXAMPLES = """  kafkacore consume greetings                       # what comes from now on, until Ctrl-C
+#: A record without a value (a tombstone), as Kafka's own console consumer prints it.
+NULL = b"null"
+EXAMPLES = """  kafkacore consume greetings                       # records written from now on, until Ctrl-C
   kafkacore consume greetings --from-beginning --exit-at-end
-  kafkacore consume greetings --group readers       # share the partitions with others, go on where they were
+  kafkacore consume greetings --group readers       # share partitions, continue at committed offsets
   kafkacore consume flights --partition 3 --offset 1000 --max-records 10 --json | jq .value
 """
 
@@ -39,12 +41,21 @@ EXAMPLES = """  kafkacore consume greetings                       # what comes f
 def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add ``consume`` to the command line."""
     parser = add_command(
-        commands, "consume", "print each record's value, or the whole record as JSON", EXAMPLES, run
+        commands,
+        "consume",
+        "print each record's value, or the whole record as JSON",
+        EXAMPLES,
+        run,
+        description="Print the value of each record on a line, or with --json the whole record. A record "
+        "without a value (a tombstone) is printed as null, and an empty value as an empty line. Only --json "
+        "distinguishes a tombstone from the text null.",
     )
     parser.add_argument("topic")
     add_bootstrap(parser)
     start = parser.add_mutually_exclusive_group()
-    start.add_argument("--from-beginning", action="store_true", help="default: what comes from now on")
+    start.add_argument(
+        "--from-beginning", action="store_true", help="default: only records written from now on"
+    )
     start.add_argument("--offset", type=natural, help="start here; needs --partition")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--partition", type=natural, help="read this partition alone")
@@ -53,9 +64,11 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
         metavar="NAME",
         help="read as a member of this consumer group; what has been printed is committed",
     )
-    parser.add_argument("--max-records", type=natural, metavar="N", help="end after N records")
+    parser.add_argument("--max-records", type=natural, metavar="N", help="exit after N records")
     parser.add_argument(
-        "--exit-at-end", action="store_true", help="end at the end that the topic has at the start"
+        "--exit-at-end",
+        action="store_true",
+        help="exit at the end that the topic has when the command starts",
     )
     parser.add_argument(
         "--json", action="store_true", help="one JSON object a line: topic, partition, offset, ..."
@@ -148,7 +161,7 @@ def _require_offset(consumer: KafkaConsumer, partition: TopicPartition, offset: 
     )
     if not first <= offset <= end:
         raise CommandError(
-            f"offset {offset} is neither one of those that {partition.topic}-{partition.partition} holds, "
+            f"offset {offset} is neither one of those that {partition_name(partition)} holds, "
             f"which start at {first}, nor its end, which is {end}"
         )
 
@@ -178,7 +191,9 @@ def _print_polls(
         found = consumer.poll(timeout_ms=POLL_MS, max_records=left)
         for records in found.values():
             for record in records:
-                out.write(_as_json(record) if as_json else (record.value or b"") + b"\n")
+                out.write(
+                    (_as_json(record) if as_json else NULL if record.value is None else record.value) + b"\n"
+                )
             left = None if left is None else left - len(records)
         out.flush()
         if reader.poll(0):
@@ -202,4 +217,4 @@ def _as_json(record: ConsumerRecord) -> bytes:
             header: dict[str, Any] = {"key": name}
             put_bytes(header, "value", value)
             fields["headers"].append(header)
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(fields, ensure_ascii=False).encode()

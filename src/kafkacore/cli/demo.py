@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli import flights
 from kafkacore.cli.common import Commands, add_command
-from kafkacore.cli.connection import PROTOCOLS
+from kafkacore.cli.connection import PROTOCOLS, allow_password, password_reference
 from kafkacore.cli.processes import CpuMeter
 from kafkacore.cli.report import Advance, Reporter, print_table
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -162,7 +162,7 @@ class Folder:
             raise DemoError(
                 f"{self.root} is not a folder of this demo: choose another --dir, or empty it yourself"
             )
-        self.root.mkdir(parents=True, exist_ok=True)
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self.root, os.O_RDONLY)
         try:
             try:
@@ -298,19 +298,21 @@ def _run_steps(folder: Folder, protocol: str, wanted: int, held: int, work: Work
 
 @contextmanager
 def _logged_in(folder: Folder, protocol: str) -> Iterator[dict[str, str]]:
-    """A password for this run, in a file of the folder while it lasts; out comes the option of Spark's source
-    that names the file, so that the password itself is in no plan. Nothing where nobody logs in.
+    """Write a password for this run to a file, and yield the option of Spark's source that refers to it.
+
+    The reference keeps the password out of Spark's plans. Without SASL there is neither.
     """
     if not protocol.startswith("SASL_"):
         yield {}
         return
-    if set(str(folder.password)) & set("{}"):
-        raise DemoError(f"{folder.root} has a brace in its name, which a password's file must not: see --dir")
+    if set(str(folder.password)) & set("{},"):
+        raise DemoError(f"--dir {folder.root}: the path must not contain braces or commas")
     folder.password.unlink(missing_ok=True)
     with os.fdopen(os.open(folder.password, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(secrets.token_urlsafe())
     try:
-        yield {"kafka.sasl.password": f"${{file:{folder.password}}}"}
+        allow_password(USER, str(folder.password))
+        yield {"kafka.sasl.password": password_reference(str(folder.password))}
     finally:
         folder.password.unlink(missing_ok=True)
 

@@ -65,7 +65,7 @@ class _Version(argparse.Action):
 
 
 def build_parser(prog: str = PROG) -> argparse.ArgumentParser:
-    """The whole command line, for who calls it ``prog``."""
+    """Return the parser of the whole command line."""
     parser = CommandParser(
         prog=prog,
         description="Apache Kafka from the command line: broker, producer, consumer, and Spark pipelines.",
@@ -73,13 +73,13 @@ def build_parser(prog: str = PROG) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.add_argument(
         "--log-level",
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
-        help="say more on standard error (default: ERROR; broker: INFO)",
+        help="write log messages of this level to standard error (default: ERROR; broker: INFO)",
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_choices("command")
     for name in COMMANDS:
         import_module(f"kafkacore.cli.{name}").add_parser(commands)
     return parser

@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kafkacore.cli.common import Commands, add_command, seconds, time_limits
-from kafkacore.cli.connection import add_security, have_password, properties_of
+from kafkacore.cli.common import Commands, add_command, require_listener, seconds, time_limits
+from kafkacore.cli.connection import add_security, allow_password, password_reference, properties_of
 from kafkacore.cli.interrupts import asked_to_stop
 from kafkacore.cli.report import Advance, Reporter
 from kafkacore.errors import KafkaConfigurationError, KafkaError
@@ -66,7 +66,7 @@ EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --f
   kafkacore pipeline ... --group-by item --aggregate 'orders=count(*)' --aggregate 'turnover=sum(price)' \\
       --aggregate-path ./by_item.parquet
 
-  # all of it from a file; what is said here wins. A secret is named, not told.
+  # all of it from a file; arguments override the file, and secrets are references
   kafkacore pipeline job.toml --trigger available-now
 
   # such a file of the arguments that there are
@@ -83,7 +83,9 @@ job.toml, by the names of the arguments:
   derive = { day = "to_date(at)" }
   [option]
   maxOffsetsPerTrigger = 1000000
-  "kafka.sasl.password" = "${env:KAFKA_PASSWORD}"   # or ${file:/run/secrets/kafka}
+  # Or ${file:/run/secrets/kafka}. The environment must allow it:
+  # KAFKACORE_SECRETS_VARIABLES=KAFKA_PASSWORD or KAFKACORE_SECRETS_PATHS=/run/secrets
+  "kafka.sasl.password" = "${env:KAFKA_PASSWORD}"
 """
 SINKS = ("parquet", "delta", "kafkacore", "console")
 #: How to be secure, by the arguments that all commands have.
@@ -141,7 +143,7 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
         parser.add_argument(f"--{name}", metavar=metavar, help=text)
 
     add("bootstrap", "HOST:PORT", "brokers, comma-separated")
-    add("timeout", "SECONDS", "give up if no broker answers for so long before the start (default: 10)")
+    add("timeout", "SECONDS", "give up if no broker answers within this time before the start (default: 10)")
     add_security(parser)
     add("topic", "TOPIC", "topic, or comma-separated topics")
     add("format", "FORMAT", f"what the values are: {', '.join(VALUE_FORMATS)} (default: json)")
@@ -163,7 +165,9 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     add("checkpoint", "FOLDER", "folder of the checkpoint; the console needs none")
     add("trigger", "WHEN", 'available-now (default), or "10 seconds"')
     add("starting-offsets", "WHERE", 'earliest (default), latest or JSON {"topic":{"0":23}}')
-    _add_table(parser, "option", "NAME=VALUE", "a source option; ${env:NAME} and ${file:PATH} name secrets")
+    _add_table(
+        parser, "option", "NAME=VALUE", "an option of the source; a secret may be ${env:NAME} or ${file:PATH}"
+    )
     add("group-by", "COLUMNS", "columns of the aggregate")
     _add_table(parser, "aggregate", "NAME=SQL", "a column of the aggregate")
     add("aggregate-path", "FOLDER", "folder of the aggregate")
@@ -173,7 +177,7 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--print-config",
         action="store_true",
-        help="check all of this, print it as a JOB.TOML, and end; of secrets only where they are",
+        help="check all of this, print it as a JOB.TOML, and exit; secrets become references",
     )
 
 
@@ -301,9 +305,11 @@ def config_of(settings: Settings) -> PipelineConfig:
 
 
 def _secured(settings: Settings) -> dict[str, str]:
-    """Options of the source that make its connection a secure one; a password is a reference to its place."""
+    """Return the source's options for a secure connection; the password is a reference."""
     given = {name.replace("-", "_"): settings.optional(name) for name in ("bootstrap", *CONNECTION)}
-    properties = properties_of(argparse.Namespace(**given), asks=False)
+    properties = properties_of(argparse.Namespace(**given))
+    if given["username"]:
+        properties["sasl.password"] = password_reference(given["password_file"])
     return {f"kafka.{name}": text for name, text in properties.items() if name.startswith(PREFIXES)}
 
 
@@ -405,13 +411,17 @@ def run(arguments: argparse.Namespace) -> int:
     if importlib.util.find_spec("pyspark") is None:
         raise KafkaConfigurationError("the pipeline needs PySpark: pip install 'kafkacore[spark]'")
     settings = Settings(arguments)
+    user, password_file = settings.optional("username"), settings.optional("password-file")
+    # Only the operator writes the command line. A path in a job file needs the environment's permission.
+    if user and password_file == arguments.password_file:
+        allow_password(user, password_file, asks=not arguments.print_config)
     config = config_of(settings)
     if arguments.print_config:
         print(settings_as_toml(effective(settings, config)), end="")
         return 0
-    user = settings.optional("username")
-    if user and not settings.optional("password-file"):
-        have_password(user)
+    if not settings.said("timeout"):
+        for servers in {config.bootstrap_servers, *_servers_of(config.sink)}:
+            require_listener(servers)
     _require_topics(config, _timeout(settings.text("timeout")))
     as_json = settings.flag("json")
     reporter = Reporter(quiet=as_json)
@@ -437,6 +447,10 @@ def _passing_folder() -> Iterator[Path]:
         raise
     finally:
         shutil.rmtree(left, ignore_errors=True)
+
+
+def _servers_of(sink: Sink) -> tuple[str, ...]:
+    return (sink.bootstrap_servers,) if isinstance(sink, KafkaSink) else ()
 
 
 def _timeout(text: str) -> argparse.Namespace:

@@ -16,6 +16,7 @@ from kafkacore.cli.common import (
 )
 from kafkacore.cli.connection import add_bootstrap, client_settings
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.structs import printable
 
 EXAMPLES = """  kafkacore topics list
   kafkacore topics create orders --partitions 6 --config retention.ms=86400000
@@ -30,7 +31,7 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = add_command(
         commands, "topics", "list, describe, create, alter or delete topics", EXAMPLES, _list
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    actions = parser.add_choices("action")
     for name, summary, run in (
         ("list", "the name of each topic", _list),
         ("describe", "partitions, leaders and ids", _describe),
@@ -106,7 +107,7 @@ def _describe(arguments: argparse.Namespace) -> int:
         print(json.dumps(topics))
         return 0
     for topic in topics:
-        print(f"{topic['name']}  id {topic['topic_id']}  {len(topic['partitions'])} partitions")
+        print(f"{printable(topic['name'])}  id {topic['topic_id']}  {len(topic['partitions'])} partitions")
         for partition in topic["partitions"]:
             replicas = ",".join(map(str, partition["replica_nodes"]))
             print(

@@ -30,7 +30,7 @@ DEFAULT_MECHANISM = "SCRAM-SHA-512"
 def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add ``users`` with its actions to the command line."""
     parser = add_command(commands, "users", "list, create or delete users of SCRAM", EXAMPLES, _list)
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    actions = parser.add_choices("action")
     for name, summary, run in (
         ("list", "who there is, and by which mechanisms", _list),
         ("create", "give a user a password, or another one", _create),

@@ -15,6 +15,12 @@ from kafkacore.errors import BrokerResponseError
 from kafkacore.structs import Node, TopicPartition
 
 NO_NODE_ID = -1
+_MAX_PORT = 65_535
+
+
+def is_address(node_id: int, host: str, port: int) -> bool:
+    """Whether these can be a broker's id, host and port. A response may carry any number."""
+    return node_id >= 0 and bool(host) and 0 < port <= _MAX_PORT
 
 
 class PartitionMetadata(NamedTuple):

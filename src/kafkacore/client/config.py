@@ -5,8 +5,8 @@ A façade adds a table of its own settings to :data:`CLIENT_SETTINGS` and calls 
     SETTINGS = {"group_id": Setting(None, text_or_none), "fetch_min_bytes": Setting(1, at_least(0))}
     config = resolve(SETTINGS, configs)
 
-Names and defaults are kafka-python's; those marked with a KIP are Kafka's in snake case. Does not know:
-what a setting does.
+Names and defaults are kafka-python's, except that ``reconnect_backoff_max_ms`` has Java's default. Settings
+marked with a KIP are Kafka's in snake case.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import socket
 import ssl
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret
+from kafkacore.security.references import SECRET_SETTINGS
 from kafkacore.security.secret import HIDDEN
 from kafkacore.security.tls_contexts import TLS_VERSIONS
 
@@ -277,7 +278,7 @@ CLIENT_SETTINGS: dict[str, Setting] = {
     "retry_backoff_ms":                         Setting(100, finite(0)),
     "retry_backoff_max_ms":                     Setting(1000, finite(0)),  # KIP-580
     "reconnect_backoff_ms":                     Setting(50, finite(0)),
-    "reconnect_backoff_max_ms":                 Setting(30_000, finite(0)),
+    "reconnect_backoff_max_ms":                 Setting(1000, finite(0)),  # Java's; kafka-python: 30_000
     "socket_connection_setup_timeout_ms":       Setting(10_000, finite(1)),  # KIP-601
     "socket_connection_setup_timeout_max_ms":   Setting(30_000, finite(1)),
     "connections_max_idle_ms":                  Setting(540_000, at_least(0)),
@@ -346,16 +347,6 @@ RETIRED_SETTINGS: dict[str, str | None] = {
     "sock_chunk_buffer_count": None,
     "sock_chunk_bytes": None,
 }
-#: Never shown, in whatever message or dump.
-SECRET_SETTINGS = frozenset(
-    {
-        "ssl_password",
-        "ssl_keyfile",
-        "sasl_plain_password",
-        "sasl_oauth_token_provider",
-        "sasl_oauthbearer_client_credentials_client_secret",
-    }
-)
 
 
 def resolve(own: Mapping[str, Setting | Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -415,9 +406,24 @@ def _checked(name: str, value: Any, check: Check) -> Any:
         raise KafkaConfigurationError(str(error).replace(repr(value), HIDDEN)) from None
 
 
+def refuse_positional(client: str, positional: Iterable[object]) -> None:
+    """Raise ``TypeError`` for settings given as a dict, as in confluent-kafka, or for any other positional
+    argument of a client that takes none.
+    """
+    for argument in positional:
+        what = "" if isinstance(argument, Mapping) else f", not as {type(argument).__name__}"
+        raise TypeError(
+            f"pass settings as keyword arguments{what}: {client}(**config); dots in names become "
+            "underscores: bootstrap.servers -> bootstrap_servers"
+        )
+
+
 def _unknown(names: list[str], table: Mapping[str, Setting]) -> str:
     sentences = []
     for name in names:
+        if "." in name and (underscored := name.replace(".", "_")) in table:
+            sentences.append(f"there is no setting {name!r}: dots become underscores, {underscored!r}")
+            continue
         near = difflib.get_close_matches(name, table, n=1) or [known for known in table if name in known]
         sentences.append(f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
     return ". ".join(sentences)

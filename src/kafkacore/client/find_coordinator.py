@@ -5,6 +5,7 @@ Does not know: when to ask, what a coordinator is for.
 
 from __future__ import annotations
 
+from kafkacore.client.cluster import is_address
 from kafkacore.errors import BrokerResponseError, MalformedMessageError, for_code
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kafkacore.structs import Node
@@ -14,7 +15,6 @@ from kafkacore.wire import Writer
 GROUP, TRANSACTION = 0, 1
 #: Since when FindCoordinator asks for several keys (KIP-699).
 BATCHED_LOOKUP_FROM = 4
-_MAX_PORT = 65_535
 
 
 class CoordinatorLookup(FindCoordinatorRequest):
@@ -50,7 +50,7 @@ def coordinator_in(message: FindCoordinatorResponse, key: str) -> Node:
     if found.error_code:
         error: type[BrokerResponseError] = for_code(found.error_code)
         raise error(found.error_message or "")
-    if found.node_id < 0 or not found.host or not 0 < found.port <= _MAX_PORT:
+    if not is_address(found.node_id, found.host, found.port):
         raise MalformedMessageError(
             f"FindCoordinator names node {found.node_id} at {found.host!r}:{found.port} for {key!r}"
         )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from threading import Condition
 from typing import NamedTuple
 
-from kafkacore.client.cluster import Cluster, PartitionMetadata
+from kafkacore.client.cluster import Cluster, PartitionMetadata, is_address
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.client.metadata_merge import MetadataMerge
 from kafkacore.clock import Clock
@@ -302,7 +302,8 @@ class Metadata:
         """
         with self._condition:
             last = self._cluster
-            merged = {node.node_id: node for node in last.nodes} | {node.node_id: node for node in nodes}
+            named = (node for node in nodes if is_address(node.node_id, node.host, node.port))
+            merged = {node.node_id: node for node in (*last.nodes, *named)}
             changed: dict[TopicPartition, PartitionMetadata] = {}
             for tp, (leader_id, leader_epoch) in leaders.items():
                 known = last.partition(tp)

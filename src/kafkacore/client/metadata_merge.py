@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from kafkacore.client.cluster import Cluster, PartitionMetadata
+from kafkacore.client.cluster import Cluster, PartitionMetadata, is_address
 from kafkacore.errors import BrokerResponseError, InvalidMetadataError, for_code
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.metadata import MetadataResponse
@@ -17,6 +17,16 @@ from kafkacore.structs import Node, TopicPartition
 
 #: Before, a broker could answer with an epoch that it had not got from the controller (KAFKA-9212).
 RELIABLE_LEADER_EPOCHS_FROM = 9
+
+
+def nodes_in(response: MetadataResponse) -> tuple[Node, ...]:
+    """The brokers of a response, each id once. A broker whose address cannot be connected to is left out."""
+    nodes = {
+        broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
+        for broker in response.brokers
+        if is_address(broker.node_id, broker.host, broker.port)
+    }
+    return tuple(nodes.values())
 
 
 class MetadataMerge:
@@ -56,14 +66,9 @@ class MetadataMerge:
                 self._topic(topic.name, topic, has_epochs)
         if is_partial:
             self._keep_others()
-        nodes = [
-            Node(broker.node_id, broker.host, broker.port, broker.rack)
-            for broker in response.brokers
-            if broker.node_id >= 0  # Below 0 are the bootstrap addresses.
-        ]
         return Cluster(
             response.cluster_id,
-            dict.fromkeys(nodes),
+            nodes_in(response),
             self._partitions,
             topic_ids=self._topic_ids,
             topic_errors=self._topic_errors,
@@ -120,8 +125,10 @@ class MetadataMerge:
         if is_new_topic or seen is None or epoch >= seen:
             self._seen_epochs[tp] = epoch
             return found
-        # From a broker that has not heard the news.
-        return self._last.partition(tp)
+        # The broker that answered does not know the newest leader epoch yet.
+        known = self._last.partition(tp)
+        self.is_incomplete |= known is None
+        return known
 
     def _keep_others(self) -> None:
         """A partial answer says nothing of the topics that it leaves out."""

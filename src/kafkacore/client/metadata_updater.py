@@ -11,9 +11,11 @@ import math
 from typing import Any, Protocol
 
 from kafkacore.client.metadata import Metadata, MetadataRequestAndVersion
+from kafkacore.client.metadata_merge import nodes_in
 from kafkacore.client.requests import ClientRequest
 from kafkacore.errors import KafkaError, RebootstrapRequiredError, for_code
 from kafkacore.protocol import RequestMessage
+from kafkacore.protocol.generated.metadata import MetadataResponse
 from kafkacore.structs import Node
 
 logger = logging.getLogger(__name__)
@@ -67,6 +69,8 @@ class MetadataUpdater:
         self._reconnect_backoff_ms = reconnect_backoff_ms
         self._rebootstrap_trigger_ms = rebootstrap_trigger_ms
         self._in_progress: MetadataRequestAndVersion | None = None
+        #: Topics that had a retriable error in their last response. The first one is usual: the topic is new.
+        self._failing_topics: set[str | None] = set()
         #: Since when an update has been wanted without a success.
         self._wanted_since_ms: float | None = None
 
@@ -135,18 +139,29 @@ class MetadataUpdater:
         """The answer to the request for metadata."""
         asked, self._in_progress = self._in_progress, None
         assert asked is not None
-        for topic in response.topics:
-            if topic.error_code:
-                logger.warning("topic %r: %s", topic.name, for_code(topic.error_code).message)
+        self._log_topic_errors(response)
         if response.error_code == RebootstrapRequiredError.errno:
             self._client.rebootstrap(now_ms)
-        elif not response.brokers:
-            # A broker that has just started knows no one yet, not even itself.
+            self._metadata.failed_update(now_ms)
+        elif not nodes_in(response):
+            # A broker that has just started does not know any broker yet, not even itself.
             self._metadata.failed_update(now_ms)
         else:
             self._wanted_since_ms = None
             self._metadata.update(asked.request_version, response, asked.is_partial, now_ms, request.version)
             self._client.adopt_bootstrap_connections()
+
+    def _log_topic_errors(self, response: MetadataResponse) -> None:
+        for topic in response.topics:
+            failed_before = topic.name in self._failing_topics
+            self._failing_topics.discard(topic.name)
+            if not topic.error_code:
+                continue
+            error = for_code(topic.error_code)
+            if error.retriable:
+                self._failing_topics.add(topic.name)
+            level = logging.DEBUG if error.retriable and not failed_before else logging.WARNING
+            logger.log(level, "topic %r: %s", topic.name, error.message)
 
     def forget_request(self) -> None:
         """The request in flight will not be answered; another may be sent."""

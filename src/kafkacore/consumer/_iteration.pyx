@@ -6,6 +6,8 @@ Does not know: fetching, time-outs.
 
 cimport cython
 
+from kafkacore.wire.copying import refuse_copy
+
 
 @cython.final
 cdef class RecordIteration:
@@ -57,6 +59,9 @@ cdef class RecordIteration:
 cdef class RecordLoop:
     """What makes an iterator of a consumer; the consumer polls when there is nothing left."""
     cdef public RecordIteration _iteration
+
+    def __reduce__(self):
+        refuse_copy(self, "its connections belong to this process; make one in each process")
 
     def __iter__(self):
         return self

@@ -8,9 +8,9 @@ detaches them: copies them out. Does not know: what is in a record, batches' for
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdlib cimport free, malloc
 
 from kafkacore.record.batch cimport RecordBatch
+from kafkacore.wire.memory cimport free, malloc
 
 cdef enum:
     # Times their own bytes that records may pin.

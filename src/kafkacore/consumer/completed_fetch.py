@@ -66,6 +66,8 @@ class CompletedFetch:
         "_reader",
         "_tally",
         "data",
+        "failed_before",
+        "has_new_leader",
         "initialized",
         "partition",
         "records_read",
@@ -88,6 +90,10 @@ class CompletedFetch:
         self.version = version
         self.initialized = False
         self.records_read = 0
+        #: The fetch before this one failed too.
+        self.failed_before = False
+        #: The response named a newer leader of the partition, which is in the metadata now.
+        self.has_new_leader = False
         self.size_in_bytes = 0 if data.records is None else len(data.records)
         self._options = options
         self._tally = tally

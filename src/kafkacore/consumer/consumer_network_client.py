@@ -22,7 +22,7 @@ from kafkacore.errors import (
 )
 from kafkacore.network import HeartbeatLine
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kafkacore.structs import Node, TopicPartition
+from kafkacore.structs import Node, TopicPartition, printable
 
 T = TypeVar("T")
 
@@ -417,7 +417,8 @@ class ConsumerNetworkClient:
             if queue and self.client.connection_failed(node):
                 error = self.client.authentication_error(node)
                 self._fail_unsent(
-                    node, error or KafkaConnectionError(f"no connection to {node.host}:{node.port}")
+                    node,
+                    error or KafkaConnectionError(f"no connection to {printable(node.host)}:{node.port}"),
                 )
 
     def _fail_unsent(self, node: Node, error: BaseException) -> None:
@@ -430,7 +431,7 @@ class ConsumerNetworkClient:
             while queue and queue[0][1] <= now_ms:
                 future = queue.popleft()[2]
                 error = KafkaTimeoutError(
-                    f"the request could not be sent to {node.host}:{node.port} within its time"
+                    f"the request could not be sent to {printable(node.host)}:{node.port} within its time"
                 )
                 self._pending_completion.append(_Pending(future, None, error))
 

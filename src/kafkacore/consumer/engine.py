@@ -40,7 +40,7 @@ from kafkacore.consumer.timer import Timer
 from kafkacore.consumer.topic_metadata import TopicMetadataFetcher
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError
 from kafkacore.network import Selector
-from kafkacore.structs import IsolationLevel, OffsetAndMetadata, TopicPartition
+from kafkacore.structs import IsolationLevel, OffsetAndMetadata, TopicPartition, partition_name
 
 F = TypeVar("F", Records, Columns)
 
@@ -402,7 +402,7 @@ class ConsumerEngine:
             )
             if timer.expired and self.subscriptions.position(partition) is None:
                 raise KafkaTimeoutError(
-                    f"no position of {partition.topic}-{partition.partition} within "
+                    f"no position of {partition_name(partition)} within "
                     f"{timer.timeout_ms:.0f} ms (bootstrap_servers={self.bootstrap_servers})"
                 )
 

@@ -99,6 +99,8 @@ class Fetcher:
         self._clock = clock
         self._sessions: dict[int, FetchSessionHandler] = {}
         self._pending_nodes: set[int] = set()
+        #: Nodes whose last fetch failed as a whole.
+        self._failed_nodes: set[int] = set()
         self._buffer = FetchBuffer(subscriptions, self._initialize)
         self._pins = PinLedger()
         self._sizes = FetchSizes(config.max_partition_fetch_bytes, config.fetch_min_bytes)
@@ -245,8 +247,11 @@ class Fetcher:
         if not session.handle_response(message, version):
             if message.error_code == FetchSessionTopicIdError.errno:
                 self._metadata.request_update()
+            self._request_failed(node, data)
             return
+        self._failed_nodes.discard(node.node_id)
         hints: dict[TopicPartition, tuple[int, int]] = {}
+        redirected: list[CompletedFetch] = []
         memory, tally = FetchMemory(self._pins), self._tally(response)
         for topic in message.responses:
             name = topic.topic if version < FIRST_VERSION_BY_ID else session.topic_name(topic.topic_id)
@@ -256,15 +261,34 @@ class Fetcher:
                 assert asked is not None, "the session has checked the partitions"
                 offset, options = asked.fetch_offset, self._config.read
                 completed = CompletedFetch(tp, partition, offset, version, options, memory, tally)
+                completed.failed_before = self._count_failure(tp, partition)
                 self._sizes.learn(completed)
                 self._buffer.add(completed)
                 if _names_leader(partition):
                     leader = partition.current_leader
                     hints[tp] = (leader.leader_id, leader.leader_epoch)
+                    redirected.append(completed)
         if hints:
-            self._metadata.update_partition_leadership(
+            moved = self._metadata.update_partition_leadership(
                 hints, [Node(end.node_id, end.host, end.port, end.rack) for end in message.node_endpoints]
             )
+            for completed in redirected:
+                completed.has_new_leader = completed.partition in moved
+
+    def _count_failure(self, tp: TopicPartition, answer: FetchResponse.PartitionData) -> bool:
+        """Count an error in the partition's state, and return whether the fetch before had one too. Of errors
+        in a row, only the first is retried without a back-off. A redirection to another replica counts as
+        neither a failure nor a success.
+        """
+        state = self._subscriptions.state_or_none(tp)
+        if state is None:
+            return False
+        failed_before = state.has_failed_fetch
+        if answer.error_code:
+            state.has_failed_fetch = True
+        elif answer.preferred_read_replica <= _NO_REPLICA:
+            state.has_failed_fetch = False
+        return failed_before
 
     def _tally(self, response: ClientResponse) -> ResponseTally | None:
         if self._metrics is None:
@@ -281,8 +305,17 @@ class Fetcher:
     ) -> None:
         self._pending_nodes.discard(node.node_id)
         session.handle_error(error)
+        self._request_failed(node, data)
         for tp in data.session_partitions:
             self._subscriptions.clear_preferred_read_replica(tp)
+
+    def _request_failed(self, node: Node, data: FetchRequestData) -> None:
+        """Back off, except for the first failure in a row: a broker may drop a fetch session at any time."""
+        if node.node_id in self._failed_nodes:
+            for tp in data.session_partitions:
+                if self._subscriptions.is_fetchable(tp):
+                    self._back_off(tp)
+        self._failed_nodes.add(node.node_id)
 
     def _initialize(self, completed: CompletedFetch) -> bool:
         """The turn of a fetch has come; see :class:`FetchBuffer`."""
@@ -318,7 +351,7 @@ class Fetcher:
             "fetch of %s at offset %d: %s", partition_name(tp), completed.next_fetch_offset, error.message
         )
         if error is OffsetOutOfRangeError:
-            self._handle_out_of_range(tp, completed.next_fetch_offset, position)
+            self._handle_out_of_range(completed, position)
         elif issubclass(error, TopicAuthorizationFailedError):
             raise error(f"no permission to read topic {tp.topic!r}")
         elif error is CorruptRecordError:
@@ -327,7 +360,7 @@ class Fetcher:
             )
         elif error.invalid_metadata or error is OffsetNotAvailableError:
             self._refresh_metadata(tp)
-            if not _names_leader(completed.data):
+            if completed.failed_before or not completed.has_new_leader:
                 self._back_off(tp)
         elif error.retriable or error in (UnknownLeaderEpochError, UnknownError):
             self._back_off(tp)
@@ -337,10 +370,14 @@ class Fetcher:
     def _back_off(self, tp: TopicPartition) -> None:
         self._subscriptions.set_next_retry([tp], self._clock.monotonic_ms() + self._client.retry_backoff_ms)
 
-    def _handle_out_of_range(self, tp: TopicPartition, fetch_offset: int, position: int) -> None:
+    def _handle_out_of_range(self, completed: CompletedFetch, position: int) -> None:
+        tp = completed.partition
         if self._subscriptions.clear_preferred_read_replica(tp) is not None:
-            return  # The follower lagged; the leader decides.
-        if fetch_offset != position:
+            # The follower may lag; the leader decides.
+            if completed.failed_before:
+                self._back_off(tp)
+            return
+        if completed.next_fetch_offset != position:
             return  # The user has gone elsewhere meanwhile.
         if self._subscriptions.default_reset_strategy is OffsetResetStrategy.NONE:
             error = OffsetOutOfRangeError(
@@ -355,6 +392,9 @@ class Fetcher:
             partition_name(tp),
         )
         self._subscriptions.request_offset_reset(tp)
+        if completed.failed_before:
+            # The position that the last reset found is out of range again.
+            self._back_off(tp)
 
     # ---- Handing out -------------------------------------------------------------------------------------
     def begin_poll(self) -> None:

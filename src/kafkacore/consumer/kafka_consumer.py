@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Literal
 
 from kafkacore.client import bootstrap_client
-from kafkacore.client.config import servers_text
+from kafkacore.client.config import refuse_positional, servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer.calls import check_partitions
@@ -54,13 +54,21 @@ class KafkaConsumer(PositionCalls, CommitCalls):
     Raises
     ------
     KafkaConfigurationError
-        For an unknown name (with the nearest one), or a value that cannot be.
+        A name is unknown, or a value is invalid.
+    TypeError
+        Settings were given as a dict. They are keyword arguments.
+
+    Notes
+    -----
+    The constructor does not wait for a broker. A method that must ask one waits for ``request_timeout_ms``,
+    or for its own time-out; ``poll`` waits for its time-out.
     """
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(DEFAULTS)
 
     def __init__(self, *topics: str, **configs: Any) -> None:
         self._closed = True  # Until all is made, so that a refused argument leaves nothing to warn about.
+        refuse_positional(type(self).__name__, (topic for topic in topics if isinstance(topic, Mapping)))
         clock: Clock = configs.pop("clock", SYSTEM_CLOCK)
         self.config = resolve(configs)
         if self.config["client_id"] is None:

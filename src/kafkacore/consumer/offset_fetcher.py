@@ -7,7 +7,7 @@ records, commits. (Kafka's ``OffsetFetcher``.)
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from functools import partial
 from typing import NamedTuple
 
@@ -291,19 +291,25 @@ class OffsetFetcher:
             topics=list(topics.values()),
             timeout_ms=int(self._client.request_timeout_ms),
         )
-        return self._client.send(node, request).compose(self._on_answer)
+        return self._client.send(node, request).compose(partial(self._on_answer, timestamps.keys()))
 
-    def _on_answer(self, response: ClientResponse, future: RequestFuture[_Answer]) -> None:
+    def _on_answer(
+        self, asked: Set[TopicPartition], response: ClientResponse, future: RequestFuture[_Answer]
+    ) -> None:
         found: dict[TopicPartition, FoundOffset] = {}
-        retry: set[TopicPartition] = set()
+        # A partition that the response leaves out is asked for again.
+        retry = set(asked)
         forbidden: set[str] = set()
         passing: KafkaError | None = None
         for topic in response.message.topics:
             for partition in topic.partitions:
                 tp = TopicPartition(topic.name, partition.partition_index)
+                if tp not in retry:
+                    continue
                 error = for_code(partition.error_code)
                 if not partition.error_code:
-                    found[tp] = FoundOffset(partition.offset, partition.timestamp, partition.leader_epoch)
+                    offset = max(partition.offset, UNKNOWN_OFFSET)
+                    found[tp] = FoundOffset(offset, partition.timestamp, partition.leader_epoch)
                 elif error is UnsupportedForMessageFormatError:
                     # Messages of before 0.10 have no timestamps: the same as finding none.
                     found[tp] = FoundOffset(UNKNOWN_OFFSET, -1, -1)
@@ -314,7 +320,7 @@ class OffsetFetcher:
                     name = partition_name(tp)
                     log.log(level, "listing offsets of %s: %s; trying again", name, error.message)
                     passing = error(f"while listing offsets of {name}")
-                    retry.add(tp)
+        retry -= found.keys()
         if forbidden:
             names = ", ".join(map(repr, sorted(forbidden)))
             future.fail(TopicAuthorizationFailedError(f"no permission to read topic {names}"))

@@ -161,7 +161,7 @@ class OffsetValidator:
         end_offset: int,
         truncated: dict[TopicPartition, OffsetAndMetadata | None],
     ) -> None:
-        undefined = _UNDEFINED in (epoch, end_offset)
+        undefined = min(epoch, end_offset) <= _UNDEFINED
         if not undefined and end_offset >= position.offset:
             self._subscriptions.complete_validation(tp, position)
         elif self._subscriptions.default_reset_strategy is OffsetResetStrategy.NONE:

@@ -13,6 +13,12 @@ cimport cython
 from kafkacore.errors import RetriableError
 
 
+cdef extern from "Python.h":
+    # Compiled calls do not count towards Python's limit by themselves.
+    int Py_EnterRecursiveCall(const char *where) except -1
+    void Py_LeaveRecursiveCall()
+
+
 class CallbackInterruptedError(RetriableError):
     """A Ctrl-C came while an answer was worked on: what was to come of it is not known."""
 
@@ -125,6 +131,7 @@ cdef class RequestFuture:
         """
         while self._listeners:
             listener = self._listeners.pop(0)
+            Py_EnterRecursiveCall(" while the listeners of a future are called")
             try:
                 self._fire(listener)
             except Exception:
@@ -132,6 +139,8 @@ cdef class RequestFuture:
             except BaseException:
                 self.fire_rest()
                 raise
+            finally:
+                Py_LeaveRecursiveCall()
 
     cdef int _fire(self, listener) except -1:
         if self._error is not None:

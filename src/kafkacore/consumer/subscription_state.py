@@ -63,6 +63,7 @@ class TopicPartitionState:
     """What is known of one assigned partition."""
 
     __slots__ = (
+        "has_failed_fetch",
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
@@ -89,6 +90,8 @@ class TopicPartitionState:
         self.log_start_offset: int | None = None
         self.reset_strategy = OffsetResetStrategy.NONE
         self.next_retry_ms = 0.0
+        #: The last fetch had an error.
+        self.has_failed_fetch = False
         self.preferred_read_replica: int | None = None
         self.preferred_replica_expires_ms = 0.0
         self.validated_epoch = -1

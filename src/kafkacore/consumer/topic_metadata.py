@@ -92,7 +92,8 @@ class TopicMetadataFetcher:
         for topic in response.topics:
             error = for_code(topic.error_code)
             if not topic.error_code:
-                found[topic.name or ""] = {partition.partition_index for partition in topic.partitions}
+                numbers = {partition.partition_index for partition in topic.partitions}
+                found[topic.name or ""] = {number for number in numbers if number >= 0}
             elif error is UnknownTopicOrPartitionError:
                 continue
             elif error in (TopicAuthorizationFailedError, InvalidTopicError):

@@ -16,7 +16,7 @@ from kafkacore.protocol.generated.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 from kafkacore.wire import Cursor, Writer
 
 #: ``protocol_type`` of a consumer group in JoinGroup.
@@ -98,6 +98,22 @@ def decode_subscription(data: Buffer, group_instance_id: str | None = None) -> S
     )
 
 
+def decode_subscribed_topics(data: Buffer) -> list[str]:
+    """The topics of a member's subscription, read as version 0 whatever its version is.
+
+    Every version begins with the fields of version 0, so a coordinator needs no others. Older clients write a
+    later version and leave its fields out, which Kafka's coordinator accepts (``ClassicGroup``).
+
+    Raises
+    ------
+    MalformedMessageError
+        These bytes are no subscription.
+    """
+    cursor = Cursor(data)
+    cursor.read_int16()
+    return ConsumerProtocolSubscription.decode(cursor, 0).topics
+
+
 def encode_assignment(assignment: Assignment, version: int = LATEST_VERSION) -> bytes:
     """The blob of a member's assignment: topics in the order in which they first appear.
 
@@ -129,7 +145,7 @@ def decode_assignment(data: Buffer) -> Assignment:
     partitions = _flattened(message.assigned_partitions)
     for topic_partition in partitions:
         if topic_partition.partition < 0:
-            raise MalformedMessageError(f"assignment of {topic_partition.topic}-{topic_partition.partition}")
+            raise MalformedMessageError(f"assignment of {partition_name(topic_partition)}")
     return Assignment(partitions, _copied(message.user_data))
 
 

@@ -297,6 +297,14 @@ cdef int _branch(const Node *node, Cursor *cursor) noexcept nogil:
         return fault
     if branch < 0 or branch >= node.child_count:
         return NO_SUCH_BRANCH
+    # A union in a union is all that could nest without an end and without a level of its own.
+    if node.children[branch].op == OP_UNION:
+        if cursor.depth >= MAX_DEPTH:
+            return TOO_DEEP
+        cursor.depth += 1
+        fault = read_value(node.children[branch], cursor)
+        cursor.depth -= 1
+        return fault
     return read_value(node.children[branch], cursor)
 
 
@@ -328,11 +336,13 @@ cdef int _member(const Node *node, Cursor *cursor) noexcept nogil:
     return end_struct(node.out)
 
 
-cdef int _default(const Node *node) noexcept nogil:
+cdef int _default(const Node *node, const Cursor *cursor) noexcept nogil:
     cdef Cursor own
+    if cursor.depth >= MAX_DEPTH:
+        return TOO_DEEP
     own.at = node.blob
     own.end = node.blob + node.blob_size
-    own.depth = 2
+    own.depth = max(cursor.depth + 1, 2)
     own.field = 0
     return read_value(node.children[0], &own)
 
@@ -363,7 +373,7 @@ cdef int read_value(const Node *node, Cursor *cursor) noexcept nogil:
     if node.op == OP_FIXED:
         return _put_bytes(node, cursor, node.width)
     if node.op == OP_DEFAULT:
-        return _default(node)
+        return _default(node, cursor)
     if cursor.depth >= MAX_DEPTH:
         return TOO_DEEP
     cursor.depth += 1

@@ -113,6 +113,8 @@ cdef class Columns:
     """The builders of a schema, and what they hold until :meth:`take`."""
 
     cdef readonly object schema
+    cdef list fields  # of the schema, as they were when the builders were made
+    cdef bint in_use  # by a reader, which may have released the GIL
     cdef Builder root  # a struct of the columns
     cdef Budget budget
     cdef int64_t batch_bytes

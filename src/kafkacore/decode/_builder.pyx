@@ -4,9 +4,12 @@ A failed record is taken back by :c:func:`truncate`, so that the loops need no c
 not know: any format.
 """
 
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uint8_t
-from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
+
+from kafkacore.wire.exclusive cimport check_unused
+from kafkacore.wire.memory cimport calloc, free, realloc
 
 import pyarrow as pa
 
@@ -14,6 +17,8 @@ cdef enum:
     MAX_INT32 = 0x7FFFFFFF
     #: Values that a column has room for at first, below the top.
     FIRST_CAPACITY = 64
+    #: Each level is one of the C stack.
+    MAX_DEPTH = 200
 
 
 # ---- Memory ------------------------------------------------------------------------------------------------
@@ -132,17 +137,7 @@ cdef class _Block:
         free(self.data)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
-        view.buf = self.data if self.data != NULL else <void *> b""
-        view.len = self.size
-        view.readonly = 1
-        view.itemsize = 1
-        view.format = NULL
-        view.ndim = 1
-        view.shape = &self.size
-        view.strides = &view.itemsize
-        view.suboffsets = NULL
-        view.internal = NULL
-        view.obj = self
+        PyBuffer_FillInfo(view, self, self.data if self.data != NULL else <void *> b"", self.size, 1, flags)
 
 
 cdef object _taken(uint8_t **data, int64_t size):
@@ -172,9 +167,10 @@ cdef class Columns:
 
     def __cinit__(self, schema, int64_t batch_bytes):
         self.schema = schema
+        self.fields = list(schema)
         self.batch_bytes = batch_bytes
         self.root.kind = STRUCT
-        _plant(&self.root, list(schema), &self.budget)
+        _plant(&self.root, self.fields, &self.budget, 0)
 
     def __dealloc__(self):
         clear(&self.root)
@@ -193,9 +189,11 @@ cdef class Columns:
     cdef Builder *of_path(self, tuple path) except NULL:
         """The builder that lies there: places among children, from the top."""
         cdef Builder *found = &self.root
+        cdef int at
         for at in path:
-            assert 0 <= at < found.child_count, "a path within the schema"
-            found = &found.children[<int> at]
+            if not 0 <= at < found.child_count:
+                raise ValueError(f"path {path} leads out of the schema")
+            found = &found.children[at]
         return found
 
     def take(self):
@@ -204,12 +202,25 @@ cdef class Columns:
         Returns
         -------
         list of pyarrow.Array
+
+        Raises
+        ------
+        RuntimeError
+            A reader fills the columns right now.
         """
-        return [_array(&self.root.children[at], field.type) for at, field in enumerate(self.schema)]
+        cdef int at
+        check_unused(self.in_use, self)
+        for at in range(self.root.child_count):
+            if self.root.children[at].count != self.root.count:
+                raise ValueError(f"column {at} has {self.root.children[at].count} of {self.root.count} rows")
+        self.root.count = 0
+        return [_array(&self.root.children[at], field.type) for at, field in enumerate(self.fields)]
 
 
-cdef int _plant(Builder *parent, list fields, Budget *budget) except -1:
+cdef int _plant(Builder *parent, list fields, Budget *budget, int depth) except -1:
     cdef int at
+    if depth > MAX_DEPTH:
+        raise ValueError(f"a schema nested deeper than {MAX_DEPTH} levels")
     parent.budget = budget
     if not fields:
         return 0
@@ -218,11 +229,11 @@ cdef int _plant(Builder *parent, list fields, Budget *budget) except -1:
         raise MemoryError
     parent.child_count = <int> len(fields)
     for at, field in enumerate(fields):
-        _plant_one(&parent.children[at], field.type, budget)
+        _plant_one(&parent.children[at], field.type, budget, depth + 1)
     return 0
 
 
-cdef int _plant_one(Builder *builder, kind, Budget *budget) except -1:
+cdef int _plant_one(Builder *builder, kind, Budget *budget, int depth) except -1:
     cdef list below = []
     if pa.types.is_boolean(kind):
         builder.kind = BITS
@@ -242,7 +253,7 @@ cdef int _plant_one(Builder *builder, kind, Budget *budget) except -1:
         builder.width = kind.bit_width // 8
     else:
         raise TypeError(f"no column can be built of type {kind}")
-    _plant(builder, below, budget)
+    _plant(builder, below, budget, depth)
     return 0
 
 
@@ -261,9 +272,17 @@ cdef object _array(Builder *builder, kind):
     cdef bint has_nulls = builder.has_nulls
     cdef list buffers = [_taken(&builder.validity, (count + 7) // 8) if has_nulls else None]
     cdef list children = []
+    cdef int at
     if count == 0:
         clear(builder)
         return pa.nulls(0, kind)
+    # A program that leaves a child out would make an array that reads past its memory.
+    if builder.kind == LIST and builder.children.count != builder.offsets[count]:
+        raise ValueError(f"lists of {builder.offsets[count]} items have {builder.children.count}")
+    if builder.kind == STRUCT:
+        for at in range(builder.child_count):
+            if builder.children[at].count != count:
+                raise ValueError(f"structs in {count} rows have {builder.children[at].count} of a field")
     if builder.kind == BITS or builder.kind == FIXED:
         buffers.append(_taken(&builder.data, _value_bytes(builder, count)))
     elif builder.kind == BYTES:

@@ -13,6 +13,8 @@ BOOLEAN = -1
 
 cdef enum:
     KIND_BOOLEAN = -1
+    # Rows of an Arrow array with 32-bit offsets.
+    MAX_ROWS = 0x7FFFFFFF
 
 cdef extern from *:
     """
@@ -72,10 +74,15 @@ def decode_fixed(validity, offsets, data, Py_ssize_t start, Py_ssize_t count, in
     cdef _View valid = _View(validity)
     cdef _View ends = _View(offsets)
     cdef _View bytes_ = _View(data)
-    cdef Py_ssize_t bit_bytes = (count + 7) // 8
+    cdef Py_ssize_t bit_bytes
     cdef Py_ssize_t first = -1
     cdef bint all_known
-    if start < 0 or count < 0 or start + count >= ends.size // 4:
+    if kind not in (KIND_BOOLEAN, 2, 4, 8):
+        raise ValueError(f"kind is {kind}, not 2, 4, 8 or BOOLEAN")
+    if not (0 <= start <= MAX_ROWS and 0 <= count <= MAX_ROWS):
+        raise ValueError(f"rows {start} to {start} + {count} are more than an array has")
+    bit_bytes = (count + 7) // 8
+    if start + count >= ends.size // 4:
         raise ValueError("offsets are too short for the rows")
     if validity is not None and start + count > valid.size * 8:
         raise ValueError("validity is too short for the rows")

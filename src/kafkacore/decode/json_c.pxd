@@ -25,6 +25,7 @@ cdef extern from "json_types.h":
         KJ_NO_MEMORY
         KJ_TOO_LARGE
         KJ_PYTHON_ERROR
+        KJ_BAD_OFFSETS
         KJ_IS_VALID
         KJ_IS_PENDING
 
@@ -82,7 +83,7 @@ cdef extern from "json_types.h":
     int kj_node_name(kj_node *node, int32_t field, const uint8_t *name, int64_t size) nogil
     int kj_node_index(kj_node *node) nogil
     int kj_node_pattern(kj_node *node, const uint8_t *program, int64_t size) nogil
-    int kj_decode(kj_decoder *decoder, const uint8_t *data, const int32_t *offsets, const uint8_t *validity,
-                  int64_t first_bit, int64_t count) except? -10 nogil
+    int kj_decode(kj_decoder *decoder, const uint8_t *data, int64_t data_size, const int32_t *offsets,
+                  const uint8_t *validity, int64_t first_bit, int64_t count) except? -10 nogil
     void kj_reset(kj_decoder *decoder) nogil
     int64_t kj_pack(const uint8_t *bytes, int64_t count, uint8_t *bits) nogil

@@ -1,5 +1,5 @@
 import sys
-from typing import Any, final
+from typing import Any, Self, final
 
 import pyarrow as pa
 
@@ -16,8 +16,8 @@ class Block:
 
 @final
 class JsonColumns:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         root: Node,
         zones: Zones,
         allow_non_numeric: bool,
@@ -25,7 +25,7 @@ class JsonColumns:
         date_fallback: bool,
         time_fallback: bool,
         batch_bytes: int,
-    ) -> None: ...
+    ) -> Self: ...
     def decode(
         self, values: pa.BinaryArray
     ) -> tuple[list[pa.Array[Any]], pa.BooleanArray | None, list[_Reason], pa.BooleanArray | None]: ...

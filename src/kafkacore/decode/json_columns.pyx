@@ -7,21 +7,34 @@ know: Arrow's types by name (json_schema says what each is), options as a user w
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free, malloc
 
 import pyarrow as pa
 
 from kafkacore.decode.decoder import ColumnTooLargeError
 from kafkacore.decode.json_c cimport (
-    KJ_BOOLEAN, KJ_BROKEN, KJ_IS_PENDING, KJ_IS_VALID, KJ_LIST, KJ_MAP, KJ_NO_MEMORY, KJ_NULL, KJ_STRING,
-    KJ_STRUCT, KJ_TOO_LARGE, kj_decode, kj_decoder, kj_free, kj_new, kj_node, kj_node_index, kj_node_name,
-    kj_node_pattern, kj_node_setup, kj_pack, kj_pending, kj_reset,
+    KJ_BAD_OFFSETS, KJ_BOOLEAN, KJ_BROKEN, KJ_IS_PENDING, KJ_IS_VALID, KJ_LIST, KJ_MAP, KJ_NO_MEMORY, KJ_NULL,
+    KJ_STRING, KJ_STRUCT, KJ_TOO_LARGE, kj_decode, kj_decoder, kj_free, kj_new, kj_node, kj_node_index,
+    kj_node_name, kj_node_pattern, kj_node_setup, kj_pack, kj_pending, kj_reset,
 )
+from kafkacore.wire.exclusive cimport begin_use
+from kafkacore.wire.memory cimport calloc, free, malloc
+
+cdef enum:
+    # Rows of an Arrow array with 32-bit offsets.
+    MAX_ROWS = 0x7FFFFFFF
+    # Each level is one of the C stack; json_schema refuses deeper ones with a better message.
+    MAX_DEPTH = 200
+    # Of a number in a date, which has to fit 64 bits.
+    MAX_DIGITS = 18
+
+# Bytes of a row by kj_kind, and children where there are any but a struct's.
+cdef tuple WIDTHS = (0, 1, 1, 2, 4, 8, 4, 8, 16, 4, 8, 8, 4, 4, 4, 4, 0)
+cdef dict CHILD_COUNTS = {<int> KJ_LIST: 1, <int> KJ_MAP: 2}
 
 
 @cython.final
 cdef class Block:
-    """Memory from malloc, given back with the last array that lies in it."""
+    """Memory of a column, given back with the last array that uses it."""
 
     cdef uint8_t *data
     cdef Py_ssize_t size
@@ -33,21 +46,26 @@ cdef class Block:
         PyBuffer_FillInfo(view, self, self.data, self.size, 1, flags)
 
 
-cdef object take_block(uint8_t *data, int64_t size):
-    """A buffer that owns ``data``; ``data`` may be NULL if it is empty."""
-    cdef Block block
-    if data == NULL:
-        data = <uint8_t *> calloc(1, 64)
-        if data == NULL:
+cdef object take_block(uint8_t **data, int64_t size):
+    """A buffer that owns ``data``, which becomes NULL; it may be NULL if it is empty.
+
+    If this raises, the memory still has exactly one owner: the block, or the caller.
+    """
+    cdef Block block = Block.__new__(Block)
+    if data[0] == NULL:
+        data[0] = <uint8_t *> calloc(1, 64)
+        if data[0] == NULL:
             raise MemoryError()
-    block = Block()
-    block.data = data
+    block.data, data[0] = data[0], NULL
     block.size = size
     return pa.py_buffer(block)
 
 
 cdef int zone_is_known(void *context, const uint8_t *name, int64_t size) except -1 with gil:
-    return (<object> context).is_known((<const char *> name)[:size].decode("utf-8", "replace"))
+    cdef bint is_known = (<JsonColumns> context).zones.is_known(
+        (<const char *> name)[:size].decode("utf-8", "replace")
+    )
+    return is_known
 
 
 @cython.final
@@ -71,11 +89,10 @@ cdef class JsonColumns:
     cdef kj_decoder *decoder
     cdef object root
     cdef object zones
+    cdef bint in_use
 
-    def __init__(self, root, zones, bint allow_non_numeric, bint allow_single_quotes, bint date_fallback,
-                 bint time_fallback, int64_t batch_bytes):
-        if self.decoder != NULL:
-            raise RuntimeError("a decoder is set up once")
+    def __cinit__(self, root, zones, bint allow_non_numeric, bint allow_single_quotes, bint date_fallback,
+                  bint time_fallback, int64_t batch_bytes):
         self.decoder = kj_new()
         if self.decoder == NULL:
             raise MemoryError()
@@ -89,8 +106,10 @@ cdef class JsonColumns:
         self.decoder.zone_is_fixed = zones.session_offset_s is not None
         self.decoder.zone_offset_s = zones.session_offset_s or 0
         self.decoder.zone_known = zone_is_known
-        self.decoder.zone_context = <void *> zones
-        set_up(&self.decoder.root, root)
+        self.decoder.zone_context = <void *> self
+        set_up(&self.decoder.root, root, 0)
+        if self.decoder.root.kind != KJ_STRUCT:
+            raise ValueError("the root of a decoder is a struct")
 
     def __dealloc__(self):
         kj_free(self.decoder)
@@ -118,21 +137,31 @@ cdef class JsonColumns:
         cdef const int32_t *offsets = NULL
         cdef int64_t first = values.offset
         cdef int64_t count = len(values)
+        cdef int64_t data_size = 0
         cdef int result
-        if count:
-            validity_buffer, offsets_buffer, data_buffer = values.buffers()
-            offsets_view = memoryview(offsets_buffer).cast("B")
-            assert offsets_view.shape[0] >= (first + count + 1) * 4
-            offsets = <const int32_t *> &offsets_view[0] + first
-            if data_buffer is not None and data_buffer.size:
-                data_view = memoryview(data_buffer).cast("B")
-                data = &data_view[0]
-            if validity_buffer is not None and values.null_count:
-                validity_view = memoryview(validity_buffer).cast("B")
-                validity = &validity_view[0]
+        begin_use(&self.in_use, self)
         try:
+            if first < 0 or first > MAX_ROWS or count > MAX_ROWS:
+                raise ValueError(f"rows {first} to {first + count} are more than an array has")
+            if count:
+                validity_buffer, offsets_buffer, data_buffer = values.buffers()
+                offsets_view = memoryview(offsets_buffer).cast("B")
+                if offsets_view.shape[0] < (first + count + 1) * 4:
+                    raise ValueError("the offsets are too short for the rows")
+                offsets = <const int32_t *> &offsets_view[0] + first
+                if data_buffer is not None and data_buffer.size:
+                    data_view = memoryview(data_buffer).cast("B")
+                    data = &data_view[0]
+                    data_size = data_view.shape[0]
+                if validity_buffer is not None and values.null_count:
+                    validity_view = memoryview(validity_buffer).cast("B")
+                    if validity_view.shape[0] * 8 < first + count:
+                        raise ValueError("the validity is too short for the rows")
+                    validity = &validity_view[0]
             with nogil:
-                result = kj_decode(self.decoder, data, offsets, validity, first, count)
+                result = kj_decode(self.decoder, data, data_size, offsets, validity, first, count)
+            if result == KJ_BAD_OFFSETS:
+                raise ValueError("the array has an offset out of order or out of its data")
             if result == KJ_NO_MEMORY:
                 raise MemoryError()
             if result == KJ_TOO_LARGE:
@@ -145,6 +174,7 @@ cdef class JsonColumns:
             return columns, self.malformed(count), self.reasons(), self.found(count)
         finally:
             kj_reset(self.decoder)
+            self.in_use = False
 
     cdef object malformed(self, int64_t count):
         if self.decoder.malformed_count == 0:
@@ -180,7 +210,12 @@ cdef class JsonColumns:
         if count == 0:
             return 0
         for zone in range(-1, self.decoder.zone_count):
-            local = <int64_t *> malloc(count * sizeof(int64_t))
+            zone_count = 0
+            for at in range(count):
+                zone_count += pending[at].zone == zone
+            if zone_count == 0:
+                continue
+            local = <int64_t *> malloc(zone_count * sizeof(int64_t))
             if local == NULL:
                 raise MemoryError()
             zone_count = 0
@@ -188,9 +223,7 @@ cdef class JsonColumns:
                 if pending[at].zone == zone:
                     local[zone_count] = pending[at].local_us
                     zone_count += 1
-            buffer = take_block(<uint8_t *> local, zone_count * sizeof(int64_t))
-            if zone_count == 0:
-                continue
+            buffer = take_block(<uint8_t **> &local, zone_count * sizeof(int64_t))
             name = None
             if zone >= 0:
                 name = (<const char *> self.decoder.zone_names[zone])[:self.decoder.zone_sizes[zone]].decode()
@@ -222,24 +255,61 @@ cdef int put_instants(kj_node *node, const kj_pending *pending) noexcept nogil:
     return 0
 
 
-cdef int set_up(kj_node *node, description) except -1:
+cdef int set_up(kj_node *node, description, int depth) except -1:
     cdef int32_t at
     cdef bytes name
-    cdef int result = kj_node_setup(node, description.kind, description.width, len(description.children))
+    cdef int result
+    cdef int kind = description.kind
+    cdef tuple children = tuple(description.children)
+    if depth > MAX_DEPTH:
+        raise ValueError(f"a schema nested deeper than {MAX_DEPTH} levels")
+    check_shape(kind, description.width, children)
+    result = kj_node_setup(node, kind, WIDTHS[kind], len(children))
+    if result != 0:
+        raise MemoryError()
     node.precision = description.precision
     node.scale = description.scale
     for at in range(node.child_count):
         if result == 0 and node.kind == KJ_STRUCT:
             name = description.names[at].encode()
             result = kj_node_name(node, at, name, len(name))
-        set_up(&node.children[at], description.children[at])
+        set_up(&node.children[at], children[at], depth + 1)
+    if kind == KJ_MAP and node.children[0].kind != KJ_STRING:
+        raise ValueError("a map whose keys are not text")
     if result == 0 and description.pattern:
         name = description.pattern
+        if not is_program(<const uint8_t *> name, len(name)):
+            raise ValueError(f"pattern {name!r} is no program of json_patterns")
         result = kj_node_pattern(node, name, len(name))
     if result == 0 and node.kind == KJ_STRUCT:
         result = kj_node_index(node)
     if result != 0:
         raise MemoryError()
+    return 0
+
+
+cdef bint is_program(const uint8_t *program, int64_t size) noexcept:
+    """Whether it is pairs of an operation and its argument, and what is in brackets ends inside."""
+    cdef int64_t at = 0
+    while at < size:
+        if size - at < 2:
+            return False
+        if program[at] == c"[":
+            if 2 * program[at + 1] > size - at - 2 or not is_program(program + at + 2, 2 * program[at + 1]):
+                return False
+            at += 2 * program[at + 1]
+        elif program[at] in b"yMdHhms" and program[at + 1] > MAX_DIGITS:
+            return False
+        at += 2
+    return True
+
+
+cdef int check_shape(int kind, width, tuple children) except -1:
+    """Refuse a width or a number of children that the C code does not expect of the kind."""
+    if not 0 <= kind < len(WIDTHS) or WIDTHS[kind] != width:
+        raise ValueError(f"kind {kind} with rows of {width} bytes")
+    if kind != KJ_STRUCT and len(children) != CHILD_COUNTS.get(kind, 0):
+        raise ValueError(f"kind {kind} with {len(children)} children")
     return 0
 
 
@@ -264,7 +334,7 @@ cdef tuple pack(const uint8_t *flags, int64_t count):
         raise MemoryError()
     with nogil:
         zeros = kj_pack(flags, count, bits)
-    return take_block(bits, size), zeros
+    return take_block(&bits, size), zeros
 
 
 cdef object export(kj_node *node, description):
@@ -282,14 +352,11 @@ cdef object export(kj_node *node, description):
     if node.kind == KJ_BOOLEAN:
         buffers.append(pack(node.data, rows)[0])
     elif node.kind >= KJ_STRING and node.kind <= KJ_MAP:
-        buffers.append(take_block(node.data, (rows + 1) * 4))
-        node.data = NULL
+        buffers.append(take_block(&node.data, (rows + 1) * 4))
         if node.kind < KJ_LIST:
-            buffers.append(take_block(node.bytes, node.bytes_size))
-            node.bytes = NULL
+            buffers.append(take_block(&node.bytes, node.bytes_size))
     elif node.kind != KJ_STRUCT:
-        buffers.append(take_block(node.data, rows * node.width))
-        node.data = NULL
+        buffers.append(take_block(&node.data, rows * node.width))
     if node.kind == KJ_MAP:
         entries = pa.struct([arrow_type.key_field, arrow_type.item_field])
         children = [pa.Array.from_buffers(entries, len(children[0]), [None], 0, children=children)]

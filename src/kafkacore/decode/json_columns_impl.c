@@ -5,53 +5,53 @@
 kj_decoder *kj_new(void) {
     if (c_locale == (locale_t)0) c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (c_locale == (locale_t)0) return NULL;
-    kj_decoder *decoder = calloc(1, sizeof(kj_decoder));
+    kj_decoder *decoder = kc_calloc(1, sizeof(kj_decoder));
     if (decoder != NULL) decoder->root.memory_left = &decoder->memory_left;
     return decoder;
 }
 
 static void free_node(kj_node *node) {
-    free(node->valid);
-    free(node->data);
-    free(node->bytes);
+    kc_free(node->valid);
+    kc_free(node->data);
+    kc_free(node->bytes);
     for (int32_t child = 0; child < node->child_count; child++) {
         if (node->children != NULL) free_node(&node->children[child]);
-        if (node->names != NULL) free(node->names[child]);
+        if (node->names != NULL) kc_free(node->names[child]);
     }
-    free(node->children);
-    free(node->names);
-    free(node->name_sizes);
-    free(node->table);
-    free(node->pattern);
+    kc_free(node->children);
+    kc_free(node->names);
+    kc_free(node->name_sizes);
+    kc_free(node->table);
+    kc_free(node->pattern);
 }
 
 void kj_free(kj_decoder *decoder) {
     if (decoder == NULL) return;
     free_node(&decoder->root);
-    for (int32_t zone = 0; zone < decoder->zone_count; zone++) free(decoder->zone_names[zone]);
-    free(decoder->pending);
-    free(decoder->record);
-    free(decoder->scratch);
-    free(decoder->malformed);
-    free(decoder);
+    for (int32_t zone = 0; zone < decoder->zone_count; zone++) kc_free(decoder->zone_names[zone]);
+    kc_free(decoder->pending);
+    kc_free(decoder->record);
+    kc_free(decoder->scratch);
+    kc_free(decoder->malformed);
+    kc_free(decoder);
 }
 
 int kj_node_setup(kj_node *node, int32_t kind, int32_t width, int32_t child_count) {
     node->kind = kind;
     node->width = width;
     if (child_count == 0) return KJ_OK;
-    node->children = calloc((size_t)child_count, sizeof(kj_node));
+    node->children = kc_calloc((size_t)child_count, sizeof(kj_node));
     if (node->children == NULL) return KJ_NO_MEMORY;
     node->child_count = child_count;
     for (int32_t child = 0; child < child_count; child++) node->children[child].memory_left = node->memory_left;
     if (kind != KJ_STRUCT) return KJ_OK;
-    node->names = calloc((size_t)child_count, sizeof(uint8_t *));
-    node->name_sizes = calloc((size_t)child_count, sizeof(int32_t));
+    node->names = kc_calloc((size_t)child_count, sizeof(uint8_t *));
+    node->name_sizes = kc_calloc((size_t)child_count, sizeof(int32_t));
     return node->names == NULL || node->name_sizes == NULL ? KJ_NO_MEMORY : KJ_OK;
 }
 
 int kj_node_name(kj_node *node, int32_t field, const uint8_t *name, int64_t size) {
-    node->names[field] = calloc(1, (size_t)size + 16);
+    node->names[field] = kc_calloc(1, (size_t)size + 16);
     if (node->names[field] == NULL) return KJ_NO_MEMORY;
     memcpy(node->names[field], name, (size_t)size);
     node->names[field][size] = '"';
@@ -72,7 +72,7 @@ int kj_node_index(kj_node *node) {
     for (int32_t field = 0; field < node->child_count; field++)
         if (is_escaped_in_json(node->names[field], node->name_sizes[field] - 1)) node->expected_count = 0;
     while (size < 2u * (uint32_t)node->child_count) size *= 2;
-    node->table = malloc(size * sizeof(int32_t));
+    node->table = kc_malloc(size * sizeof(int32_t));
     if (node->table == NULL) return KJ_NO_MEMORY;
     node->table_mask = size - 1;
     memset(node->table, 0xFF, size * sizeof(int32_t));
@@ -85,7 +85,7 @@ int kj_node_index(kj_node *node) {
 }
 
 int kj_node_pattern(kj_node *node, const uint8_t *program, int64_t size) {
-    node->pattern = malloc(sizeof(kj_pattern) + (size_t)size);
+    node->pattern = kc_malloc(sizeof(kj_pattern) + (size_t)size);
     if (node->pattern == NULL) return KJ_NO_MEMORY;
     node->pattern->size = (int32_t)size;
     memcpy(node->pattern->program, program, (size_t)size);
@@ -96,9 +96,9 @@ int kj_node_pattern(kj_node *node, const uint8_t *program, int64_t size) {
 static inline int take_record(kj_decoder *decoder, const uint8_t *data, int64_t size) {
     if (UNLIKELY(size > decoder->record_capacity || decoder->record == NULL)) {
         int64_t capacity = size < 4096 ? 4096 : size + size / 4;
-        uint8_t *record = malloc((size_t)capacity + KJ_SLACK);
+        uint8_t *record = kc_malloc((size_t)capacity + KJ_SLACK);
         if (record == NULL) return KJ_NO_MEMORY;
-        free(decoder->record);
+        kc_free(decoder->record);
         decoder->record = record;
         decoder->record_capacity = capacity;
     }
@@ -110,7 +110,7 @@ static inline int take_record(kj_decoder *decoder, const uint8_t *data, int64_t 
 
 static int note_malformed(kj_decoder *decoder, int64_t row, int32_t code) {
     if (decoder->malformed == NULL) {
-        decoder->malformed = calloc(1, (size_t)decoder->row_limit + 1);
+        decoder->malformed = kc_calloc(1, (size_t)decoder->row_limit + 1);
         if (decoder->malformed == NULL) return KJ_NO_MEMORY;
     }
     decoder->malformed[row] = 1;
@@ -157,8 +157,8 @@ static int reserve_fields(kj_decoder *decoder, int64_t count) {
     return result;
 }
 
-int kj_decode(kj_decoder *decoder, const uint8_t *data, const int32_t *offsets, const uint8_t *validity,
-              int64_t first_bit, int64_t count) {
+int kj_decode(kj_decoder *decoder, const uint8_t *data, int64_t data_size, const int32_t *offsets,
+              const uint8_t *validity, int64_t first_bit, int64_t count) {
     int result;
     kj_reset(decoder);
     decoder->row_limit = count;
@@ -169,7 +169,11 @@ int kj_decode(kj_decoder *decoder, const uint8_t *data, const int32_t *offsets, 
             result = append_null(&decoder->root);
             continue;
         }
-        result = take_record(decoder, data + offsets[row], offsets[row + 1] - offsets[row]);
+        /* Read once: the offsets may be in memory that another thread changes. */
+        int64_t begin = __atomic_load_n(&offsets[row], __ATOMIC_RELAXED);
+        int64_t end = __atomic_load_n(&offsets[row + 1], __ATOMIC_RELAXED);
+        if (begin < 0 || end < begin || end > data_size) return KJ_BAD_OFFSETS;
+        result = take_record(decoder, data + begin, end - begin);
         if (LIKELY(result == KJ_OK)) result = decode_record(decoder, row);
     }
     return result;
@@ -177,7 +181,7 @@ int kj_decode(kj_decoder *decoder, const uint8_t *data, const int32_t *offsets, 
 
 void kj_reset(kj_decoder *decoder) {
     free_column(&decoder->root);
-    free(decoder->malformed);
+    kc_free(decoder->malformed);
     decoder->malformed = NULL;
     decoder->malformed_count = decoder->pending_count = 0;
     decoder->reason_count = 0;

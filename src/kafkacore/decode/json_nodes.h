@@ -2,10 +2,10 @@
 #ifndef KAFKACORE_JSON_NODES_H
 #define KAFKACORE_JSON_NODES_H
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "json_types.h"
+#include "kafkacore/wire/memory.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -26,12 +26,12 @@ static __attribute__((noinline)) int grow_rows(kj_node *node, int64_t rows) {
     if (capacity < rows) capacity = rows;
     if (capacity > INT32_MAX || take_memory(node, (capacity - node->capacity) * (1 + node->width)) != KJ_OK)
         return KJ_TOO_LARGE;
-    uint8_t *valid = realloc(node->valid, (size_t)capacity);
+    uint8_t *valid = kc_realloc(node->valid, (size_t)capacity);
     if (valid == NULL) return KJ_NO_MEMORY;
     node->valid = valid;
     if (node->width) {
         int first = node->data == NULL;
-        uint8_t *data = realloc(node->data, (size_t)(capacity + 1) * (size_t)node->width);
+        uint8_t *data = kc_realloc(node->data, (size_t)(capacity + 1) * (size_t)node->width);
         if (data == NULL) return KJ_NO_MEMORY;
         node->data = data;
         if (first && has_offsets(node)) offsets_of(node)[0] = 0;
@@ -51,7 +51,7 @@ static __attribute__((noinline)) int grow_bytes(kj_node *node, int64_t more) {
     if (more > INT32_MAX || size > INT32_MAX) return KJ_TOO_LARGE;
     if (capacity < size) capacity = size;
     if (take_memory(node, capacity - node->bytes_capacity) != KJ_OK) return KJ_TOO_LARGE;
-    uint8_t *bytes = realloc(node->bytes, (size_t)capacity + KJ_SLACK);
+    uint8_t *bytes = kc_realloc(node->bytes, (size_t)capacity + KJ_SLACK);
     if (bytes == NULL) return KJ_NO_MEMORY;
     node->bytes = bytes;
     node->bytes_capacity = capacity;
@@ -122,9 +122,9 @@ static void erase_rows(kj_node *node, int64_t from, int64_t count) {
 }
 
 static void free_column(kj_node *node) {
-    free(node->valid);
-    free(node->data);
-    free(node->bytes);
+    kc_free(node->valid);
+    kc_free(node->data);
+    kc_free(node->bytes);
     node->valid = node->data = node->bytes = NULL;
     node->rows = node->capacity = node->bytes_size = node->bytes_capacity = 0;
     for (int32_t child = 0; child < node->child_count; child++) free_column(&node->children[child]);

@@ -189,7 +189,7 @@ static uint8_t *unescape(const kj_text *text, uint8_t *out, uint8_t half) {
 
 static int reserve_scratch(kj_decoder *decoder, int64_t size) {
     if (size <= decoder->scratch_capacity) return KJ_OK;
-    uint8_t *scratch = realloc(decoder->scratch, (size_t)size + KJ_SLACK);
+    uint8_t *scratch = kc_realloc(decoder->scratch, (size_t)size + KJ_SLACK);
     if (scratch == NULL) return KJ_NO_MEMORY;
     decoder->scratch = scratch;
     decoder->scratch_capacity = size;

@@ -210,7 +210,7 @@ static int without_gmt(kj_decoder *decoder, kj_text *text) {
     return KJ_OK;
 }
 
-/* Number of the zone of this name, or -1; -10 after an error of Python. */
+/* Number of the zone of this name, or -1; KJ_NO_MEMORY; KJ_PYTHON_ERROR after an error of Python. */
 static int32_t find_zone(kj_decoder *decoder, const uint8_t *name, int64_t size) {
     int32_t zone;
     if (size < 1 || size > 64) return -1;
@@ -221,8 +221,8 @@ static int32_t find_zone(kj_decoder *decoder, const uint8_t *name, int64_t size)
     if (known < 0) return KJ_PYTHON_ERROR;
     /* Those that do not exist are no longer remembered when they are many. */
     if (zone == KJ_MAX_ZONES || (!known && zone > KJ_MAX_ZONES / 4)) return -1;
-    decoder->zone_names[zone] = malloc((size_t)size);
-    if (decoder->zone_names[zone] == NULL) return -1;
+    decoder->zone_names[zone] = kc_malloc((size_t)size);
+    if (decoder->zone_names[zone] == NULL) return KJ_NO_MEMORY;
     memcpy(decoder->zone_names[zone], name, (size_t)size);
     decoder->zone_sizes[zone] = (int32_t)size;
     decoder->zone_is_known[zone] = (uint8_t)known;
@@ -241,7 +241,7 @@ static int append_time(kj_decoder *decoder, kj_node *node, const kj_time *time) 
     }
     if (time->zone != NULL) {
         zone = find_zone(decoder, time->zone, time->zone_end - time->zone);
-        if (zone == KJ_PYTHON_ERROR) return KJ_PYTHON_ERROR;
+        if (zone == KJ_PYTHON_ERROR || zone == KJ_NO_MEMORY) return zone;
         if (zone < 0) return KJ_WRONG;
     }
     /* Lest the zone's offset makes it more than 64 bits hold. */
@@ -252,7 +252,7 @@ static int append_time(kj_decoder *decoder, kj_node *node, const kj_time *time) 
         int64_t capacity = decoder->pending_capacity ? decoder->pending_capacity * 2 : 1024;
         if (take_memory(node, (capacity - decoder->pending_capacity) * (int64_t)sizeof(kj_pending)) != KJ_OK)
             return KJ_TOO_LARGE;
-        kj_pending *pending = realloc(decoder->pending, (size_t)capacity * sizeof(kj_pending));
+        kj_pending *pending = kc_realloc(decoder->pending, (size_t)capacity * sizeof(kj_pending));
         if (pending == NULL) return KJ_NO_MEMORY;
         decoder->pending = pending;
         decoder->pending_capacity = capacity;

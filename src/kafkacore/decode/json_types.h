@@ -32,7 +32,8 @@ enum {
     KJ_WRONG = 2,    /* it is JSON, but not of the type */
     KJ_BROKEN = -1,  /* it is not JSON */
     KJ_NO_MEMORY = -2,
-    KJ_TOO_LARGE = -3 /* does not fit the 2 GiB of 32-bit offsets, or the memory that a batch may take */
+    KJ_TOO_LARGE = -3, /* does not fit the 2 GiB of 32-bit offsets, or the memory that a batch may take */
+    KJ_BAD_OFFSETS = -4 /* the offsets of the values fall, or pass their data */
 };
 
 /* Of a row. */
@@ -137,9 +138,9 @@ int kj_node_index(kj_node *node);
 int kj_node_pattern(kj_node *node, const uint8_t *program, int64_t size);
 
 /* Decode `count` values. Row i is data[offsets[i] .. offsets[i + 1]], or null where `validity` has no bit at
- * first_bit + i. 0, KJ_NO_MEMORY, KJ_TOO_LARGE, or -10 with an error of Python set. */
-int kj_decode(kj_decoder *decoder, const uint8_t *data, const int32_t *offsets, const uint8_t *validity,
-              int64_t first_bit, int64_t count);
+ * first_bit + i. 0, KJ_NO_MEMORY, KJ_TOO_LARGE, KJ_BAD_OFFSETS, or -10 with an error of Python set. */
+int kj_decode(kj_decoder *decoder, const uint8_t *data, int64_t data_size, const int32_t *offsets,
+              const uint8_t *validity, int64_t first_bit, int64_t count);
 
 /* Drop what has been decoded and the memory for it. */
 void kj_reset(kj_decoder *decoder);

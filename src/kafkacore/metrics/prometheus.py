@@ -29,7 +29,13 @@ class KafkaMetricsCollector(Collector):
     Parameters
     ----------
     clients:
-        One client or several. They are not kept alive by this, and a closed one has no metrics any more.
+        A producer or consumer, or an iterable of them. The collector does not keep them alive. A closed
+        client has no metrics.
+
+    Raises
+    ------
+    TypeError
+        Something else was given.
 
     Notes
     -----
@@ -41,8 +47,7 @@ class KafkaMetricsCollector(Collector):
     """
 
     def __init__(self, clients: Any) -> None:
-        several = clients if isinstance(clients, Iterable) else [clients]
-        self._clients = [weakref.ref(client) for client in several]
+        self._clients = [weakref.ref(client) for client in _listed(clients)]
 
     def collect(self) -> Iterator[Metric]:
         families: dict[str, Metric] = {}
@@ -56,6 +61,19 @@ class KafkaMetricsCollector(Collector):
                     family = families[name] = _family(name, metric_name.description, labels)
                 family.add_sample(name, labels, metric.value())
         yield from families.values()
+
+
+def _listed(clients: Any) -> list[Any]:
+    # A consumer is iterable, and iterating it takes its records: so ask first whether this is a client.
+    several = [clients] if _is_client(clients) or not isinstance(clients, Iterable) else list(clients)
+    for client in several:
+        if not _is_client(client):
+            raise TypeError(f"clients must be producers and consumers, not {type(client).__name__}")
+    return several
+
+
+def _is_client(candidate: Any) -> bool:
+    return callable(getattr(candidate, "metrics", None)) and not isinstance(candidate, type)
 
 
 def _family(name: str, description: str, labels: dict[str, str]) -> Metric:
@@ -118,7 +136,7 @@ def start_exporter(clients: Any, port: int, addr: str = "127.0.0.1") -> Exporter
     Parameters
     ----------
     clients:
-        A client, or several; see :class:`KafkaMetricsCollector`.
+        A client or several, as for :class:`KafkaMetricsCollector`.
     port:
         0 for any that is free: see :attr:`Exporter.port`.
     addr:

@@ -8,6 +8,10 @@ cimport cython
 from libc.math cimport INFINITY, NAN
 from libc.stdlib cimport calloc, free
 
+cdef enum:
+    # Each is a level of the C stack when a value is recorded.
+    MAX_GENERATIONS = 8
+
 
 # The GIL is its lock: recording and reading run no Python code of anybody's.
 @cython.final
@@ -37,6 +41,8 @@ cdef class Sensor:
     def __cinit__(self, str name, int sample_count=2, double window_ms=30_000.0, tuple parents=()):
         if sample_count < 1 or not window_ms > 0:
             raise ValueError(f"{sample_count} samples of {window_ms} ms: there must be one, and some time")
+        if generations(parents) > MAX_GENERATIONS:
+            raise ValueError(f"sensor {name!r} has more than {MAX_GENERATIONS} generations of parents")
         self.name = name
         self._parents = parents
         self._window_ms = window_ms
@@ -156,6 +162,16 @@ cdef class Sensor:
 
     def __repr__(self):
         return f"<Sensor {self.name}: {self.count} values>"
+
+
+cdef int generations(tuple parents) except -1:
+    cdef Sensor parent
+    cdef int most = 0
+    for parent in parents:
+        if parent is None:
+            raise TypeError("the parents of a sensor are sensors")
+        most = max(most, 1 + generations(parent._parents))
+    return most
 
 
 cdef int _begin(Sample *sample, double now_ms) noexcept:

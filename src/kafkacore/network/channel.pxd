@@ -40,7 +40,7 @@ cdef class KafkaChannel:
     cdef bint has_been_ready
     # When it has begun to authenticate anew.
     cdef double asked_again_ms
-    # It was amid its first frame when its time was up for the first time.
+    # The first byte of its first frame has arrived, but not all of that frame with it.
     cdef bint has_begun
     # It has been heard that authentication failed; the channel stays a while, deaf, and is then closed.
     cdef bint is_doomed

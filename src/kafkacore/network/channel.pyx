@@ -63,6 +63,7 @@ cdef class KafkaChannel:
             raise IllegalStateError(
                 f"a frame to {self.id} is still being written; wait for it in completed_sends"
             )
+        send.begin()
         self.pending_send = send
         return 0
 

@@ -45,7 +45,7 @@ cdef class ChannelLife:
     cdef int look_after(self, double now_ms) except -1
     cdef int end_doomed(self, double now_ms) except -1
     cdef int end_slow(self, double now_ms) except -1
-    cdef int end_if_slow(self, KafkaChannel channel, double now_ms) except -1
+    cdef int end_if_slow(self, KafkaChannel channel) except -1
     cdef int end_idle(self, double now_ms) except -1
     cdef int fail(self, KafkaChannel channel, int error) except -1
     cdef int end(self, KafkaChannel channel, phase, str reason, error) except -1

@@ -168,27 +168,23 @@ cdef class ChannelLife:
         return 0
 
     cdef int end_slow(self, double now_ms) except -1:
-        """Close what has taken too long to become ready, or to say a first whole frame once it has begun."""
+        """Close each channel that has not become ready, or not received its first whole frame, in time."""
         cdef KafkaChannel channel
         while self.deadlines and self.deadlines[0][0] <= now_ms:
             _, channel = self.deadlines[0]
-            if not (channel.is_closed or channel.is_doomed or channel.is_ready and channel.reader.has_frames):
-                self.end_if_slow(channel, now_ms)
+            # A later deadline has an entry of its own: of the first frame, or of a repeated authentication.
+            if not (channel.is_closed or channel.is_doomed or channel.setup_due_ms > now_ms):
+                self.end_if_slow(channel)
             self.deadlines.popleft()
         return 0
 
-    cdef int end_if_slow(self, KafkaChannel channel, double now_ms) except -1:
+    cdef int end_if_slow(self, KafkaChannel channel) except -1:
         if not channel.is_ready:
-            # Unless it is being authenticated anew.
-            if channel.setup_due_ms <= now_ms:
-                reason = f"it was not authenticated within {self.setup_timeout_ms:.0f} ms"
-                self.end(channel, ConnectionPhase.AUTHENTICATE, reason, None)
-        elif channel.has_begun and channel.reader.is_amid_frame():
-            reason = f"its first frame was not whole within {self.setup_timeout_ms:.0f} ms"
+            reason = f"it was not authenticated within {self.setup_timeout_ms:.0f} ms"
+            self.end(channel, ConnectionPhase.AUTHENTICATE, reason, None)
+        elif channel.has_begun and not channel.reader.has_frames:
+            reason = f"its first request was not complete within {self.setup_timeout_ms:.0f} ms"
             self.end(channel, ConnectionPhase.READY, reason, None)
-        else:
-            channel.has_begun = channel.reader.is_amid_frame()
-            self.deadlines.append((now_ms + self.setup_timeout_ms, channel))
         return 0
 
     cdef int end_idle(self, double now_ms) except -1:

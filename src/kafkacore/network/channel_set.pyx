@@ -61,7 +61,8 @@ cdef class ChannelSet(EventTaker):
             )
         if self.poller.handle == NULL:
             raise IllegalStateError("the Selector is closed")
-        return 0
+        # What it changes the waiting thread reads.
+        return self.poller.check_waits_not()
 
     cdef int check_unused(self, str channel_id) except -1:
         if channel_id in self.by_id:
@@ -81,7 +82,7 @@ cdef class ChannelSet(EventTaker):
         return self.by_id.get(channel_id)
 
     cdef KafkaChannel at_fd(self, int fd):
-        cdef PyObject *found = self.borrowed[fd] if fd < self.borrowed_size else NULL
+        cdef PyObject *found = self.borrowed[fd] if 0 <= fd < self.borrowed_size else NULL
         return <KafkaChannel> found if found != NULL else None
 
     cdef int add(self, KafkaChannel channel, double now_ms) except -1:
@@ -92,8 +93,10 @@ cdef class ChannelSet(EventTaker):
         return self.touch(channel, now_ms)
 
     cdef int make_room(self, int fd) except -1:
-        cdef int size = fd + 64
+        cdef Py_ssize_t size = <Py_ssize_t> fd + 64
         cdef PyObject **borrowed
+        if fd < 0:
+            raise ValueError(f"{fd} is no descriptor: the socket is closed")
         if fd < self.borrowed_size:
             return 0
         borrowed = <PyObject **> PyMem_Realloc(self.borrowed, size * sizeof(PyObject *))
@@ -108,7 +111,7 @@ cdef class ChannelSet(EventTaker):
     cdef bint take(self, int fd, int ready) noexcept nogil:
         """Write on where a socket has room again and the frame has still more than that."""
         cdef PyObject *found
-        if ready != KC_WRITE or fd >= self.borrowed_size:
+        if ready != KC_WRITE or fd < 0 or fd >= self.borrowed_size:
             return False
         found = self.borrowed[fd]
         return found != NULL and (<KafkaChannel> found).write_on()
@@ -230,6 +233,7 @@ cdef class ChannelSet(EventTaker):
     cdef int close_all(self) except -1:
         """Close every channel, and the poller."""
         cdef KafkaChannel channel
+        self.poller.check_waits_not()
         interrupt = None
         for channel in self.by_id.values():
             # No word to the poller: a forked child has the same epoll as its parent, and would take from it.

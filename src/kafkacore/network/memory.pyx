@@ -7,9 +7,9 @@ Does not know: frames, sockets. Source of the pool's behaviour: Kafka's ``Memory
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.memoryview cimport PyMemoryView_FromObject
-from libc.stdlib cimport free, malloc, realloc
 
 from kafkacore.wire.blocks cimport block_alloc, block_free
+from kafkacore.wire.memory cimport free, malloc, realloc
 
 cdef enum:
     # Memory of these sizes is kept for reuse when it comes back. Below, malloc keeps it; above, to grow

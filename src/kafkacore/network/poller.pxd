@@ -50,10 +50,13 @@ cdef class Poller:
     cdef kc_event events[MAX_EVENTS]
     cdef int wake_fds[2]
     cdef bint is_woken
+    # One more than the fork generation in which a thread waits without the GIL; 0 if none does.
+    cdef int waiting_in
     cdef bint is_epoll
     # Of all waits together; a glance is none.
     cdef readonly double waited_ms
 
+    cdef int check_waits_not(self) except -1
     cdef int set_interest(self, int fd, int old_interest, int interest) except -1
     cdef int wait_events(self, double timeout_ms, bint is_glance=*, EventTaker taker=*) except -1
     cdef int wait_untaken(self, int timeout_ms, EventTaker taker) noexcept nogil

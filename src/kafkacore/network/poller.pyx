@@ -14,6 +14,8 @@ from kafkacore.wire.gil cimport gil_had, gil_wanted
 
 import os
 
+from kafkacore.errors import IllegalStateError
+
 cdef enum:
     MAX_TIMEOUT_MS = 0x7FFFFFFF
 
@@ -83,6 +85,7 @@ cdef class Poller:
 
     def close(self):
         """Give the descriptors back. Twice is once."""
+        self.check_waits_not()
         kc_wakeup_close(self.wake_fds)
         kc_poller_free(self.handle)
         self.handle = NULL
@@ -112,10 +115,21 @@ cdef class Poller:
         cdef int count = self.wait_events(timeout_ms)
         return [(self.events[i].fd, self.events[i].ready) for i in range(count)]
 
+    cdef int check_waits_not(self) except -1:
+        """Refuse what a thread that waits would not survive; the waiting thread is not in a forked child."""
+        if self.waiting_in == kc_fork_generation() + 1:
+            raise IllegalStateError(
+                "another thread waits on these connections; end its wait by wakeup() and use them there"
+            )
+        return 0
+
     cdef int set_interest(self, int fd, int old_interest, int interest) except -1:
         cdef int error
         if self.handle == NULL:
             raise ValueError("the poller is closed")
+        if fd < 0:
+            raise ValueError(f"{fd} is no descriptor")
+        self.check_waits_not()
         error = kc_poller_set(self.handle, fd, old_interest, interest)
         if error < 0:
             raise_errno(-error)
@@ -130,17 +144,20 @@ cdef class Poller:
         cdef double began_ms
         if self.handle == NULL:
             raise ValueError("the poller is closed")
+        self.check_waits_not()
         # Rounded up: a wait of 0.4 ms must not become a busy loop of waits of 0 ms.
         timeout = <int> ceil(timeout_ms) if 0 < timeout_ms < MAX_TIMEOUT_MS else 0 if timeout_ms <= 0 else -1
         if is_glance:
             count = kc_poller_wait(self.handle, 0, self.events, MAX_EVENTS)
         else:
+            self.waiting_in = kc_fork_generation() + 1
             with nogil:
                 began_ms = monotonic_ms()
                 count = self.wait_untaken(timeout, taker)
-                self.waited_ms += monotonic_ms() - began_ms
+                self.waited_ms = self.waited_ms + (monotonic_ms() - began_ms)
                 gil_wanted()
             gil_had()
+            self.waiting_in = 0
         if count < 0:
             if count != -EINTR:
                 raise_errno(-count)
@@ -156,6 +173,7 @@ cdef class Poller:
                 kept += 1
         return kept
 
+    @cython.nonecheck(False)
     cdef int wait_untaken(self, int timeout_ms, EventTaker taker) noexcept nogil:
         """Wait, and go on waiting while all there is to do is taken; the number of events, or an errno."""
         cdef int count, kept, i

@@ -39,8 +39,8 @@ cdef class Selector(ChannelLife):
     socket_options:
         Arguments of ``setsockopt`` for the connections that are opened here; ``None`` for ``TCP_NODELAY``.
     setup_timeout_ms:
-        For a registered connection to finish handshake and authentication, and for its first frame to come
-        whole once it has begun (up to twice as long); ``None`` for no limit.
+        Time from :meth:`register` until the handshake and the authentication are over, and from the first
+        byte of the first frame to its last; ``None`` for no limit.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ cdef class Selector(ChannelLife):
 
     # ---- Frames -------------------------------------------------------------------------------------------
 
-    def send(self, NetworkSend send):
+    def send(self, NetworkSend send not None):
         """Hand over a frame; it is written by later polls.
 
         Raises
@@ -212,7 +212,7 @@ cdef class Selector(ChannelLife):
         channel.set_send(send)
         self.unwritten.append(channel)
 
-    def send_now(self, NetworkSend send):
+    def send_now(self, NetworkSend send not None):
         """As :meth:`send`, but write at once: whether all is out, of which no poll tells; else polls do."""
         cdef KafkaChannel channel
         self.send(send)
@@ -318,7 +318,7 @@ cdef class Selector(ChannelLife):
         if not channel.is_ready:
             return self.prepare(channel)
         if ready & (KC_READ | KC_BROKEN) and channel.interest & KC_READ:
-            self.read(channel)
+            self.read(channel, now_ms)
         if ready & (KC_WRITE | KC_BROKEN) and channel.pending_send is not None:
             self.write(channel)
         return 0
@@ -333,7 +333,7 @@ cdef class Selector(ChannelLife):
                 if channel.wants_buffered():
                     self.channels.touch(channel, now_ms)
                     if channel.is_ready:
-                        self.read(channel)
+                        self.read(channel, now_ms)
                     else:
                         self.prepare(channel)
         except BaseException:
@@ -341,13 +341,16 @@ cdef class Selector(ChannelLife):
             raise
         return 0
 
-    cdef int read(self, KafkaChannel channel) except -1:
+    cdef int read(self, KafkaChannel channel, double now_ms) except -1:
         cdef int result
         try:
             result = channel.read(self.read_buffer, self.completed_receives)
         except (InvalidReceiveError, MemoryError) as error:
             self.end(channel, ConnectionPhase.READY, str(error), error)
             return 0
+        if not channel.has_begun and not channel.reader.has_frames and channel.reader.is_amid_frame():
+            channel.has_begun = True
+            self.set_deadline(channel, now_ms)
         if result == ENDED:
             self.end(channel, ConnectionPhase.READY, "the peer has closed the connection", None)
         elif result < 0:

@@ -31,6 +31,10 @@ cdef class NetworkSend:
     cdef int file_count
     cdef int file_at
 
+    # A channel has it, and is its only writer.
+    cdef bint is_taken
+
+    cdef int begin(self) except -1
     cdef int add_file(self, FileSlice piece, int count) except -1
     cdef bytes read_file(self, size_t size)
     cdef Py_ssize_t write_some(self, TransportLayer transport) noexcept nogil

@@ -7,7 +7,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from libc.errno cimport EAGAIN
+from libc.errno cimport EAGAIN, EPIPE
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
@@ -17,6 +17,8 @@ from kafkacore.wire.file_slice cimport FileSlice
 from kafkacore.wire.primitives cimport store_int32
 
 import os
+
+from kafkacore.errors import IllegalStateError
 
 cdef enum:
     HEADER_SIZE = 4
@@ -83,6 +85,13 @@ cdef class NetworkSend:
         self.vector[0].iov_len = HEADER_SIZE
         self.size_in_bytes = self.remaining = HEADER_SIZE + size
 
+    cdef int begin(self) except -1:
+        """Belong to a channel, for good."""
+        if self.is_taken:
+            raise IllegalStateError(f"a frame to {self.destination_id} is sent once; make another one")
+        self.is_taken = True
+        return 0
+
     cdef int add_file(self, FileSlice piece, int count) except -1:
         if self.files == NULL:
             self.slices = []
@@ -123,6 +132,8 @@ cdef class NetworkSend:
         """All that has not been written, as bytes; nothing is left. For stand-ins of a :class:`Selector`."""
         cdef list left = []
         cdef int at
+        if self.is_taken:
+            raise IllegalStateError(f"the frame to {self.destination_id} is its connection's")
         for at in range(self.vector_at, self.vector_count):
             if self.vector[at].iov_base == NULL:
                 piece = self.read_file(self.vector[at].iov_len)
@@ -140,22 +151,26 @@ cdef class NetworkSend:
         self.file_at += 1
         return os.pread(file.fd, size, file.position)
 
+    @cython.nonecheck(False)
     cdef int write_to(self, TransportLayer transport) noexcept nogil:
         """Write what the transport takes: 1 when all is written, 0 when not, or the negative errno."""
         cdef Py_ssize_t sent, left
         cdef iovec *moved
         while self.remaining > 0:
+            if self.vector_at >= self.vector_count:
+                # Its pieces have been let go of.
+                return -EPIPE
             if self.vector[self.vector_at].iov_base == NULL:
                 sent = self.write_file(transport)
             else:
                 sent = self.write_some(transport)
             if sent < 0:
                 return 0 if sent == -EAGAIN else <int> sent
-            self.remaining -= sent
+            self.remaining = self.remaining - sent
             left = sent
             while left > 0 and left >= <Py_ssize_t> self.vector[self.vector_at].iov_len:
                 left -= <Py_ssize_t> self.vector[self.vector_at].iov_len
-                self.vector_at += 1
+                self.vector_at = self.vector_at + 1
             if left > 0:
                 moved = &self.vector[self.vector_at]
                 if moved.iov_base != NULL:
@@ -163,6 +178,7 @@ cdef class NetworkSend:
                 moved.iov_len -= left
         return 1
 
+    @cython.nonecheck(False)
     cdef Py_ssize_t write_some(self, TransportLayer transport) noexcept nogil:
         """Write of the pieces in memory before the next one in a file."""
         cdef int end = self.vector_at
@@ -188,9 +204,10 @@ cdef class NetworkSend:
         if sent > 0:
             file.position += sent
             if <size_t> sent == size:
-                self.file_at += 1
+                self.file_at = self.file_at + 1
         return sent
 
+    @cython.nonecheck(False)
     cdef size_t join(self, uint8_t *to, int end) noexcept nogil:
         """Copy the pieces before ``end``, which fit; their size."""
         cdef size_t size = 0
@@ -201,7 +218,8 @@ cdef class NetworkSend:
         return size
 
     cdef int release(self) except -1:
-        """Let go of the pieces."""
+        """Let go of the pieces; nothing more can be written of them."""
+        self.vector_at = self.vector_count
         while self.view_count > 0:
             self.view_count -= 1
             PyBuffer_Release(&self.views[self.view_count])

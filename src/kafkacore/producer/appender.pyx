@@ -21,17 +21,15 @@ from kafkacore.producer.murmur2 cimport murmur2_of
 from kafkacore.producer.partition_queue cimport PartitionQueue
 from kafkacore.producer.sender_alarm cimport SenderAlarm
 from kafkacore.producer.topic_state cimport TopicState
+from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD, RECORDS_AT
+from kafkacore.record.store cimport batch_size_bound
 from kafkacore.wire.gil cimport make_way
 
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, TransactionAbortedError
 
-# Of a batch's header, and of a record beside its key, value and headers at the most; Apache Kafka's own
-# estimate.
-cdef Py_ssize_t BATCH_OVERHEAD = 61
-cdef Py_ssize_t MAX_RECORD_OVERHEAD = 21
-# Of those 21 what a record of less than a hundred bytes and without headers does not take.
-cdef Py_ssize_t RECORD_OVERHEAD_SPARED = 12
+# Of MAX_RECORD_OVERHEAD, what the second and later records of a batch usually do not take.
+cdef Py_ssize_t RECORD_OVERHEAD_SPARED = MAX_RECORD_OVERHEAD - 5
 
 # Counts the forks that led to this process: a producer of another generation is a parent's, whose thread is
 # not here and whose sockets are not ours.
@@ -130,8 +128,8 @@ cdef class RecordAppender:
             return None
         if partition is not None:
             chosen = checked_partition(partition)
-            if chosen >= len(state._queues):
-                return None
+        if chosen >= <Py_ssize_t>len(state._queues) or len(state._queues) == 0:
+            return None
         if (headers is not None or value is not None and not PyBytes_CheckExact(value)
                 or key is not None and not PyBytes_CheckExact(key)):
             return self._append_views(state, value, key, headers, chosen, timestamp_ms, max_block_ms)
@@ -195,9 +193,8 @@ cdef class RecordAppender:
 
     cdef FutureRecordMetadata _append(self, TopicState state, FutureRecordMetadata future,
                                       const SerializedRecord* record, int partition, double max_block_ms):
-        cdef Py_ssize_t size = (
-            BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0)
-            + record.headers_size
+        cdef Py_ssize_t size = batch_size_bound(
+            record.key_size, record.value_size, record.headers_size, record.header_count
         )
         cdef PartitionQueue queue
         cdef bint sticky = partition < 0 and (record.key_size < 0 or self._ignores_keys)
@@ -209,8 +206,8 @@ cdef class RecordAppender:
         if not queue.try_append(future, record):
             queue = self._append_elsewhere(state, queue, future, record, size, sticky, max_block_ms)
         if sticky:
-            # No more than it takes in its batch, or batches would be left before they are full.
-            state._sticky_bytes += size - BATCH_OVERHEAD - RECORD_OVERHEAD_SPARED
+            # Not more than the record takes in its batch: a batch must not be left before it is full.
+            state._sticky_bytes += size - RECORDS_AT - RECORD_OVERHEAD_SPARED
         return future
 
     cdef PartitionQueue _append_elsewhere(self, TopicState state, PartitionQueue queue,

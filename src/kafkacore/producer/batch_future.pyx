@@ -12,10 +12,13 @@ import logging
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
 
 from kafkacore.producer.future cimport FutureRecordMetadata, ProduceResult, deadline_of
 from kafkacore.record.source cimport RecordSource
+from kafkacore.wire.construction cimport made_only_by
+from kafkacore.wire.memory cimport free, malloc
+
+from kafkacore.wire.copying import refuse_copy
 
 log = logging.getLogger("kafkacore.producer")
 
@@ -28,6 +31,9 @@ cdef class _Segment:
     cdef int index
     cdef Py_ssize_t position
     cdef Py_ssize_t count
+
+    def __init__(self):
+        raise TypeError("a _Segment is made by a BatchFuture only")
 
     def leaves(self):
         """The same rows as segments of batches that were not split."""
@@ -84,7 +90,10 @@ cdef class BatchFuture:
     """
 
     def __init__(self):
-        raise TypeError("made by KafkaProducer.send_batch() and send_arrow()")
+        raise TypeError("a BatchFuture is made by KafkaProducer.send_batch() and send_arrow() only")
+
+    def __reduce__(self):
+        refuse_copy(self, "it waits for requests of this process; copy future.get(), the offsets")
 
     def __dealloc__(self):
         free(self._rows)
@@ -294,6 +303,10 @@ cdef class BatchFuture:
         else:
             state = repr(self.exception or "acknowledged")
         return f"<BatchFuture of {self._source.row_count} rows, {state}>"
+
+
+made_only_by(BatchFuture, "KafkaProducer.send_batch() and send_arrow()")
+made_only_by(_Segment, "BatchFuture")
 
 
 def _position_of_segment(_Segment segment not None):

@@ -19,6 +19,7 @@ from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.transactional import TransactionalProducer
 from kafkacore.record.source import RecordSource
+from kafkacore.structs import printable
 
 #: Of one record.
 Headers = list[tuple[str, bytes | None]]
@@ -264,7 +265,7 @@ class BatchProducer(TransactionalProducer):
         future = self._accumulator.append_source(topic, source, partition, left_ms, allow_empty)
         if future is None:
             raise ValueError(
-                f"topic {topic} has no partition {highest}, "
+                f"topic {printable(topic)} has no partition {highest}, "
                 f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0; no row was sent"
             )
         return future

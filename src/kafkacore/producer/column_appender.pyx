@@ -5,8 +5,8 @@ Columns in, one BatchFuture out. Rows of a partition keep their order and lie in
 records that ``send()`` put there before. Does not know: Python values, metadata requests.
 """
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from kafkacore.producer.appender cimport RecordAppender
@@ -17,18 +17,19 @@ from kafkacore.producer.future cimport ProduceResult
 from kafkacore.producer.murmur2 cimport murmur2_of
 from kafkacore.producer.partition_queue cimport PartitionQueue
 from kafkacore.producer.topic_state cimport TopicState, drawn
-from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD, RECORDS_AT
 from kafkacore.record.source cimport RecordSource
+from kafkacore.record.store cimport batch_size_bound
+from kafkacore.wire.memory cimport calloc, free, malloc
 
 from kafkacore.errors import KafkaError, MessageSizeTooLargeError
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.structs import TopicPartition
 
-cdef enum:
-    # Bound of a record without any bytes: only such a one can lack both key and value.
-    EMPTY_RECORD_BOUND = RECORDS_AT + MAX_RECORD_OVERHEAD
+# Of a record without key, value and headers.
+cdef Py_ssize_t EMPTY_RECORD_BOUND = batch_size_bound(-1, -1, 0, 0)
 
 
+@cython.nonecheck(False)
 cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size, bint allow_empty) noexcept nogil:
     """-1 if all can be sent."""
     cdef Py_ssize_t row, size
@@ -37,7 +38,7 @@ cdef Py_ssize_t _first_wrong_row(RecordSource source, Py_ssize_t max_size, bint 
         size = source.size_upper_bound(row)
         if size > max_size:
             return row
-        if allow_empty or size > EMPTY_RECORD_BOUND:
+        if allow_empty or (size > EMPTY_RECORD_BOUND and source.headers.starts == NULL):
             continue
         if source.key(row, &data) < 0 and source.value(row, &data) < 0:
             return row
@@ -74,6 +75,7 @@ cdef int32_t _sticky_partition(Sticky* sticky, Py_ssize_t size) noexcept nogil:
     return sticky.partition
 
 
+@cython.nonecheck(False)
 cdef Py_ssize_t _group_rows(RecordSource source, bint has_keys, int32_t partition_count, Sticky* sticky,
                             int32_t* partition_of, Py_ssize_t* starts, int32_t* rows) noexcept nogil:
     """Sort the rows by partition; those of one keep their order.
@@ -163,7 +165,9 @@ cdef class ColumnAppender(RecordAppender):
         state = self._look_up(topic)
         if state is None:
             return None
-        if partition is not None and checked_partition(partition) >= len(state._queues):
+        if len(state._queues) == 0 or (
+            partition is not None and checked_partition(partition) >= <Py_ssize_t>len(state._queues)
+        ):
             return None
         self._check_rows(source, allow_empty)
         future = new_batch_future(source, self._timestamp(None), self._clock)

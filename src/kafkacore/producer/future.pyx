@@ -13,6 +13,7 @@ cimport cython
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaTimeoutError, RetriableError
 from kafkacore.producer.record_metadata import RecordMetadata
+from kafkacore.wire.copying import refuse_copy
 
 log = logging.getLogger("kafkacore.producer")
 
@@ -87,6 +88,9 @@ cdef class ProduceResult:
         """Hand this fate over to ``parts``, a list of (index of the first record, result), after a split."""
         cdef FutureRecordMetadata future
         cdef ProduceResult part
+        # A copy, checked: the futures walk it without a look.
+        parts = list(parts)
+        _check_parts(self, parts)
         with self._lock:
             assert not self.done and self._parts is None, "a batch has one outcome"
             self._parts = parts
@@ -138,7 +142,26 @@ cdef class ProduceResult:
 
 
 def _index_of(tuple watcher not None):
-    return (<FutureRecordMetadata>watcher[0])._index
+    cdef FutureRecordMetadata future = watcher[0]
+    return future._index
+
+
+cdef int _check_parts(ProduceResult whole, list parts) except -1:
+    cdef Py_ssize_t at
+    cdef ProduceResult part
+    cdef long long index, before = -1
+    for at in range(len(parts)):
+        if type(parts[at]) is not tuple or len(<tuple>parts[at]) != 2:
+            raise TypeError(f"a part is a tuple (index, ProduceResult), not {parts[at]!r}")
+        index, part = <tuple>parts[at]
+        if index <= before or (at == 0 and index != 0):
+            raise ValueError(f"part {at} begins at {index}, after one at {before}; the first begins at 0")
+        if part is None or part is whole or part._parts is not None:
+            raise ValueError(f"part {at} is not an outcome that is still open")
+        before = index
+    if before < 0:
+        raise ValueError("a batch is divided into one part or more")
+    return 0
 
 
 cdef object deadline_of(object clock, object timeout):
@@ -169,12 +192,17 @@ cdef class FutureRecordMetadata:
 
     def __init__(self, ProduceResult result not None, int index=0, long long timestamp_ms=-1,
                  int serialized_key_size=-1, int serialized_value_size=-1, int serialized_header_size=-1):
+        if index < 0:
+            raise ValueError(f"the index of a record in its batch is 0 or more, not {index}")
         self._result = result
         self._index = index
         self._timestamp_ms = timestamp_ms
         self._key_size = serialized_key_size
         self._value_size = serialized_value_size
         self._header_size = serialized_header_size
+
+    def __reduce__(self):
+        refuse_copy(self, "it waits for a request of this process; copy future.get(), the RecordMetadata")
 
     cdef ProduceResult _current(self):
         # Safe because of the GIL: nothing here lets another thread in between result and index.

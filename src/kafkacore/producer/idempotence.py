@@ -14,6 +14,7 @@ from kafkacore.client import ClientResponse
 from kafkacore.errors import (
     ClusterAuthorizationFailedError,
     KafkaError,
+    MalformedMessageError,
     OutOfOrderSequenceNumberError,
     ProducerFencedError,
     TransactionalIdAuthorizationFailedError,
@@ -332,6 +333,13 @@ class IdempotenceManager:
                 UnsupportedVersionError(
                     f"the broker gives no producer ids ({response.version_mismatch}); "
                     "with enable_idempotence=False the producer does without"
+                )
+            )
+        elif not message.error_code and min(message.producer_id, message.producer_epoch) < 0:
+            self.fail(
+                MalformedMessageError(
+                    f"InitProducerId gives producer id {message.producer_id} and epoch "
+                    f"{message.producer_epoch}"
                 )
             )
         elif not message.error_code:

@@ -14,7 +14,7 @@ from kafkacore.client.interceptors import Interceptors
 from kafkacore.producer.batch_future import BatchFuture
 from kafkacore.producer.future import FutureRecordMetadata
 from kafkacore.producer.record_metadata import RecordMetadata
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, printable
 
 log = logging.getLogger("kafkacore.producer")
 
@@ -98,7 +98,9 @@ class ProducerInterceptors(Interceptors):
                     )
                 record = made
             except Exception:
-                log.exception("interceptor %r failed before a record to %s", interceptor, record.topic)
+                log.exception(
+                    "interceptor %r failed before a record to %s", interceptor, printable(record.topic)
+                )
         return record
 
     def follow(self, future: FutureRecordMetadata) -> None:
@@ -119,7 +121,9 @@ class ProducerInterceptors(Interceptors):
             try:
                 interceptor.on_acknowledgement(metadata, error)
             except Exception:
-                log.exception("interceptor %r failed after a record to %s", interceptor, metadata.topic)
+                log.exception(
+                    "interceptor %r failed after a record to %s", interceptor, printable(metadata.topic)
+                )
 
 
 def _nowhere(topic_partition: TopicPartition) -> RecordMetadata:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from kafkacore.client import Cluster
+from kafkacore.client.config import refuse_positional
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import (
     BrokerResponseError,
@@ -30,7 +31,7 @@ from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartiti
 from kafkacore.producer.parts import make_parts
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.sender_thread import SenderThread
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, printable
 
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 #: How long a close waits for a thread that has been told to drop everything.
@@ -79,15 +80,20 @@ class KafkaProducer(BatchProducer):
 
         ``interceptors``: objects like :class:`ProducerInterceptor`, which see each record before it is
         serialized and when it has its outcome. ``metric_reporters``: classes like
-        :class:`kafkacore.metrics.MetricsReporter`; ``metrics_enabled`` (True). ``bootstrap_timeout_ms``
-        (30000): how long the constructor waits for a broker; with ``api_version`` it does not.
+        :class:`kafkacore.metrics.MetricsReporter`; ``metrics_enabled`` (True).
+
+        ``bootstrap_timeout_ms`` (30000): how long the constructor waits for a broker, but never longer than
+        ``max_block_ms``. It does not wait at all with ``api_version``, or with ``max_block_ms=0``.
 
     Raises
     ------
     ProducerConfigurationError
         A setting is unknown or cannot be (a ``KafkaConfigurationError`` and a ``ValueError``).
     NoBrokersAvailable
-        None of ``bootstrap_servers`` answers within ``bootstrap_timeout_ms``.
+        None of ``bootstrap_servers`` answers within ``bootstrap_timeout_ms`` or ``max_block_ms``, whichever
+        is less.
+    TypeError
+        Settings were given as a dict. They are keyword arguments.
 
     Notes
     -----
@@ -98,8 +104,9 @@ class KafkaProducer(BatchProducer):
     #: Every setting with its default.
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = producer_defaults()
 
-    def __init__(self, **configs: Any) -> None:
+    def __init__(self, *positional: object, **configs: Any) -> None:
         self._thread: SenderThread | None = None
+        refuse_positional(type(self).__name__, positional)
         self.config = config = resolve_producer(configs)
         if config["client_id"] is None:
             config["client_id"] = f"kafkacore-producer-{next(_client_numbers)}"
@@ -121,19 +128,20 @@ class KafkaProducer(BatchProducer):
         is_seen = self._serializes or self._partitioner is not None or self._interceptors is not None
         self._bind(self._accumulator, not is_seen)
         self._thread.start()
-        # As in kafka-python, who says what the brokers are need not wait until one is there.
-        if config["api_version"] is None:
+        # With api_version given, the constructor does not wait for a broker, as in kafka-python.
+        if config["api_version"] is None and self._max_block_ms > 0:
             self._await_bootstrap()
 
     def _await_bootstrap(self) -> None:
-        timeout_ms = self.config["bootstrap_timeout_ms"]
+        limit = min("bootstrap_timeout_ms", "max_block_ms", key=lambda name: float(self.config[name]))
+        timeout_ms = self.config[limit]
         try:
             version = self._metadata.request_update()
             self._client.wakeup()
             if not self._metadata.wait_for_update(version, timeout_ms):
                 raise NoBrokersAvailable(
                     f"none of bootstrap_servers={self.config['bootstrap_servers']!r} answered within "
-                    f"{timeout_ms} ms: is the broker running, and reachable from here?{self._troubles()}"
+                    f"{limit}={timeout_ms}: is the broker running, and reachable from here?{self._troubles()}"
                 )
         except BaseException:
             self.close(timeout=0)
@@ -208,7 +216,7 @@ class KafkaProducer(BatchProducer):
         future = self._append(topic, value, key, headers, partition, timestamp_ms, left_ms)
         if future is None:
             raise ValueError(
-                f"topic {topic} has no partition {partition}, "
+                f"topic {printable(topic)} has no partition {partition}, "
                 f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0"
             )
         return future
@@ -220,8 +228,8 @@ class KafkaProducer(BatchProducer):
         return FutureRecordMetadata(result)
 
     def _await_topic(self, topic: str, partition: int | None, deadline_ms: float) -> Cluster:
-        """Metadata that have the topic, and the partition if it exists: asked for once more if they lack
-        it.
+        """Return metadata with the topic and, if it exists, the partition. Request metadata once more if
+        either is missing.
         """
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
@@ -240,15 +248,17 @@ class KafkaProducer(BatchProducer):
             if self._metadata.fetch() is not cluster:
                 # The network thread may have put something newer there, just before: not to be undone.
                 continue
+            known = cluster.partitions_for_topic(topic) or ()
             if is_known:
-                known = cluster.partitions_for_topic(topic) or ()
                 if refreshed or partition is None or partition in known:
                     return cluster
             elif refreshed and (error := cluster.topic_error(topic)) is not None and not error.retriable:
                 raise error
             if version is None:
                 version = self._metadata.request_update(reset_equivalent_backoff=not refreshed)
-            self._await_metadata(version, f"topic {topic}", deadline_ms)
+            name = f"topic {printable(topic)}"
+            what = f"a list without gaps of the partitions of {name}" if known else name
+            self._await_metadata(version, what, deadline_ms)
             version = None
             refreshed = True
 
@@ -284,7 +294,9 @@ class KafkaProducer(BatchProducer):
         assert self._partitioner is not None
         chosen = self._partitioner.partition(topic, key, serialized_key, value, serialized_value, cluster)
         if not isinstance(chosen, int):
-            raise ValueError(f"the partitioner chose {chosen!r} for topic {topic}, which is no partition")
+            raise ValueError(
+                f"the partitioner chose {chosen!r} for topic {printable(topic)}, which is no partition"
+            )
         return chosen
 
     # ---- The rest ----------------------------------------------------------------------------------------

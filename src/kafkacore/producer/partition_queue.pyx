@@ -140,6 +140,6 @@ cdef class PartitionQueue:
         if self._is_filling:
             self._await_filling()
         # By number: an iterator is one of the objects that the garbage collector tracks.
-        while at < len(self._batches) and (<ProducerBatch>self._batches[at]).place < batch.place:
+        while at < len(self._batches) and (<ProducerBatch?>self._batches[at]).place < batch.place:
             at += 1
         self._batches.insert(at, batch)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.producer.murmur2 import murmur2
+from kafkacore.structs import printable
 
 __all__ = ["DefaultPartitioner", "Partitioner", "PartitionerCluster", "StickyPartitioner", "murmur2"]
 
@@ -64,7 +65,7 @@ class DefaultPartitioner(Partitioner):
     ) -> int:
         every = sorted(cluster.partitions_for_topic(topic) or ())
         if not every:
-            raise ValueError(f"topic {topic} is not in the cluster's metadata")
+            raise ValueError(f"topic {printable(topic)} is not in the cluster's metadata")
         if serialized_key is not None:
             return every[(murmur2(serialized_key) & 0x7FFFFFFF) % len(every)]
         available = sorted(cluster.available_partitions_for_topic(topic) or ()) or every

@@ -150,14 +150,21 @@ class RecordAccumulator(ColumnAppender):
     # ---- Topics ------------------------------------------------------------------------------------------
 
     def update_topic(self, topic: str, cluster: ClusterView) -> bool:
-        """Take over what ``cluster`` says of a topic; whether it says anything."""
+        """Make the partitions that ``cluster`` lists for a topic the ones to send to.
+
+        Returns
+        -------
+        bool
+            ``False`` if the topic is not known, or if its list of partitions has gaps. Kafka numbers
+            partitions from 0 without gaps. With a gap the number of partitions is unknown, and so is the
+            partition of a key.
+        """
         partitions = cluster.partitions_for_topic(topic)
-        if not partitions:
+        if not partitions or max(partitions) != len(partitions) - 1:
             self.forget_topic(topic)
             return False
-        count = max(partitions) + 1
         with self._lock:
-            queues = [self._queue(TopicPartition(topic, partition)) for partition in range(count)]
+            queues = [self._queue(TopicPartition(topic, partition)) for partition in partitions]
             self._set_topic(topic, queues, self._available_partitions(topic, cluster))
         return True
 

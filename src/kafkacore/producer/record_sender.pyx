@@ -10,6 +10,7 @@ from kafkacore.producer.appender cimport RecordAppender
 from kafkacore.producer.future cimport FutureRecordMetadata
 
 from kafkacore.errors import IllegalStateError
+from kafkacore.wire.copying import refuse_copy
 
 
 cdef class RecordSender:
@@ -19,6 +20,9 @@ cdef class RecordSender:
         """``is_plain``: neither serializers nor a partitioner of the user's have to see the records."""
         self._appender = appender
         self._is_plain = is_plain
+
+    def __reduce__(self):
+        refuse_copy(self, "its connections and threads belong to this process; make one in each process")
 
     def _send_slowly(self, topic, value, key, headers, partition, timestamp_ms):
         raise NotImplementedError

@@ -6,9 +6,9 @@ Queues in, a partition out. Does not know: records, when it is time for another 
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
 
 from kafkacore.producer.partition_queue cimport PartitionQueue
+from kafkacore.wire.memory cimport free, malloc
 
 cdef enum:
     # Queues are measured for as many choices as there are partitions, divided by this: to choose costs no
@@ -30,6 +30,12 @@ cdef Py_ssize_t drawn(const int64_t* sums, Py_ssize_t count, int64_t chance) noe
     return low
 
 
+cdef PartitionQueue checked_queue(PartitionQueue queue):
+    if queue is None:
+        raise TypeError("a topic's queues are PartitionQueue objects, not None")
+    return queue
+
+
 @cython.final
 cdef class TopicState:
     """What is known of a topic that has been sent to.
@@ -46,10 +52,16 @@ cdef class TopicState:
 
     def __cinit__(self, str name not None, list queues not None, tuple available not None,
                   bint is_adaptive=False):
+        # Copies, checked once: the loops index them without a look.
+        self._queues = [checked_queue(queue) for queue in queues]
+        for partition in available:
+            if not 0 <= <int> partition < len(self._queues):
+                raise ValueError(f"{name}: partition {partition} of {len(self._queues)}")
+        if len(available) > len(self._queues):
+            raise ValueError(f"{name}: {len(available)} partitions to choose from, of {len(self._queues)}")
         self.name = name
-        self._queues = queues
         self.available = available
-        self._candidates = available or tuple(range(len(queues)))
+        self._candidates = available or tuple(range(len(self._queues)))
         self._is_adaptive = is_adaptive and len(self._candidates) > 1
         self._sticky_partition = -1
         self._sums = <int64_t*>malloc(max(len(self._candidates), 1) * sizeof(int64_t))
@@ -66,6 +78,8 @@ cdef class TopicState:
     cdef int rotate(self, random) except -1:
         """Choose the partition for the next batch's worth of records without a key."""
         cdef Py_ssize_t count = len(self._candidates)
+        if count == 0:
+            raise ValueError(f"topic {self.name!r} has no partitions")
         if self._choices_left == 0:
             self.weigh()
             self._choices_left = max(count // PARTITIONS_PER_CHOICE, 1)

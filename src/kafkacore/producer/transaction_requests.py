@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kafkacore import errors
 from kafkacore.client import ClientResponse, find_coordinator
+from kafkacore.client.cluster import is_address
 from kafkacore.client.find_coordinator import CoordinatorLookup
 from kafkacore.errors import KafkaError, for_code
 from kafkacore.producer.control_request import ControlRequest
@@ -49,9 +50,11 @@ CONCURRENT_BACKOFF_MS = 20.0
 
 MOVED = (errors.CoordinatorNotAvailableError, errors.NotCoordinatorError)
 FENCED = (errors.InvalidProducerEpochError, errors.ProducerFencedError)
+#: Answers of a broker that has coordinators of groups alone.
+NO_SUCH_COORDINATOR = (errors.InvalidRequestError, errors.UnsupportedVersionError)
 NO_TRANSACTIONS = (
-    "this broker has no transactions, which transactional_id needs: Apache Kafka has them, kafkacore's own "
-    "broker not yet"
+    "this broker has no transactions, which transactional_id needs: Apache Kafka has them, kafkacore's "
+    "embedded broker does not"
 )
 
 
@@ -210,7 +213,14 @@ class FindCoordinator(TransactionalRequest):
                 self.fatal(errors.UnknownError(f"the answer to FindCoordinator leaves {self.of_key!r} out"))
                 return
         error = error_of(found.error_code, self, found.error_message)
-        if error is None:
+        if error is None and not is_address(found.node_id, found.host, found.port):
+            self.fatal(
+                errors.MalformedMessageError(
+                    f"FindCoordinator names node {found.node_id} at {found.host!r}:{found.port} "
+                    f"for {self.of_key!r}"
+                )
+            )
+        elif error is None:
             self.manager.found_coordinator(
                 self.kind, self.of_key, Node(found.node_id, found.host, found.port)
             )
@@ -218,8 +228,7 @@ class FindCoordinator(TransactionalRequest):
         elif error.retriable:
             # Not to be looked up: it is what looks up.
             self.retry(error)
-        elif self.kind == TRANSACTION and isinstance(error, errors.InvalidRequestError):
-            # A broker that has coordinators, but none of this kind.
+        elif self.kind == TRANSACTION and isinstance(error, NO_SUCH_COORDINATOR):
             self.fatal(no_transactions(error))
         else:
             self.handle_error(error)
@@ -255,7 +264,14 @@ class InitProducerId(TransactionalRequest):
 
     def handle(self, message: InitProducerIdResponse) -> None:
         error = error_of(message.error_code, self)
-        if error is None:
+        if error is None and min(message.producer_id, message.producer_epoch) < 0:
+            self.fatal(
+                errors.MalformedMessageError(
+                    f"InitProducerId gives producer id {message.producer_id} and epoch "
+                    f"{message.producer_epoch}"
+                )
+            )
+        elif error is None:
             self.manager.initialized(message.producer_id, message.producer_epoch, self.is_epoch_bump)
             self.result.done()
         elif isinstance(
@@ -288,7 +304,11 @@ class AddPartitionsToTxn(TransactionalRequest):
 
     def handle(self, message: AddPartitionsToTxnResponse) -> None:
         refused: dict[TopicPartition, KafkaError] = {}
+        unanswered = set(self.partitions)
         for partition, code in self._codes(message):
+            if partition not in unanswered:
+                continue
+            unanswered.discard(partition)
             error = error_of(code, self, f"partition {partition}")
             if error is None:
                 continue
@@ -296,6 +316,9 @@ class AddPartitionsToTxn(TransactionalRequest):
                 refused[partition] = error
                 continue
             self.handle_error(error)
+            return
+        if unanswered and not refused:
+            self.retry(errors.UnknownError("the response to AddPartitionsToTxn leaves partitions out"))
             return
         self.manager.partitions_answered(self.partitions, added=not refused)
         if not refused:
@@ -395,6 +418,8 @@ class TxnOffsetCommit(TransactionalRequest):
         for topic in message.topics:
             for partition in topic.partitions:
                 place = TopicPartition(topic.name, partition.partition_index)
+                if place not in self.uncommitted:
+                    continue
                 error = error_of(partition.error_code, self, f"group {self.group.group_id!r}, {place}")
                 if error is None:
                     self.uncommitted.discard(place)

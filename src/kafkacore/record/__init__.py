@@ -12,7 +12,7 @@ from kafkacore.record.encoding import encode
 from kafkacore.record.header import BatchHeader, assign_offset, read_batch_headers
 from kafkacore.record.legacy_builder import LegacyBatchBuilder, down_convert
 from kafkacore.record.source import RecordSource
-from kafkacore.record.validation import judge_records, validate_batch, with_codec
+from kafkacore.record.validation import first_at_time, judge_records, validate_batch, with_codec
 
 __all__ = [
     "DEFAULT_MAX_DECOMPRESSED_SIZE",
@@ -29,6 +29,7 @@ __all__ = [
     "decode",
     "down_convert",
     "encode",
+    "first_at_time",
     "judge_records",
     "read_batch_headers",
     "read_batches",

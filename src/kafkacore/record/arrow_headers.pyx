@@ -69,8 +69,9 @@ cdef int _check_type(ArrowColumn source) except -1:
     cdef const ArrowSchema *element
     if source.format in ("+l", "+L", "+m") and schema.n_children == 1 and schema.children != NULL:
         element = schema.children[0]
-        if (element.format != NULL and strcmp(element.format, b"+s") == 0 and element.n_children == 2
-                and element.children != NULL and element.children[0].format != NULL
+        if (element != NULL and element.format != NULL and strcmp(element.format, b"+s") == 0
+                and element.n_children == 2 and element.children != NULL and element.children[0] != NULL
+                and element.children[1] != NULL and element.children[0].format != NULL
                 and element.children[0].name != NULL and element.children[1].name != NULL):
             pair = {(<bytes> element.children[0].name).decode(), (<bytes> element.children[1].name).decode()}
             if source.format == "+m" or pair == {"key", "value"}:

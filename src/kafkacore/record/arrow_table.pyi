@@ -1,8 +1,8 @@
-from typing import Self, final
+from typing import final
 
 @final
 class ArrowColumn:
-    def __new__(cls) -> Self: ...
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
     @property
     def format(self) -> str: ...
     @property

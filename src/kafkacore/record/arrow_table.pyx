@@ -7,9 +7,10 @@ of a type mean (``arrow_columns`` does), records. No Arrow library is needed.
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, realloc
 
 from kafkacore.record.arrow_c cimport ArrowArray, ArrowArrayStream, ArrowSchema
+from kafkacore.wire.construction cimport made_only_by
+from kafkacore.wire.memory cimport calloc, free, realloc
 
 cdef enum:
     MAX_ROWS = 0x7FFFFFFF
@@ -20,23 +21,40 @@ cdef int64_t MAX_LENGTH = <int64_t> 1 << 61
 
 @cython.final
 cdef class _Chunks:
-    """Arrays that came by a stream, which are ours to release, or the capsules that own the only one."""
+    """A schema and arrays of it, ours to release: moved out of what exported them."""
     cdef ArrowSchema schema
     cdef ArrowArray **arrays
     cdef Py_ssize_t count
     cdef Py_ssize_t capacity
-    cdef object capsules
+
+    def __init__(self):
+        raise TypeError("made by RecordSource() only")
 
     def __dealloc__(self):
         cdef Py_ssize_t at
         for at in range(self.count):
-            if self.capsules is None:
-                if self.arrays[at].release != NULL:
-                    self.arrays[at].release(self.arrays[at])
-                free(self.arrays[at])
+            if self.arrays[at].release != NULL:
+                self.arrays[at].release(self.arrays[at])
+            free(self.arrays[at])
         free(self.arrays)
-        if self.capsules is None and self.schema.release != NULL:
+        if self.schema.release != NULL:
             self.schema.release(&self.schema)
+
+    cdef int take(self, ArrowSchema *schema, ArrowArray *array) except -1:
+        """Move the two structures here; whoever held them has nothing to release any more."""
+        cdef ArrowArray *moved = <ArrowArray *> calloc(1, sizeof(ArrowArray))
+        if moved == NULL:
+            raise MemoryError()
+        try:
+            self.add(moved)
+        except BaseException:
+            free(moved)
+            raise
+        self.schema = schema[0]
+        schema.release = NULL
+        moved[0] = array[0]
+        array.release = NULL
+        return 0
 
     cdef int add(self, ArrowArray *array) except -1:
         cdef Py_ssize_t capacity
@@ -52,8 +70,22 @@ cdef class _Chunks:
         self.count += 1
         return 0
 
-    cdef int read(self, ArrowArrayStream *stream) except -1:
+    cdef int read(self, ArrowArrayStream *exported) except -1:
         """Take all arrays of a stream. Without the GIL: a stream's threads may want it."""
+        # Moved: the capsule may come a second time, or to another thread.
+        cdef ArrowArrayStream stream = exported[0]
+        if stream.release == NULL:
+            raise ValueError("the Arrow stream has been consumed already")
+        exported.release = NULL
+        try:
+            self.read_all(&stream)
+        finally:
+            with nogil:
+                if stream.release != NULL:
+                    stream.release(&stream)
+        return 0
+
+    cdef int read_all(self, ArrowArrayStream *stream) except -1:
         cdef ArrowArray *array
         cdef int error
         with nogil:
@@ -88,16 +120,17 @@ cdef int _fail(ArrowArrayStream *stream, int error) except -1:
 
 cdef int check_array(const ArrowArray *array, const ArrowSchema *schema, str name) except -1:
     """That the parts which are followed are there."""
-    if (array.release == NULL or array.length < 0 or array.length > MAX_LENGTH or array.offset < 0
-            or array.offset > MAX_LENGTH or array.n_buffers < 0 or array.null_count > array.length
-            or array.n_children != schema.n_children or (array.n_buffers > 0 and array.buffers == NULL)
+    if (array == NULL or array.release == NULL or array.length < 0 or array.length > MAX_LENGTH
+            or array.offset < 0 or array.offset > MAX_LENGTH or array.n_buffers < 0
+            or array.null_count > array.length or array.n_children != schema.n_children
+            or (array.n_buffers > 0 and array.buffers == NULL)
             or (array.n_children > 0 and array.children == NULL)):
         raise ValueError(f"{name}: the Arrow array is malformed")
     return 0
 
 
 cdef int check_schema(const ArrowSchema *schema, str name) except -1:
-    if (schema.release == NULL or schema.format == NULL or schema.n_children < 0
+    if (schema == NULL or schema.release == NULL or schema.format == NULL or schema.n_children < 0
             or (schema.n_children > 0 and schema.children == NULL)):
         raise ValueError(f"{name}: the Arrow schema is malformed")
     return 0
@@ -107,6 +140,9 @@ cdef int check_schema(const ArrowSchema *schema, str name) except -1:
 @cython.no_gc_clear
 cdef class ArrowColumn:
     """One column: its type, and the pieces it lies in."""
+
+    def __init__(self):
+        raise TypeError("an ArrowColumn is made by RecordSource() only")
 
     def __dealloc__(self):
         free(self.pieces)
@@ -150,9 +186,13 @@ cdef class ArrowColumn:
         cdef Py_ssize_t at
         found = []
         for at in range(self.schema.n_children):
-            raw = self.schema.children[at].name
+            raw = self.schema.children[at].name if self.schema.children[at] != NULL else NULL
             found.append((<bytes> raw).decode(errors="replace") if raw != NULL else "")
         return found
+
+
+made_only_by(ArrowColumn, "RecordSource()")
+made_only_by(_Chunks, "RecordSource()")
 
 
 cdef ArrowColumn open_arrow(object source, str name):
@@ -170,14 +210,16 @@ cdef ArrowColumn open_arrow(object source, str name):
     cdef ArrowArrayStream *stream
     cdef Py_ssize_t at
     if hasattr(source, "__arrow_c_array__"):
-        chunks.capsules = schema, array = source.__arrow_c_array__()
-        made.schema = <const ArrowSchema *> PyCapsule_GetPointer(schema, "arrow_schema")
-        chunks.add(<ArrowArray *> PyCapsule_GetPointer(array, "arrow_array"))
+        schema, array = source.__arrow_c_array__()
+        chunks.take(
+            <ArrowSchema *> PyCapsule_GetPointer(schema, "arrow_schema"),
+            <ArrowArray *> PyCapsule_GetPointer(array, "arrow_array"),
+        )
     else:
         capsule = source.__arrow_c_stream__()
         stream = <ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
         chunks.read(stream)
-        made.schema = &chunks.schema
+    made.schema = &chunks.schema
     check_schema(made.schema, name)
     made.owner = chunks
     made.name = name

@@ -21,6 +21,7 @@ cdef class RecordBatch(BatchHeader):
     cdef int32_t stopped_index
 
     cdef int open(self) except -1
+    cdef int close(self) except -1
     cdef int _set_records(self, Payload payload, const uint8_t *at, Py_ssize_t size) except -1
     cdef int fail(self, int error, int32_t index) except -1
     cdef int64_t timestamp_of(self, RecordFields *fields) noexcept nogil

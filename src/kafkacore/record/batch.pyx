@@ -21,11 +21,13 @@ from kafkacore.record.parse cimport (
     PARSE_OK, RECORDS_LEFT, RecordFields, describe, parse_record, read_header,
 )
 from kafkacore.record.payload cimport Payload
+from kafkacore.wire.construction cimport made_only_by
 
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_DECOMPRESSED_SIZE
 from kafkacore.record.compression import decompress
 from kafkacore.structs import TimestampType
+from kafkacore.wire.copying import refuse_copy
 
 cdef extern from "bytes_impl.h":
     int kc_refill_bytes(PyObject **slot, Py_ssize_t *capacity, const uint8_t *data,
@@ -68,7 +70,11 @@ cdef class RecordBatch(BatchHeader):
     """
 
     def __init__(self):
-        raise TypeError("made by read_batches()")
+        raise TypeError("a RecordBatch is made by read_batches() only")
+
+    def __reduce__(self):
+        refuse_copy(self, "it points into the buffer it was read from; copy those bytes, "
+                          "buffer[batch.position : batch.position + batch.size_in_bytes]")
 
     cdef int open(self) except -1:
         """See to it that the records can be read; decompresses on the first call."""
@@ -92,6 +98,12 @@ cdef class RecordBatch(BatchHeader):
             return 0
         records = Payload(plain)
         return self._set_records(records, records.data, records.size)
+
+    cdef int close(self) except -1:
+        """Forget what has been decompressed; the next use decompresses it again. Nobody reads it now."""
+        self.records = None
+        self.records_at = self.records_end = self.stopped_at = NULL
+        return 0
 
     cdef int _set_records(self, Payload payload, const uint8_t *at, Py_ssize_t size) except -1:
         if self.record_count > size // MIN_RECORD_SIZE:
@@ -147,7 +159,10 @@ cdef class Record:
     """
 
     def __init__(self):
-        raise TypeError("made by read_batches()")
+        raise TypeError("a Record is made by read_batches() only")
+
+    def __reduce__(self):
+        refuse_copy(self, "it points into its batch; copy its offset, timestamp, key, value and headers")
 
     @property
     def timestamp_type(self):
@@ -247,7 +262,7 @@ cdef class RecordIterator:
     """The records of one batch, in order."""
 
     def __init__(self):
-        raise TypeError("made by read_batches()")
+        raise TypeError("an iterator over batches is made by read_batches() only")
 
     def __dealloc__(self):
         Py_XDECREF(self.newer)
@@ -300,12 +315,18 @@ cdef class RecordIterator:
         return record
 
 
+made_only_by(Record, "read_batches()")
+made_only_by(_SmallRecord, "read_batches()")
+made_only_by(RecordBatch, "read_batches()")
+made_only_by(RecordIterator, "read_batches()")
+
+
 @cython.final
 cdef class BatchIterator:
     """The batches of one buffer, in order; see :func:`read_batches`."""
 
     def __init__(self):
-        raise TypeError("made by read_batches()")
+        raise TypeError("an iterator over batches is made by read_batches() only")
 
     def __iter__(self):
         return self
@@ -333,6 +354,9 @@ cdef class BatchIterator:
     def position(self) -> int:
         """Bytes from the start of the buffer to the next batch."""
         return self.at
+
+
+made_only_by(BatchIterator, "read_batches()")
 
 
 def read_batches(buffer, bint check_crcs=True, Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE):

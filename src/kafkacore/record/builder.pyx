@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 
 from kafkacore.record.layout cimport (
     ATTRIBUTES_AT, BASE_OFFSET_AT, BASE_SEQUENCE_AT, BASE_TIMESTAMP_AT, CONTROL_BIT, CRC_AT, CURRENT_MAGIC,
-    LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_RECORD_OVERHEAD, MAX_TIMESTAMP_AT,
+    LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, MAX_FIELDS_OVERHEAD, MAX_TIMESTAMP_AT,
     PARTITION_LEADER_EPOCH_AT, PRODUCER_EPOCH_AT, PRODUCER_ID_AT, RECORD_COUNT_AT, RECORDS_AT,
     TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT,
 )
@@ -31,6 +31,7 @@ from kafkacore.wire.primitives cimport store_int16, store_int32, store_int64
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
 from kafkacore.record.compression import Compression, compress
 from kafkacore.structs import TimestampType
+from kafkacore.wire.copying import refuse_copy
 
 cdef enum:
     MAX_INT32 = 0x7FFFFFFF
@@ -46,10 +47,11 @@ cdef enum:
 cdef object _NO_HEADERS = ()
 
 
-cdef bytes _encode_headers(headers):
-    """The headers of a record, as they stand in it behind their count."""
+cdef bytes _encode_headers(headers, int32_t *count):
+    """The headers of a record, as they stand in it behind their count, and that."""
     cdef bytearray encoded = bytearray()
     for name, value in headers:
+        count[0] += 1
         append_field(encoded, name.encode())
         append_field(encoded, None if value is None else bytes(memoryview(value)))
     return bytes(encoded)
@@ -101,6 +103,9 @@ cdef class RecordBatchBuilder:
     def __dealloc__(self):
         block_free(self.data)
 
+    def __reduce__(self):
+        refuse_copy(self, "copy bytes(builder.close()), the sealed batch")
+
     def __getbuffer__(self, Py_buffer *view, int flags):
         if not self.is_sealed:
             raise BufferError("the batch is open, its memory still moves")
@@ -151,7 +156,7 @@ cdef class RecordBatchBuilder:
         if self.record_count > 0:
             delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self.base_timestamp)
         if (max(key_size, 0) + max(value_size, 0) + headers_size
-                > self.capacity - MAX_RECORD_OVERHEAD - self.size_in_bytes):
+                > self.capacity - MAX_FIELDS_OVERHEAD - self.size_in_bytes):
             if self.make_room(delta, key_size, value_size, headers_size, header_count, 0) < 0:
                 return -1
         at = store_record(self.data + self.size_in_bytes, delta, self.record_count, key, key_size, value,
@@ -167,9 +172,10 @@ cdef class RecordBatchBuilder:
             self.base_timestamp = self.max_timestamp = timestamp_ms
         elif timestamp_ms > self.max_timestamp:
             self.max_timestamp = timestamp_ms
-        self.record_count += 1
+        self.record_count = self.record_count + 1
         return self.record_count - 1
 
+    @cython.nonecheck(False)
     cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t *indices, Py_ssize_t start,
                                 Py_ssize_t count, int64_t default_timestamp) except -2 nogil:
         """Append rows of `source`, in order: `indices[start]` and so on, or without indices row `start` and
@@ -194,7 +200,7 @@ cdef class RecordBatchBuilder:
             if self.record_count > 0:
                 delta = <int64_t> (<uint64_t> timestamp_ms - <uint64_t> self.base_timestamp)
             if (max(key_size, 0) + max(value_size, 0) + headers_size
-                    > self.capacity - MAX_RECORD_OVERHEAD - self.size_in_bytes):
+                    > self.capacity - MAX_FIELDS_OVERHEAD - self.size_in_bytes):
                 if self.make_room(delta, key_size, value_size, headers_size, header_count,
                                   count - done - 1) < 0:
                     return done
@@ -242,8 +248,7 @@ cdef class RecordBatchBuilder:
         cdef bytes encoded = b""
         cdef int32_t header_count = 0
         if headers:
-            header_count = <int32_t> len(headers)
-            encoded = _encode_headers(headers)
+            encoded = _encode_headers(headers, &header_count)
         _open_view(key, &key_view)
         try:
             _open_view(value, &value_view)

@@ -8,7 +8,6 @@ topics, positions, transactions; control batches are skipped by the caller.
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport calloc, free
 
 from kafkacore.record.batch cimport BatchIterator, RecordBatch
 from kafkacore.record.columns_c cimport (
@@ -21,6 +20,9 @@ from kafkacore.record.layout cimport PARTITION_LEADER_EPOCH_AT, TIMESTAMP_TYPE_B
 from kafkacore.record.parse cimport PARSE_OK
 from kafkacore.record.plain_batch cimport PlainBatches, plain_batch
 from kafkacore.wire.blocks cimport block_alloc, block_capacity, block_free, block_realloc
+from kafkacore.wire.construction cimport made_only_by
+from kafkacore.wire.exclusive cimport begin_use, check_unused
+from kafkacore.wire.memory cimport calloc, free
 from kafkacore.wire.primitives cimport load_int32
 
 cdef enum:
@@ -33,6 +35,8 @@ cdef kc_memory _memory
 _memory.alloc, _memory.realloc = block_alloc, block_realloc
 _memory.free, _memory.capacity = block_free, block_capacity
 kc_columns_use(&_memory)
+
+from kafkacore.wire.copying import refuse_copy
 
 _KINDS = {
     "offset": KC_OFFSET,
@@ -55,7 +59,10 @@ cdef class RecordColumns:
     cdef kc_columns *columns
 
     def __init__(self):
-        raise TypeError("made by ColumnBuilder.finish()")
+        raise TypeError("RecordColumns are made by ColumnBuilder.finish() only")
+
+    def __reduce__(self):
+        refuse_copy(self, "they share memory with their exports; copy pyarrow.record_batch(columns)")
 
     def __dealloc__(self):
         if self.columns != NULL:
@@ -85,7 +92,11 @@ cdef class RecordColumns:
         cdef ArrowSchema *schema = <ArrowSchema *> calloc(1, sizeof(ArrowSchema))
         if schema == NULL:
             raise MemoryError()
-        capsule = PyCapsule_New(schema, "arrow_schema", _drop_schema)
+        try:
+            capsule = PyCapsule_New(schema, "arrow_schema", _drop_schema)
+        except BaseException:
+            free(schema)
+            raise
         if kc_export_schema(self.columns, schema) < 0:
             raise MemoryError()
         return capsule
@@ -99,10 +110,17 @@ cdef class RecordColumns:
         cdef ArrowArray *array = <ArrowArray *> calloc(1, sizeof(ArrowArray))
         if array == NULL:
             raise MemoryError()
-        capsule = PyCapsule_New(array, "arrow_array", _drop_array)
+        try:
+            capsule = PyCapsule_New(array, "arrow_array", _drop_array)
+        except BaseException:
+            free(array)
+            raise
         if kc_export_array(self.columns, array) < 0:
             raise MemoryError()
         return self.__arrow_c_schema__(), capsule
+
+
+made_only_by(RecordColumns, "ColumnBuilder.finish()")
 
 
 cdef void _drop_schema(object capsule) noexcept:
@@ -122,7 +140,7 @@ cdef void _drop_array(object capsule) noexcept:
 
 @cython.final
 cdef class ColumnBuilder:
-    """Collects records of batches as columns. Not for two threads at a time.
+    """Collects records of batches as columns. One call at a time: give each thread its own.
 
     Parameters
     ----------
@@ -154,7 +172,8 @@ cdef class ColumnBuilder:
 
     def __cinit__(self, columns, str timestamp_unit="ms", str timezone=None,
                   bint headers_null_when_empty=True, int64_t max_column_bytes=MAX_COLUMN_BYTES):
-        names = list(columns)
+        # A str of a subclass may be equal to whatever it likes.
+        names = [str(name) if type(name) is str else repr(name) for name in columns]
         if len(set(names)) != len(names) or not set(names) <= set(_KINDS):
             raise ValueError(f"columns {names}: choose among {', '.join(_KINDS)}, each at most once")
         if timestamp_unit not in _UNITS:
@@ -193,7 +212,11 @@ cdef class ColumnBuilder:
     @property
     def nbytes(self) -> int:
         """Bytes of memory taken so far."""
+        check_unused(self.busy, self)
         return kc_columns_bytes(self.columns)
+
+    def __reduce__(self):
+        refuse_copy(self, "it is being filled; copy what finish() returns")
 
     def append(self, RecordBatch batch not None, int64_t from_offset=0, max_records=None,
                end_offset=None) -> tuple:
@@ -223,9 +246,7 @@ cdef class ColumnBuilder:
         cdef kc_run run
         cdef int64_t rows
         cdef int error
-        if self.busy:
-            raise RuntimeError("two threads use one ColumnBuilder")
-        self.busy = True
+        begin_use(&self.busy, self)
         try:
             batch.open()
             run.from_offset = from_offset
@@ -289,9 +310,7 @@ cdef class ColumnBuilder:
         """
         cdef PlainBatches all_of
         cdef int64_t rows
-        if self.busy:
-            raise RuntimeError("two threads use one ColumnBuilder")
-        self.busy = True
+        begin_use(&self.busy, self)
         try:
             all_of.read_committed = read_committed
             all_of.check_crcs = batches.check_crcs
@@ -309,6 +328,7 @@ cdef class ColumnBuilder:
         finally:
             self.busy = False
 
+    @cython.nonecheck(False)
     cdef void _append_batches(self, PlainBatches *all_of) noexcept nogil:
         cdef kc_run run
         cdef kc_mark mark
@@ -335,10 +355,10 @@ cdef class ColumnBuilder:
         """The columns so far. The builder begins anew, empty."""
         cdef RecordColumns made
         cdef kc_columns *empty
-        if self.busy:
-            raise RuntimeError("two threads use one ColumnBuilder")
-        empty = self._empty()
+        # First: to make an object may run a finaliser, and that anything.
         made = RecordColumns.__new__(RecordColumns)
+        check_unused(self.busy, self)
+        empty = self._empty()
         made.columns = self.columns
         self.columns = empty
         return made

@@ -5,8 +5,8 @@
  */
 #include "columns_append.h"
 #include "columns_impl.h"
+#include "kafkacore/wire/memory.h"
 
-#include <stdlib.h>
 
 #define ALIGNMENT 64
 #define FIRST_CAPACITY 4096
@@ -59,7 +59,7 @@ static void free_variable(kc_variable *column) {
 }
 
 kc_columns *kc_columns_new(const int32_t *columns, int32_t column_count, const char *timestamp_format) {
-    kc_columns *made = calloc(1, sizeof *made);
+    kc_columns *made = kc_calloc(1, sizeof *made);
     if (made == NULL)
         return NULL;
     made->references = 1;
@@ -67,11 +67,12 @@ kc_columns *kc_columns_new(const int32_t *columns, int32_t column_count, const c
     memcpy(made->columns, columns, (size_t)column_count * sizeof *columns);
     for (int32_t index = 0; index < column_count; index++)
         made->wanted |= 1u << columns[index];
-    made->timestamp_format = strdup(timestamp_format);
+    made->timestamp_format = kc_malloc(strlen(timestamp_format) + 1);
     if (made->timestamp_format == NULL) {
-        free(made);
+        kc_free(made);
         return NULL;
     }
+    strcpy(made->timestamp_format, timestamp_format);
     return made;
 }
 
@@ -88,8 +89,8 @@ void kc_columns_release(kc_columns *columns) {
     free_variable(&columns->headers);
     free_variable(&columns->header_key);
     free_variable(&columns->header_value);
-    free(columns->timestamp_format);
-    free(columns);
+    kc_free(columns->timestamp_format);
+    kc_free(columns);
 }
 
 static int64_t variable_bytes(const kc_variable *column) {
@@ -245,13 +246,13 @@ static void release_array(struct ArrowArray *array) {
         if (array->children[index]->release != NULL)
             array->children[index]->release(array->children[index]);
     kc_columns_release(private->columns);
-    free(private);
+    kc_free(private);
     array->release = NULL;
 }
 
 static array_private *begin_array(kc_columns *columns, struct ArrowArray *out, int64_t length, int64_t null_count,
                                   int64_t buffer_count) {
-    array_private *private = calloc(1, sizeof *private);
+    array_private *private = kc_calloc(1, sizeof *private);
     if (private == NULL)
         return NULL;
     memset(out, 0, sizeof *out);
@@ -354,12 +355,12 @@ static void release_schema(struct ArrowSchema *schema) {
         if (schema->children[index]->release != NULL)
             schema->children[index]->release(schema->children[index]);
     kc_columns_release(private->columns);
-    free(private);
+    kc_free(private);
     schema->release = NULL;
 }
 
 static int begin_schema(kc_columns *columns, struct ArrowSchema *out, const char *format, const char *name) {
-    schema_private *private = calloc(1, sizeof *private);
+    schema_private *private = kc_calloc(1, sizeof *private);
     if (private == NULL)
         return -1;
     memset(out, 0, sizeof *out);

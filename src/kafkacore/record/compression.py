@@ -18,6 +18,7 @@ import lz4.frame  # type: ignore[import-untyped]  # lz4 has no stubs
 import zstandard
 
 from kafkacore.errors import CorruptRecordError, DecompressedTooLargeError
+from kafkacore.record._frames import XERIAL_HEADER, snappy_size, zstd_frames
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 DEFAULT_MAX_DECOMPRESSED_SIZE = 64 * 1024 * 1024
 
 # Streams are decompressed in pieces, the first of which most batches fit in. A codec may take twice the
-# memory of a piece to make it.
-_MIN_PIECE = 64 * 1024
+# memory of a piece to make it. A size that a batch claims is not believed beyond the first piece.
+_MIN_PIECE = 128 * 1024
 _MAX_PIECE = 1024 * 1024
-_PIECE_PER_COMPRESSED_BYTE = 12
+_PIECE_PER_COMPRESSED_BYTE = 8
 
 
 class Compression(IntEnum):
@@ -73,17 +74,17 @@ class _Limited:
         self._piece = min(max(_MIN_PIECE, compressed_size * _PIECE_PER_COMPRESSED_BYTE), _MAX_PIECE)
         self._first: bytes = b""
         self._all: bytearray | None = None
-        self._size = 0
+        self.size = 0
 
     def next_size(self) -> int:
         """How many bytes to ask for; one more than the limit allows is enough to know."""
-        return min(self._piece, self._max_size - self._size + 1)
+        return min(self._piece, self._max_size - self.size + 1)
 
     def add(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > self._max_size:
+        self.size += len(piece)
+        if self.size > self._max_size:
             raise _too_large(self._max_size)
-        if self._size == len(piece):
+        if self.size == len(piece):
             self._first = piece
         elif self._all is None:
             self._all = bytearray(self._first)
@@ -105,6 +106,9 @@ def _too_large(max_size: int) -> DecompressedTooLargeError:
 
 # ---- gzip --------------------------------------------------------------------------------------------------
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS  # 16: with a gzip header, not zlib's
+# Bytes given to zlib at once. It copies what a member leaves, so one that may be short gets little at first.
+_MIN_GZIP_WINDOW = 256
+_MAX_GZIP_WINDOW = 256 * 1024
 
 
 def _compress_gzip(data: Buffer, level: int | None) -> Buffer:
@@ -113,33 +117,36 @@ def _compress_gzip(data: Buffer, level: int | None) -> Buffer:
 
 def _decompress_gzip(data: memoryview, max_size: int) -> Buffer:
     out = _Limited(len(data), max_size)
-    left: Buffer = data
+    at, end = 0, len(data)
+    window = _MAX_GZIP_WINDOW
     while True:  # a member each turn
         member = zlib.decompressobj(_GZIP_WINDOW)
         while not member.eof:
-            piece = member.decompress(left, out.next_size())
-            left = member.unconsumed_tail
-            if not piece and not left and not member.eof:
+            fed = data[at : at + window]
+            piece = member.decompress(fed, out.next_size())
+            # A copy. At the end of a member the tail may still be that of the call before.
+            left = member.unused_data if member.eof else member.unconsumed_tail
+            taken = len(fed) - len(left)
+            at += taken
+            if not piece and not taken and not member.eof:
                 raise CorruptRecordError("gzip stream is cut short")
             out.add(piece)
-        left = member.unused_data
-        if not left:
+            window = min(2 * window, _MAX_GZIP_WINDOW)
+        if at == end:
             return out.joined()
+        window = _MIN_GZIP_WINDOW
 
 
 # ---- snappy ------------------------------------------------------------------------------------------------
 # The framing of xerial's snappy-java, which Kafka's Java client writes: magic, version, compatible version,
 # then blocks after their sizes. librdkafka writes one raw block instead.
-_XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_MAGIC = XERIAL_HEADER[:8]
 _XERIAL_BLOCK = 32 * 1024
-#: Three bytes of snappy say "copy up to 64"; a block that promises more is lying about its size.
-_SNAPPY_MAX_RATIO = 64
 
 
 def _compress_snappy(data: Buffer, level: int | None) -> Buffer:
     view = memoryview(data)
-    framed = bytearray(_XERIAL_HEADER)
+    framed = bytearray(XERIAL_HEADER)
     for at in range(0, len(view), _XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(view[at : at + _XERIAL_BLOCK]))
         framed += len(block).to_bytes(4, "big")
@@ -147,39 +154,39 @@ def _compress_snappy(data: Buffer, level: int | None) -> Buffer:
     return framed
 
 
-def _xerial_blocks(data: memoryview) -> list[memoryview]:
-    blocks = []
-    at = len(_XERIAL_HEADER)
-    while at < len(data):
-        # Streams may be concatenated, each with a header of its own.
-        if data[at : at + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
-            at += len(_XERIAL_HEADER)
-            continue
-        size = int.from_bytes(data[at : at + 4], "big", signed=True)
-        at += 4
-        if size <= 0 or size > len(data) - at:
-            raise CorruptRecordError(f"snappy block of {size} bytes, {len(data) - at} bytes left")
-        blocks.append(data[at : at + size])
-        at += size
-    return blocks
-
-
 def _decompress_snappy(data: memoryview, max_size: int) -> Buffer:
-    framed = len(data) >= len(_XERIAL_HEADER) and data[: len(_XERIAL_MAGIC)] == _XERIAL_MAGIC
-    blocks = _xerial_blocks(data) if framed else [data]
-    sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
-    if sum(sizes) > max_size:
+    is_framed = len(data) >= len(XERIAL_HEADER) and data[: len(_XERIAL_MAGIC)] == _XERIAL_MAGIC
+    at = len(XERIAL_HEADER) if is_framed else 0
+    total = snappy_size(data, at, max_size)
+    if total > max_size:
         raise _too_large(max_size)
-    for block, size in zip(blocks, sizes, strict=True):
-        if size > len(block) * _SNAPPY_MAX_RATIO:
-            raise CorruptRecordError(f"snappy block of {len(block)} bytes promises {size}")
-    out = bytearray(sum(sizes))
-    at = 0
-    for block, size in zip(blocks, sizes, strict=True):
-        if cramjam.snappy.decompress_raw_into(block, memoryview(out)[at : at + size]) != size:
+    plain = bytearray(total)
+    # A name for each block's part would keep the bytearray from being returned.
+    with memoryview(plain) as out:
+        if is_framed:
+            _decompress_blocks(data, at, out)
+        elif cramjam.snappy.decompress_raw_into(data, out) != total:
             raise CorruptRecordError("snappy block is shorter than it promises")
-        at += size
-    return out
+    return plain
+
+
+def _decompress_blocks(data: memoryview, at: int, out: memoryview) -> None:
+    """Decompress blocks whose framing and sizes are known to be right."""
+    done, end = 0, len(data)
+    while at < end:
+        size = int.from_bytes(data[at : at + 4], "big", signed=True)
+        if size < 0:
+            at += len(XERIAL_HEADER)
+            continue
+        if size == 1 and data[at + 4] == 0:
+            at += 5
+            continue
+        block = data[at + 4 : at + 4 + size]
+        plain_size = cramjam.snappy.decompress_raw_len(block)
+        if cramjam.snappy.decompress_raw_into(block, out[done : done + plain_size]) != plain_size:
+            raise CorruptRecordError("snappy block is shorter than it promises")
+        done += plain_size
+        at += 4 + size
 
 
 # ---- lz4 ---------------------------------------------------------------------------------------------------
@@ -202,18 +209,17 @@ def _compress_lz4(data: Buffer, level: int | None) -> Buffer:
 
 def _decompress_lz4(data: memoryview, max_size: int) -> Buffer:
     out = _Limited(len(data), max_size)
-    left: Buffer = data
-    while True:  # a frame each turn
-        frame = lz4.frame.LZ4FrameDecompressor()
-        while not frame.eof:
-            piece = frame.decompress(left, out.next_size())
-            left = b""
-            if not piece and not frame.eof and frame.needs_input:
-                raise CorruptRecordError("lz4 frame is cut short")
-            out.add(piece)
-        left = frame.unused_data or b""
-        if not left:
-            return out.joined()
+    # Not LZ4FrameDecompressor, which copies all that is behind a frame's end.
+    context = lz4.frame.create_decompression_context()
+    at, end = 0, len(data)
+    is_at_end = False
+    while at < end or not is_at_end:
+        piece, taken, is_at_end = lz4.frame.decompress_chunk(context, data[at:], out.next_size())
+        if not piece and not taken and not is_at_end:
+            raise CorruptRecordError("lz4 frame is cut short")
+        out.add(piece)
+        at += taken
+    return out.joined()
 
 
 # ---- zstd --------------------------------------------------------------------------------------------------
@@ -252,55 +258,25 @@ def _compress_zstd(data: Buffer, level: int | None) -> Buffer:
     return _zstd.compressor(level).compress(memoryview(data))
 
 
-_SKIPPABLE_FRAME_MAGIC = b"\x2a\x4d\x18"  # behind a first byte of 0x50 to 0x5f
-_ZSTD_RLE_BLOCK = 1
-
-
 #: A decompressor keeps the largest window that it has had; one of level 22 is 128 MiB.
 _LARGEST_WINDOW_KEPT = 8 * 1024 * 1024
 
 
-def _end_of_zstd_frame(data: memoryview, at: int) -> tuple[int, int]:
-    """Where the frame at ``at`` ends (RFC 8878), of which the stream reader says nothing if it is cut short;
-    and the size of its window.
-    """
-    window = 0
-    if data[at + 1 : at + 4] == _SKIPPABLE_FRAME_MAGIC and data[at] >> 4 == 5:
-        end = at + 8 + int.from_bytes(data[at + 4 : at + 8], "little")
-    else:
-        parameters = zstandard.get_frame_parameters(data[at:])
-        window = parameters.window_size
-        end = at + zstandard.frame_header_size(data[at:])
-        last = False
-        while not last:
-            if end + 3 > len(data):
-                raise CorruptRecordError("zstd frame is cut short")
-            header = int.from_bytes(data[end : end + 3], "little")
-            last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
-            end += 3 + (1 if kind == _ZSTD_RLE_BLOCK else size)
-        end += 4 if parameters.has_checksum else 0
-    if end > len(data):
-        raise CorruptRecordError("zstd frame is cut short")
-    return end, window
-
-
 def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
-    end, largest_window = _end_of_zstd_frame(data, 0)
-    content_size = zstandard.frame_content_size(data)
+    is_one_frame, content_size, largest_window = zstd_frames(data)
     if content_size > max_size:
         raise _too_large(max_size)
-    if end == len(data) and content_size >= 0:
+    if is_one_frame and 0 <= content_size <= max(_MIN_PIECE, len(data) * _PIECE_PER_COMPRESSED_BYTE):
         return _zstd.decompressor.decompress(data)
-    while end < len(data):
-        end, window = _end_of_zstd_frame(data, end)
-        largest_window = max(largest_window, window)
     # Kafka's Java client, which streams, writes no content size.
     is_kept = largest_window <= _LARGEST_WINDOW_KEPT
-    decompressor = _zstd.decompressor if is_kept else zstandard.ZstdDecompressor()
     out = _Limited(len(data), max_size)
+    decompressor = _zstd.decompressor if is_kept else zstandard.ZstdDecompressor()
     with decompressor.stream_reader(data, read_across_frames=True, closefd=False) as reader:
         while piece := reader.read(out.next_size()):
             out.add(piece)
+    if is_one_frame and content_size >= 0 and content_size != out.size:
+        raise CorruptRecordError(f"zstd frame promises {content_size} bytes and has {out.size}")
     return out.joined()
 
 

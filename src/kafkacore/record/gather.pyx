@@ -13,10 +13,10 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, realloc
 
 from kafkacore.record.column cimport COLUMN_OBJECTS, COLUMN_SPANS, Column, Span
 from kafkacore.wire.blocks cimport block_alloc, block_free
+from kafkacore.wire.memory cimport free, realloc
 
 from operator import index
 
@@ -68,10 +68,10 @@ cdef class HeldBuffers:
 cdef void *new_block(Py_ssize_t count, Py_ssize_t item_size, list owners) except NULL:
     """Memory for ``count`` items, which lives as long as ``owners``."""
     cdef Block block = Block.__new__(Block)
+    owners.append(block)
     block.data = block_alloc(max(count, 1) * item_size)
     if block.data == NULL:
         raise MemoryError()
-    owners.append(block)
     return block.data
 
 

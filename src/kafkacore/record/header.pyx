@@ -8,7 +8,7 @@ import zlib
 
 from cpython.buffer cimport PyBUF_READ, PyBUF_WRITABLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 from kafkacore.record.layout cimport (
     ATTRIBUTES_AT, BASE_OFFSET_AT, BASE_SEQUENCE_AT, BASE_TIMESTAMP_AT, COMPRESSION_MASK, CONTROL_BIT, CRC_AT,
@@ -19,6 +19,7 @@ from kafkacore.record.layout cimport (
 )
 from kafkacore.record.payload cimport Payload
 from kafkacore.wire._crc32c cimport crc32c_of
+from kafkacore.wire.construction cimport made_only_by
 from kafkacore.wire.primitives cimport load_int16, load_int32, load_int64, store_int32, store_int64
 
 from kafkacore.errors import CorruptRecordError
@@ -83,7 +84,14 @@ cdef class BatchHeader:
     """
 
     def __init__(self):
-        raise TypeError("made by read_batch_headers()")
+        raise TypeError("a BatchHeader is made by read_batch_headers() only")
+
+    def __reduce__(self):
+        return _header_of, (
+            self.position, self.size_in_bytes, self.base_offset, self.base_timestamp, self.max_timestamp,
+            self.producer_id, self.crc, self.partition_leader_epoch, self.base_sequence, self.record_count,
+            self.producer_epoch, self.magic, self.attributes, self.last_offset_delta,
+        )
 
     cdef int fill(self, const uint8_t *data, Py_ssize_t position) except -1:
         """Take over the fields; `whole_batch_size` has said that all bytes of the batch are there."""
@@ -213,6 +221,27 @@ cdef class BatchHeader:
             f"<{type(self).__name__} offsets {self.base_offset}..{self.last_offset}, "
             f"{self.record_count} records, {self.size_in_bytes} bytes, magic {self.magic}>"
         )
+
+
+made_only_by(BatchHeader, "read_batch_headers()")
+
+
+def _header_of(
+    Py_ssize_t position, Py_ssize_t size_in_bytes, int64_t base_offset, int64_t base_timestamp,
+    int64_t max_timestamp, int64_t producer_id, uint32_t crc, int32_t partition_leader_epoch,
+    int32_t base_sequence, int32_t record_count, int16_t producer_epoch, int8_t magic, int16_t attributes,
+    int32_t last_offset_delta,
+):
+    """A copy of a header, from what its ``__reduce__`` returned."""
+    cdef BatchHeader header = BatchHeader.__new__(BatchHeader)
+    header.position, header.size_in_bytes = position, size_in_bytes
+    header.base_offset, header.last_offset_delta = base_offset, last_offset_delta
+    header.base_timestamp, header.max_timestamp = base_timestamp, max_timestamp
+    header.producer_id, header.producer_epoch = producer_id, producer_epoch
+    header.base_sequence, header.record_count = base_sequence, record_count
+    header.crc, header.partition_leader_epoch = crc, partition_leader_epoch
+    header.magic, header.attributes = magic, attributes
+    return header
 
 
 def read_batch_headers(buffer) -> list:

@@ -40,6 +40,8 @@ cdef enum:
     MIN_RECORD_SIZE = 7
     # A header's key size and value size.
     MIN_HEADER_SIZE = 2
-    # Sizes of a record's parts at their largest: five varints and a varlong, and the attributes.
-    MAX_RECORD_OVERHEAD = 5 * 5 + 10 + 1
+    # A record's length, attributes, timestamp delta and offset delta at their largest; Kafka's constant.
+    MAX_RECORD_OVERHEAD = 5 + 1 + 10 + 5
+    # The same with the sizes of key and value and the count of headers.
+    MAX_FIELDS_OVERHEAD = MAX_RECORD_OVERHEAD + 3 * 5
     CURRENT_MAGIC = 2

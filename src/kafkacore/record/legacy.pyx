@@ -27,6 +27,10 @@ from kafkacore.errors import CorruptRecordError
 from kafkacore.record.compression import Compression, decompress
 from kafkacore.record.old_lz4 import with_right_checksum
 
+cdef enum:
+    # Messages that are checked before another thread may have the GIL. A set can have millions.
+    MESSAGES_PER_TURN = 1024
+
 cdef int64_t MAX_INT32 = 0x7FFFFFFF
 cdef int _LZ4 = Compression.LZ4
 
@@ -111,6 +115,9 @@ cdef class _Rewriter:
             self.size += self.record_size(&message)
             self.count += 1
             at += size
+            if self.count % MESSAGES_PER_TURN == 0:
+                with nogil:
+                    pass
         return 0
 
     cdef int check_inner(self, Message *message) except -1:

@@ -28,3 +28,10 @@ class LegacyBatchBuilder:
 def down_convert(
     buffer: Buffer, to_magic: int, first_offset: int = 0, max_decompressed_size: int = ...
 ) -> bytes: ...
+def down_convert_some(
+    buffer: Buffer,
+    to_magic: int,
+    first_offset: int = 0,
+    max_decompressed_size: int = ...,
+    max_plain_bytes: int = ...,
+) -> tuple[bytes, int]: ...

@@ -10,7 +10,7 @@ from cpython.buffer cimport (
     PyBUF_READ, PyBUF_SIMPLE, Py_buffer, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
 )
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 
 from kafkacore.record.batch cimport RecordBatch
 from kafkacore.record.header cimport old_crc_of
@@ -21,18 +21,27 @@ from kafkacore.record.layout cimport (
 from kafkacore.record.parse cimport PARSE_OK, RecordFields, parse_record
 from kafkacore.record.store cimport store_bytes
 from kafkacore.wire.blocks cimport block_capacity, block_free, block_realloc
+from kafkacore.wire.exclusive cimport begin_use
 from kafkacore.wire.primitives cimport store_int32, store_int64
 
-from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, UnsupportedCompressionTypeError
+from kafkacore.errors import (
+    CorruptRecordError,
+    IllegalStateError,
+    MessageSizeTooLargeError,
+    UnsupportedCompressionTypeError,
+)
 from kafkacore.record.batch import read_batches
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_SIZE
 from kafkacore.record.compression import Compression, compress
 from kafkacore.record.old_lz4 import with_old_checksum
 from kafkacore.structs import TimestampType
+from kafkacore.wire.copying import refuse_copy
 
 cdef enum:
     MAX_INT32 = 0x7FFFFFFF
     FIRST_CAPACITY = 4096
+    # Records that are converted before another thread may have the GIL. A batch can have millions.
+    RECORDS_PER_TURN = 1024
 
 cdef int _NONE = Compression.NONE
 cdef int _LZ4 = Compression.LZ4
@@ -80,6 +89,9 @@ cdef class LegacyBatchBuilder:
     def __dealloc__(self):
         block_free(self.data)
 
+    def __reduce__(self):
+        refuse_copy(self, "copy bytes(builder.close()), the finished messages")
+
     def __getbuffer__(self, Py_buffer *view, int flags):
         if not self.is_closed:
             raise BufferError("the messages are being written, their memory still moves")
@@ -123,6 +135,15 @@ cdef class LegacyBatchBuilder:
 
     cdef int put_record(self, int64_t offset, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
                         const uint8_t *value, Py_ssize_t value_size) except -1:
+        begin_use(&self.in_use, self)
+        try:
+            return self.put_next(offset, timestamp_ms, key, key_size, value, value_size)
+        finally:
+            self.in_use = False
+
+    cdef int put_next(self, int64_t offset, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
+                      const uint8_t *value, Py_ssize_t value_size) except -1:
+        """As `put_record`, for whoever has the builder to itself: the checksum may release the GIL."""
         if self.is_closed:
             raise IllegalStateError("the messages are written already")
         if self.record_count > 0 and offset <= self.last_offset:
@@ -178,13 +199,17 @@ cdef class LegacyBatchBuilder:
         IllegalStateError
             They are written already, or there are none.
         """
-        if self.is_closed:
-            raise IllegalStateError("the messages are written already")
-        if self.record_count == 0:
-            raise IllegalStateError("there are no messages")
-        if self.codec != _NONE:
-            self._wrap()
-        self.is_closed = True
+        begin_use(&self.in_use, self)
+        try:
+            if self.is_closed:
+                raise IllegalStateError("the messages are written already")
+            if self.record_count == 0:
+                raise IllegalStateError("there are no messages")
+            if self.codec != _NONE:
+                self._wrap()
+            self.is_closed = True
+        finally:
+            self.in_use = False
         return memoryview(self)
 
     cdef int _wrap(self) except -1:
@@ -238,22 +263,40 @@ def down_convert(buffer, int to_magic, int64_t first_offset=0,
     ValueError
         There is no such format.
     """
+    return down_convert_some(buffer, to_magic, first_offset, max_decompressed_size)[0]
+
+
+def down_convert_some(buffer, int to_magic, int64_t first_offset=0,
+                      Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE,
+                      int64_t max_plain_bytes=INT64_MAX) -> tuple:
+    """As :func:`down_convert`, but no further than the batch with which ``max_plain_bytes`` are read.
+
+    Returns
+    -------
+    tuple
+        The converted batches, and how many bytes were converted, after decompression.
+    """
     cdef RecordBatch batch
+    cdef int64_t plain_bytes = 0
     if to_magic not in (0, 1):
         raise ValueError(f"format {to_magic} is not 0 or 1")
-    out = []
+    out = bytearray()
     data = memoryview(buffer).cast("B")
     for batch in read_batches(data, True, max_decompressed_size):
         if batch.magic <= to_magic:
-            out.append(data[batch.position:batch.position + batch.size_in_bytes])
+            out += data[batch.position:batch.position + batch.size_in_bytes]
         elif not batch.is_control:
             if batch.attributes & COMPRESSION_MASK == _ZSTD:
                 raise UnsupportedCompressionTypeError(f"message format {to_magic} has no zstd")
             _convert(batch, to_magic, first_offset, out)
-    return b"".join(out)
+        if batch.records_at != NULL:
+            plain_bytes += batch.records_end - batch.records_at
+        if plain_bytes >= max_plain_bytes:
+            break
+    return bytes(out), plain_bytes
 
 
-cdef int _convert(RecordBatch batch, int to_magic, int64_t first_offset, list out) except -1:
+cdef int _convert(RecordBatch batch, int to_magic, int64_t first_offset, bytearray out) except -1:
     cdef bint is_plain = batch.attributes & COMPRESSION_MASK == _NONE
     cdef LegacyBatchBuilder builder = LegacyBatchBuilder(
         to_magic, batch.attributes & COMPRESSION_MASK, None,
@@ -263,6 +306,8 @@ cdef int _convert(RecordBatch batch, int to_magic, int64_t first_offset, list ou
     cdef const uint8_t *pos
     cdef RecordFields fields
     cdef int32_t index
+    cdef int64_t offset
+    cdef int64_t last_offset = -1
     cdef int error
     batch.open()
     pos = batch.records_at
@@ -270,9 +315,20 @@ cdef int _convert(RecordBatch batch, int to_magic, int64_t first_offset, list ou
         error = parse_record(&pos, batch.records_end, batch.last_offset_delta, &fields)
         if error != PARSE_OK:
             batch.fail(error, index)
-        if not is_plain or batch.base_offset + fields.offset_delta >= first_offset:
-            builder.put_record(batch.base_offset + fields.offset_delta, batch.timestamp_of(&fields),
-                               fields.key, fields.key_size, fields.value, fields.value_size)
+        offset = batch.base_offset + fields.offset_delta
+        if index > 0 and offset <= last_offset:
+            raise CorruptRecordError(
+                f"offset {offset} after {last_offset} (record {index} of {batch.record_count} in batch "
+                f"{batch.base_offset})",
+                offset=batch.base_offset,
+            )
+        last_offset = offset
+        if not is_plain or offset >= first_offset:
+            builder.put_record(offset, batch.timestamp_of(&fields), fields.key, fields.key_size, fields.value,
+                               fields.value_size)
+        if index % RECORDS_PER_TURN == RECORDS_PER_TURN - 1:
+            with nogil:
+                pass
     if builder.record_count > 0:
-        out.append(builder.close())
+        out += builder.close()
     return 0

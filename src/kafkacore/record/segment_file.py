@@ -25,6 +25,9 @@ ReadAt = Callable[[int, int], "Buffer"]
 
 #: Bytes read at once: they stay in the processor's second cache until they have been copied into columns.
 CHUNK_BYTES = 1 << 20
+#: Bytes read first where damage may end soon; each further read doubles them. The work for a file full of
+#: small damage is then proportional to the file, and not to a whole chunk for each.
+_FIRST_BYTES = 1 << 10
 #: Of one batch, read into memory whole. Kafka's own limit (max.message.bytes) is a megabyte unless raised.
 MAX_BATCH_BYTES = 1 << 28
 
@@ -95,15 +98,19 @@ class SegmentFile:
         self._end = size if end is None else min(end, size)
         self._check_crcs = check_crcs
         self._chunk_bytes = max(chunk_bytes, _HEADER_BYTES)
+        self._first_bytes = min(_FIRST_BYTES, self._chunk_bytes)
+        self._read_bytes = self._chunk_bytes
         self._max_decompressed_size = max_decompressed_size
         #: The offset that the next batch has at least; whoever takes batches off :attr:`batches` keeps it.
         self.next_offset = 0
-        self.go_on(start)
+        self._chunk_at = start
+        #: Batches of the chunk that is held; a caller that takes some leaves the rest to :meth:`next_batch`.
+        self.batches = read_batches(b"")
 
     def go_on(self, position: int) -> None:
-        """Read from ``position`` on, where a batch begins."""
+        """Read from ``position`` on, where a batch begins, after damage."""
         self._chunk_at = position
-        #: Batches of the chunk that is held; who takes some of them leaves the rest to :meth:`next_batch`.
+        self._read_bytes = self._first_bytes
         self.batches = read_batches(b"")
 
     @property
@@ -138,7 +145,8 @@ class SegmentFile:
         """Read the chunk that begins with the next batch, all of which is in it."""
         position = self.position
         left = self._end - position
-        chunk = memoryview(self._read(position, min(self._chunk_bytes, left)))
+        chunk = memoryview(self._read(position, min(self._read_bytes, left)))
+        self._read_bytes = min(2 * self._read_bytes, self._chunk_bytes)
         size = _size_of_batch(chunk)
         if len(chunk) < _LOG_OVERHEAD or size > left:
             return self._cut(position, size, left)
@@ -171,9 +179,10 @@ class SegmentFile:
 
     def _behind(self, position: int, reason: str, offset: int | None) -> Damage:
         """Damage up to the next bytes that are a batch: header, offset and CRC are right."""
-        at, overlap = position + 1, _HEADER_BYTES - 1
+        at, overlap, size = position + 1, _HEADER_BYTES - 1, self._first_bytes
         while self._end - at >= _HEADER_BYTES:
-            chunk = bytes(self._read(at, min(self._chunk_bytes + overlap, self._end - at)))
+            chunk = bytes(self._read(at, min(size + overlap, self._end - at)))
+            size = min(2 * size, self._chunk_bytes)
             found = chunk.find(_CURRENT_MAGIC, _MAGIC_AT)
             while found >= 0:
                 begin = found - _MAGIC_AT
@@ -210,11 +219,13 @@ class SegmentFile:
         return self._end == self._size and self._is_zeros(self.position)
 
     def _is_zeros(self, position: int) -> bool:
+        size = self._first_bytes
         while position < self._end:
-            chunk = bytes(self._read(position, min(self._chunk_bytes, self._end - position)))
+            chunk = bytes(self._read(position, min(size, self._end - position)))
             if not chunk or chunk.count(0) != len(chunk):
                 return not chunk
             position += len(chunk)
+            size = min(2 * size, self._chunk_bytes)
         return True
 
 
@@ -239,14 +250,17 @@ def read_headers(read: ReadAt, size: int, start: int = 0) -> Iterator[BatchHeade
             if header.position + header.size_in_bytes <= size:
                 yield header
         if wrong is not None or behind > size or not headers:
-            found = SegmentFile(read, size, headers[-1].position if behind > size else behind).next_batch()
+            file = SegmentFile(read, size)
+            file.go_on(headers[-1].position if behind > size else behind)
+            found = file.next_batch()
             if not isinstance(found, Damage):
                 # Only the file's end is left: a header in part, or space that nothing was written to.
                 return
             yield found
             behind = found.next_position
+            chunk_bytes = _FIRST_BYTES
         elif (behind - position) // len(headers) >= _LARGE_BATCH_BYTES:
             chunk_bytes = _HEADER_BYTES
         else:
-            chunk_bytes = _HEADERS_CHUNK_BYTES
+            chunk_bytes = min(max(2 * chunk_bytes, _FIRST_BYTES), _HEADERS_CHUNK_BYTES)
         position = behind

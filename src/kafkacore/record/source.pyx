@@ -12,8 +12,9 @@ from kafkacore.record.arrow_headers cimport import_headers
 from kafkacore.record.arrow_table cimport ArrowColumn, open_arrow
 from kafkacore.record.column cimport Column, column_row
 from kafkacore.record.gather cimport gather_bytes, gather_headers, gather_partitions, gather_timestamps
-from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD, RECORDS_AT
-from kafkacore.record.store cimport size_of_signed, store_bytes, store_signed
+from kafkacore.record.store cimport batch_size_bound, size_of_signed, store_bytes, store_signed
+
+from kafkacore.wire.copying import refuse_copy
 
 cdef enum:
     MAX_ROWS = 0x7FFFFFFF
@@ -61,6 +62,9 @@ cdef class RecordSource:
 
     def __len__(self):
         return self.row_count
+
+    def __reduce__(self):
+        refuse_copy(self, "it points into the columns it was made of; copy those")
 
     @staticmethod
     def from_arrow(table, *, str value="value", str key="key", str headers="headers",
@@ -147,6 +151,7 @@ cdef class RecordSource:
             raise ValueError(f"{_length_of(opened)} {name} for {self.row_count} values")
         return opened
 
+    @cython.nonecheck(False)
     cdef Py_ssize_t headers_size(self, Py_ssize_t row) noexcept nogil:
         """Bytes of a row's headers in a record, without their count."""
         cdef const uint8_t *data = NULL
@@ -162,6 +167,7 @@ cdef class RecordSource:
             total += size_of_signed(size) + max(size, 0)
         return total
 
+    @cython.nonecheck(False)
     cdef uint8_t *store_headers(self, uint8_t *at, Py_ssize_t row) noexcept nogil:
         """Write them behind their count; where they end."""
         cdef const uint8_t *data = NULL
@@ -175,10 +181,11 @@ cdef class RecordSource:
         return at
 
     cdef Py_ssize_t size_upper_bound(self, Py_ssize_t row) noexcept nogil:
-        """Bytes at most of a batch of this row alone, as Kafka's AbstractRecords estimates them."""
+        """Return what :func:`batch_size_bound` gives for this row."""
         cdef const uint8_t *data = NULL
-        return (RECORDS_AT + MAX_RECORD_OVERHEAD + max(self.key(row, &data), 0)
-                + max(self.value(row, &data), 0) + self.headers_size(row))
+        return batch_size_bound(
+            self.key(row, &data), self.value(row, &data), self.headers_size(row), self.header_count(row)
+        )
 
 
 cdef bint _is_arrow(source):
@@ -197,7 +204,7 @@ cdef object _opened(source, str name):
 
 
 cdef Py_ssize_t _length_of(opened) except -1:
-    return (<ArrowColumn> opened).row_count if isinstance(opened, ArrowColumn) else len(<tuple> opened)
+    return (<ArrowColumn> opened).row_count if isinstance(opened, ArrowColumn) else len(<tuple?> opened)
 
 
 cdef int _check_no_null_rows(ArrowColumn table) except -1:

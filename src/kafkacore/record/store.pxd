@@ -5,7 +5,7 @@ The caller has reserved the room. Does not know: batches, columns.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD
+from kafkacore.record.layout cimport MAX_FIELDS_OVERHEAD, MAX_RECORD_OVERHEAD, RECORDS_AT
 from kafkacore.wire.primitives cimport store_varint
 
 cdef extern from *:
@@ -93,6 +93,19 @@ cdef inline Py_ssize_t record_length(int64_t timestamp_delta, int32_t offset_del
     )
 
 
+cdef inline Py_ssize_t batch_size_bound(Py_ssize_t key_size, Py_ssize_t value_size, Py_ssize_t headers_size,
+                                        int32_t header_count) noexcept nogil:
+    """Return the size in bytes that a batch with this one record has at most, by the formula of Kafka's
+    ``AbstractRecords.estimateSizeInBytesUpperBound``. The limits ``max_request_size`` and ``buffer_memory``
+    apply to it.
+    """
+    return (
+        RECORDS_AT + MAX_RECORD_OVERHEAD
+        + size_of_signed(key_size) + max(key_size, 0) + size_of_signed(value_size) + max(value_size, 0)
+        + size_of_signed(header_count) + headers_size
+    )
+
+
 cdef inline uint8_t *store_record(uint8_t *at, int64_t timestamp_delta, int32_t offset_delta,
                                   const uint8_t *key, Py_ssize_t key_size, const uint8_t *value,
                                   Py_ssize_t value_size, Py_ssize_t headers_size,
@@ -104,9 +117,9 @@ cdef inline uint8_t *store_record(uint8_t *at, int64_t timestamp_delta, int32_t 
     cdef Py_ssize_t length
     # The payload alone says mostly how many bytes the length in front takes: then it is written last, and
     # nothing is measured before it is written.
-    if payload < 64 - MAX_RECORD_OVERHEAD:
+    if payload < 64 - MAX_FIELDS_OVERHEAD:
         body = at + 1
-    elif payload >= 64 and payload < 8192 - MAX_RECORD_OVERHEAD:
+    elif payload >= 64 and payload < 8192 - MAX_FIELDS_OVERHEAD:
         body = at + 2
     else:
         body = at + size_of_signed(record_length(

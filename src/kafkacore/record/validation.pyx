@@ -4,6 +4,7 @@ Every record is looked at, without the GIL and without an object of it. Source o
 ``LogValidator``. Does not know: the log, topics, what a client is told.
 """
 
+cimport cython
 from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
 from kafkacore.record.batch cimport BatchIterator, RecordBatch
@@ -35,13 +36,18 @@ cdef struct Walk:
     const uint8_t *pos
     int32_t index
     int64_t timestamp
+    int64_t offset
     int64_t max_timestamp
     bint has_key
+    # How many were refused, and of how many the caller wants to know which.
+    int32_t refused_count
+    int32_t max_refused
 
 
+@cython.nonecheck(False)
 cdef int walk_on(RecordBatch batch, Walk *walk) noexcept nogil:
     """Check the records from `walk.index` on, and that their offsets are 0, 1, 2 ... as a producer has to
-    write them. REFUSED: the record before `walk.index` is not for this topic.
+    write them. REFUSED: the record before `walk.index` is not for this topic, and one of those to be named.
     """
     cdef RecordFields fields
     cdef int error
@@ -55,10 +61,11 @@ cdef int walk_on(RecordBatch batch, Walk *walk) noexcept nogil:
         walk.timestamp = batch.timestamp_of(&fields)
         walk.max_timestamp = max(walk.max_timestamp, walk.timestamp)
         walk.has_key = fields.key_size >= 0
-        if walk.needs_keys and not walk.has_key:
-            return REFUSED
-        if walk.timestamp != -1 and not walk.earliest <= walk.timestamp <= walk.latest:
-            return REFUSED
+        if (walk.needs_keys and not walk.has_key) or (
+                walk.timestamp != -1 and not walk.earliest <= walk.timestamp <= walk.latest):
+            walk.refused_count += 1
+            if walk.refused_count <= walk.max_refused:
+                return REFUSED
     return PARSE_OK if walk.pos == batch.records_end else RECORDS_LEFT
 
 
@@ -88,9 +95,9 @@ def judge_records(RecordBatch batch not None, *, bint needs_keys=False, int64_t 
     """
     cdef Walk walk
     cdef int error = REFUSED
-    cdef int refused_count = 0
     cdef list refused = []
     batch.open()
+    walk.refused_count, walk.max_refused = 0, max_refused
     walk.needs_keys, walk.earliest, walk.latest = needs_keys, earliest_ms, latest_ms
     walk.pos, walk.index, walk.timestamp, walk.max_timestamp = batch.records_at, 0, -1, -1
     while error == REFUSED:
@@ -100,13 +107,55 @@ def judge_records(RecordBatch batch not None, *, bint needs_keys=False, int64_t 
         else:
             error = walk_on(batch, &walk)
         if error == REFUSED:
-            refused_count += 1
-            if refused_count <= max_refused:
-                is_late = walk.has_key or not needs_keys
-                refused.append((walk.index - 1, walk.timestamp if is_late else None))
+            is_late = walk.has_key or not needs_keys
+            refused.append((walk.index - 1, walk.timestamp if is_late else None))
     if error != PARSE_OK:
         batch.fail(error, walk.index)
-    return walk.max_timestamp, refused_count, refused
+    return walk.max_timestamp, walk.refused_count, refused
+
+
+@cython.nonecheck(False)
+cdef int seek_time(RecordBatch batch, Walk *walk, int64_t start_offset) noexcept nogil:
+    """Walk to the first record from `start_offset` on that is not earlier than `walk.earliest`: REFUSED, or
+    PARSE_OK if there is none."""
+    cdef RecordFields fields
+    cdef int error
+    while walk.index < batch.record_count:
+        error = parse_record(&walk.pos, batch.records_end, batch.last_offset_delta, &fields)
+        if error != PARSE_OK:
+            return error
+        walk.index += 1
+        walk.timestamp = batch.timestamp_of(&fields)
+        walk.offset = batch.base_offset + fields.offset_delta
+        if walk.timestamp >= walk.earliest and walk.offset >= start_offset:
+            return REFUSED
+    return PARSE_OK
+
+
+def first_at_time(RecordBatch batch not None, int64_t timestamp_ms, int64_t start_offset=0):
+    """Return ``(timestamp, offset)`` of the first record that is not earlier than a time, or ``None``.
+
+    Parameters
+    ----------
+    start_offset:
+        Records before it are passed over.
+
+    Raises
+    ------
+    CorruptRecordError
+        The records break the format.
+    """
+    cdef Walk walk
+    cdef int error
+    batch.open()
+    walk.earliest, walk.pos, walk.index = timestamp_ms, batch.records_at, 0
+    with nogil:
+        error = seek_time(batch, &walk, start_offset)
+    if error == PARSE_OK:
+        return None
+    if error != REFUSED:
+        batch.fail(error, walk.index)
+    return walk.timestamp, walk.offset
 
 
 def validate_batch(buffer, bint check_records=True, Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE):
@@ -162,6 +211,8 @@ def with_codec(RecordBatch batch not None, int codec, level=None) -> bytearray:
     cdef uint8_t *at
     cdef Py_ssize_t start, size
     cdef uint32_t crc
+    if batch.magic != CURRENT_MAGIC:
+        raise InvalidRecordError(f"a batch of format {batch.magic} cannot be compressed again")
     batch.open()
     start = batch.records_at - batch.records.data
     records = batch.records.slice(start, start + (batch.records_end - batch.records_at))

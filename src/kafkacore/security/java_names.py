@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.jaas import JaasEntry, parse_jaas
-from kafkacore.security.references import REFERENCE
+from kafkacore.security.references import REFERENCE, SECRET_SETTINGS, refuse_reference
 from kafkacore.security.sasl.unsecured_tokens import UnsecuredTokenProvider
 from kafkacore.security.tls_contexts import TLS_VERSIONS
 
@@ -164,6 +164,7 @@ class _Translation:
 
     def _value(self, name: str) -> str:
         text = self._left[name].strip()
+        refuse_reference(text, self._prefix + name)
         return text if self._lookup is None else self._lookup(text, self._prefix + name)
 
     def _take(self, name: str) -> str | None:
@@ -181,14 +182,12 @@ class _Translation:
 
     def _protocol(self) -> None:
         if protocol := self._take("security.protocol"):
-            self._arguments["security_protocol"] = (
-                protocol if REFERENCE.search(protocol) else protocol.upper()
-            )
+            self._arguments["security_protocol"] = protocol.upper()
 
     def _classes(self) -> None:
         for name, known in _CLASSES.items():
             text = self._take(name)
-            if text and not REFERENCE.search(text) and text.rpartition(".")[2] not in known:
+            if text and text.rpartition(".")[2] not in known:
                 raise self._refusal(
                     name,
                     "names a class of Java: kafkacore loads none; leave it out, and give a Python client an "
@@ -222,7 +221,7 @@ class _Translation:
                 self._arguments["sasl_mechanism"] = "GSSAPI"
             return
         fitting = next((each for each, known in _MODULES.items() if mechanism in known.mechanisms), module)
-        if fitting != module and not REFERENCE.search(mechanism):
+        if fitting != module:
             raise self._refusal(name, f"has {module}, and {self._prefix}sasl.mechanism needs {fitting}")
 
     def _login(self, name: str, entry: JaasEntry, module: _Module) -> None:
@@ -230,6 +229,8 @@ class _Translation:
             if option not in module.options:
                 raise self._refusal(name, _strange_option(entry.module, option, module))
             argument = module.options[option]
+            if argument not in SECRET_SETTINGS:
+                refuse_reference(value.text(), f"{option} in {self._prefix}{name}")
             # Not stripped: a password may begin or end with a blank.
             text = value.text() if self._lookup is None else self._lookup(value.text(), self._prefix + name)
             if option == _SUBJECT:
@@ -271,7 +272,7 @@ class _Translation:
     def _check_pem(self, name: str, kind: str | None, location: str | None) -> None:
         if kind is None and (location is None or location.lower().endswith(_PEM_ENDINGS)):
             return
-        if kind is not None and (kind.upper() == "PEM" or REFERENCE.search(kind)):
+        if kind is not None and kind.upper() == "PEM":
             return
         if kind is None:
             raise self._refusal(name, f"is missing, which means JKS: say PEM, and if it is none, {_TO_PEM}")
@@ -284,7 +285,7 @@ class _Translation:
                 raise self._refusal("ssl.endpoint.identification.algorithm", "must be https, or empty")
             self._arguments["ssl_check_hostname"] = str(algorithm.lower() == "https").lower()
         protocols = self._take("ssl.enabled.protocols")
-        if protocols is not None and not REFERENCE.search(protocols):
+        if protocols is not None:
             # Java's lists of old clients have older ones, too.
             spoken = [each.strip() for each in protocols.split(",") if each.strip() in TLS_VERSIONS]
             if not spoken:

@@ -1,7 +1,8 @@
-"""Secrets by their place: a text with references in, the text that they stand for out.
+"""References to secrets in settings: ``${env:KAFKA_PASSWORD}`` and ``${file:/run/secrets/kafka}``.
 
-A setting may name the place of a secret, ``${env:KAFKA_PASSWORD}`` or ``${file:/run/secrets/kafka}``, so that
-it is in no command, no file of settings and no plan. Does not know: which settings there are.
+The author of a setting may be less trusted than the process that reads it. So only a setting that holds a
+secret may contain a reference, and only the process's environment decides what a reference may name
+(CVE-2024-31141, KIP-993).
 """
 
 from __future__ import annotations
@@ -13,54 +14,171 @@ from typing import Final
 
 from kafkacore.errors import KafkaConfigurationError
 
-#: What a file of a secret may hold at most, in bytes.
+#: Environment variables, set by the operator. The names of the variables that a reference may name, ...
+ALLOWED_VARIABLES: Final = "KAFKACORE_SECRETS_VARIABLES"
+#: ... and the files, or folders with all files below them. Both are separated by commas.
+ALLOWED_PATHS: Final = "KAFKACORE_SECRETS_PATHS"
+#: The maximum size of a file with a secret, in bytes.
 MAX_FILE_BYTES: Final = 64 * 1024
 REFERENCE: Final = re.compile(r"\$\{(\w+):([^{}]*)\}")
 
+#: The arguments of a client that hold a secret.
+SECRET_SETTINGS: Final = frozenset(
+    {
+        "ssl_password",
+        "ssl_keyfile",
+        "sasl_plain_password",
+        "sasl_oauth_token_provider",
+        "sasl_oauthbearer_client_credentials_client_secret",
+    }
+)
+#: The same by the names of Java's clients and librdkafka, and a schema registry's user and password.
+_SECRET_PROPERTIES: Final = frozenset(
+    {
+        *(name.replace("_", ".") for name in SECRET_SETTINGS),
+        "sasl.jaas.config",
+        "sasl.password",
+        "schema.registry.auth",
+        "ssl.key.password",
+        "ssl.key.pem",
+        "ssl.keystore.key",
+        "ssl.keystore.password",
+        "ssl.truststore.password",
+    }
+)
+#: The last part of the name of a ``storage.*`` option that holds a secret. The names are fsspec's and
+#: deltalake's, which differ from one kind of storage to the next.
+_SECRET_OF_STORAGE: Final = re.compile(
+    r"(?i)pass|pwd|secret|token|credential|key|sas|signature|connection_string|authorization"
+)
 
-def resolved(text: str, name: str, advice: str = "set it") -> str:
-    """``text`` with every ``${env:NAME}`` and ``${file:PATH}`` in it replaced by what it names, once.
+
+def holds_secret(name: str) -> bool:
+    """Return whether the value of a setting is a secret.
+
+    Parameters
+    ----------
+    name:
+        A property of Kafka, an argument of a client, or an option of Spark's sources and sinks.
+    """
+    name = name.lower()
+    if name.startswith("storage."):
+        return _SECRET_OF_STORAGE.search(name.rpartition(".")[2]) is not None
+    return re.sub(r"^(kafka|key|value)\.", "", name).replace("_", ".") in _SECRET_PROPERTIES
+
+
+def refuse_reference(text: str, name: str) -> None:
+    """Raise an error if ``text`` contains a reference although ``name`` holds no secret.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        A value that is not a secret may appear in messages, and is sent to the broker. The reference would
+        disclose what it names.
+    """
+    if REFERENCE.search(text) and not holds_secret(name):
+        raise KafkaConfigurationError(
+            f"{name} contains a reference such as ${{env:NAME}}, and only options that hold a secret may: "
+            f"write the value itself"
+        )
+
+
+def resolved(text: str, name: str, process: str = "this process") -> str:
+    """Return ``text`` with every reference replaced by the secret that it names.
+
+    References inside a secret are not replaced.
 
     Parameters
     ----------
     text:
         A setting's value.
     name:
-        The setting's name, for the message; the value is never in it.
-    advice:
-        What to do about a variable that is not set.
+        The setting's name.
+    process:
+        The process whose environment the user has to change, for error messages.
 
     Raises
     ------
     KafkaConfigurationError
-        There is no such variable or file here, or the reference is of another kind.
+        The setting holds no secret, the operator has not allowed the variable or the file, or it does not
+        exist here. The message never contains ``text`` or a secret.
     """
-    return REFERENCE.sub(lambda match: _value(match[1], match[2].strip(), name, advice), text)
+    refuse_reference(text, name)
+    return REFERENCE.sub(lambda match: _value(match[1], match[2].strip(), name, process), text)
 
 
-def _value(kind: str, place: str, name: str, advice: str) -> str:
+def _value(kind: str, place: str, name: str, process: str) -> str:
     if kind == "env":
+        if place not in _listed(ALLOWED_VARIABLES):
+            raise KafkaConfigurationError(
+                f"{name} refers to the environment variable {place!r}, which is not allowed: the operator "
+                f"must add its name to the environment variable {ALLOWED_VARIABLES} of {process}"
+            )
         value = os.environ.get(place)
         if value is None:
             raise KafkaConfigurationError(
-                f"{name} names the environment variable {place}, which is not set here: {advice}"
+                f"{name} refers to the environment variable {place!r}, which is not set: set it for {process}"
             )
         return value
     if kind == "file":
-        return read_secret(Path(place), name)
+        return read_secret(_allowed_file(place, name, process), name)
     raise KafkaConfigurationError(
-        f"{name} has a reference of another kind than ${{env:NAME}} and ${{file:PATH}}"
+        f"{name} contains a reference of an unknown kind: use ${{env:NAME}} or ${{file:PATH}}"
     )
 
 
+def _listed(variable: str) -> list[str]:
+    return [entry.strip() for entry in os.environ.get(variable, "").split(",") if entry.strip()]
+
+
+def _allowed_file(place: str, name: str, process: str) -> Path:
+    """Return the real path of a file that the operator has allowed.
+
+    The real path is opened afterwards. A symbolic link that somebody changes in between does not lead out of
+    an allowed folder unless it is in one.
+    """
+    # realpath() rejects a null byte with a ValueError.
+    real = Path(os.path.realpath(place.replace("\0", "?")))
+    for entry in _listed(ALLOWED_PATHS):
+        if not os.path.isabs(entry):
+            raise KafkaConfigurationError(f"{ALLOWED_PATHS} contains {entry!r}: write absolute paths")
+        if real.is_relative_to(os.path.realpath(entry)):
+            return real
+    raise KafkaConfigurationError(
+        f"{name} refers to the file {place!r}, which is not allowed: the operator must add the file or its "
+        f"folder to the environment variable {ALLOWED_PATHS} of {process}"
+    )
+
+
+def allow(variable: str, entry: str) -> None:
+    """Let references in this process, and in the processes that it starts, name one thing more.
+
+    Parameters
+    ----------
+    variable:
+        :data:`ALLOWED_VARIABLES` or :data:`ALLOWED_PATHS`.
+    entry:
+        The variable's name, or an absolute path, without commas.
+    """
+    if entry not in (entries := _listed(variable)):
+        os.environ[variable] = ",".join([*entries, entry])
+
+
 def read_secret(file: Path, name: str) -> str:
-    """What a file holds, without the end of its last line; ``name`` is the setting's, for the message."""
+    """Return the text of a file without its final line breaks.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        The file cannot be read, is too large, or is not text. The message has ``name``, which is the
+        setting's.
+    """
     try:
         with file.open("rb") as opened:
             held = opened.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise KafkaConfigurationError(
-            f"{name} names the file {file}, which cannot be read here: {error.strerror}"
+            f"{name} refers to the file {str(file)!r}, which cannot be read: {error.strerror}"
         ) from None
     try:
         if len(held) <= MAX_FILE_BYTES:
@@ -68,5 +186,6 @@ def read_secret(file: Path, name: str) -> str:
     except UnicodeDecodeError:
         pass
     raise KafkaConfigurationError(
-        f"{name} names the file {file}, which holds no secret: a text of at most {MAX_FILE_BYTES} bytes"
+        f"{name} refers to the file {str(file)!r}, which must be text in UTF-8 of at most "
+        f"{MAX_FILE_BYTES} bytes"
     ) from None

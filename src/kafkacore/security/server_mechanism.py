@@ -34,6 +34,9 @@ class CredentialStore(Protocol):
     def plain_password(self, user: str) -> Secret | None:
         """Of PLAIN; ``None`` for a user who has none."""
 
+    def usual_iterations(self, mechanism: str) -> int:
+        """Return the iteration count of most SCRAM credentials, which a decoy credential has as well."""
+
 
 class SaslServerMechanism:
     """One authentication by one mechanism, the server's side.

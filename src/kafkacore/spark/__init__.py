@@ -22,6 +22,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kafkacore.spark.logs import log_to_stderr
+
 if TYPE_CHECKING:
     from kafkacore.spark.monitor import QueryMonitor
     from kafkacore.spark.progress import Lag, lag
@@ -37,6 +39,9 @@ _HOME = {
     "decode_batches": "raw_batches",
     "lag": "progress",
 }
+
+
+log_to_stderr()
 
 
 def __getattr__(name: str) -> Any:

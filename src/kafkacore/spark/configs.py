@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafkacore.client.config import SECRET_SETTINGS
 from kafkacore.client.text_settings import typed
 from kafkacore.consumer import KafkaConsumer
+from kafkacore.security.references import SECRET_SETTINGS
 from kafkacore.spark.java_configs import is_of_security, option_name, secure_arguments
 from kafkacore.spark.secrets import resolved
 

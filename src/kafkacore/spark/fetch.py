@@ -18,6 +18,7 @@ from kafkacore.spark.data_loss import DataLossError, report_data_loss
 from kafkacore.spark.offsets import OffsetRange
 from kafkacore.spark.output import batches as output_batches
 from kafkacore.spark.prefetch import Prefetch
+from kafkacore.structs import partition_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,7 +151,7 @@ class _Reading:
             self._skip_lost(None)
             return
         raise KafkaTimeoutError(
-            f"no record of {self._tp.topic}-{self._tp.partition} came from offset {self._position} within "
+            f"no record of {partition_name(self._tp)} came from offset {self._position} within "
             f"{self._options.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs); reading up to "
             f"{self._range.end}"
         )
@@ -165,7 +166,7 @@ class _Reading:
         As ``KafkaDataConsumer`` of Spark's own source: what has been deleted is passed over; of a log that
         ends before the position nothing comes; and what is there after all is asked for again.
         """
-        where = f"{self._tp.topic}-{self._tp.partition}"
+        where = partition_name(self._tp)
         first, behind_last = self._available()
         position, end = self._position, self._range.end
         if position >= behind_last or first >= end:

@@ -12,6 +12,7 @@ from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.java_names import JAVA_NAMES, security_arguments
+from kafkacore.security.references import refuse_reference
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +86,7 @@ def client_configs(
             continue
         if name in owned:
             raise KafkaConfigurationError(f"{name} is set by the {owner}: {owned[name]}")
+        refuse_reference(value, name)
         configs[name.removeprefix(PREFIX).replace(".", "_")] = value
     if not configs.get("bootstrap_servers"):
         raise KafkaConfigurationError(
@@ -120,7 +122,7 @@ def _kept_of_security(configs: Mapping[str, str], known: set[str]) -> tuple[dict
     protocol = given.get(PROTOCOL, PLAINTEXT).strip().upper()
     if protocol == PLAINTEXT:
         return {}, [option_name(name) for name in given if name != PROTOCOL]
-    if protocol not in PROTOCOLS and "${" not in protocol:
+    if protocol not in PROTOCOLS:
         raise KafkaConfigurationError(f"{option_name(PROTOCOL)} must be one of {', '.join(PROTOCOLS)}")
     arguments, ignored = security_arguments({_java(n): text for n, text in given.items()}, None, PREFIX)
     if strange := [option_name(name) for name in arguments if name not in known]:

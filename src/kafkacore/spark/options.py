@@ -28,7 +28,7 @@ from kafkacore.spark.option_values import (
     refuse_unknown,
     whole_number,
 )
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 log = logging.getLogger(__name__)
 
@@ -276,7 +276,7 @@ def _check_order(
 
 def names_of(partitions: Iterable[TopicPartition]) -> str:
     """As Kafka writes them."""
-    return ", ".join(f"{tp.topic}-{tp.partition}" for tp in partitions)
+    return ", ".join(map(partition_name, partitions))
 
 
 def _bound(known: Mapping[str, str], which: str, default: str) -> Bound:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer import KafkaConsumer
-from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.errors import KafkaConfigurationError, KafkaError, OffsetNotAvailableError
 from kafkacore.spark.configs import consumer_configs
 from kafkacore.spark.data_loss import Reason, report_data_loss
 from kafkacore.spark.java_regex import compile_java_pattern
@@ -108,9 +108,7 @@ class OffsetPlanner:
         asked = set(new)
         if not asked:
             return {}
-        return self._retried(
-            lambda: self._consumer.beginning_offsets([tp for tp in self._find_partitions() if tp in asked])
-        )
+        return self._retried(lambda: self._earliest_of([tp for tp in self._find_partitions() if tp in asked]))
 
     def latest(self, known: Mapping[TopicPartition, int] | None = None) -> Offsets:
         """The offset after the last readable record (the last stable one under read_committed) of every
@@ -137,7 +135,10 @@ class OffsetPlanner:
         return self._latest_of(self._find_partitions())
 
     def _latest_of(self, partitions: list[TopicPartition]) -> Offsets:
-        return dict(self._consumer.end_offsets(partitions)) if partitions else {}
+        return _complete(partitions, self._consumer.end_offsets(partitions)) if partitions else {}
+
+    def _earliest_of(self, partitions: list[TopicPartition]) -> Offsets:
+        return _complete(partitions, self._consumer.beginning_offsets(partitions)) if partitions else {}
 
     def at_times(self, timestamps: Mapping[TopicPartition, int]) -> Offsets:
         """The first offset at or after a time, in ms since the epoch; the log's end if there is none."""
@@ -166,8 +167,7 @@ class OffsetPlanner:
         """-2 and -1 replaced by what they stand for."""
         first = [tp for tp, offset in offsets.items() if offset == EARLIEST_OFFSET]
         last = [tp for tp, offset in offsets.items() if offset == LATEST_OFFSET]
-        found = dict(self._consumer.beginning_offsets(first)) if first else {}
-        return {**offsets, **found, **self._latest_of(last)}
+        return {**offsets, **self._earliest_of(first), **self._latest_of(last)}
 
     @staticmethod
     def _require_same(
@@ -229,7 +229,7 @@ class OffsetPlanner:
         for it in vain.
         """
         given = self._options.starting.offsets or {}
-        first = self._consumer.beginning_offsets([tp for tp, n in given.items() if n >= 0]) if given else {}
+        first = self._earliest_of([tp for tp, n in given.items() if n >= 0])
         for tp, offset in sorted(first.items()):
             if start[tp] < min(offset, end[tp]):
                 self._lost("COULD_NOT_READ_OFFSET_RANGE", f"{names_of([tp])}: offsets {start[tp]} to "
@@ -303,3 +303,11 @@ class OffsetPlanner:
                 self.close()
                 self._clock.sleep_ms(self._options.fetch_retry_interval_ms)
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _complete(asked: list[TopicPartition], found: Mapping[TopicPartition, int]) -> Offsets:
+    """Return ``found``; raise a retriable error if a broker had no offset for one of ``asked``."""
+    missing = [tp for tp in asked if tp not in found]
+    if missing:
+        raise OffsetNotAvailableError(f"the broker returned no offset for {names_of(missing)}")
+    return dict(found)

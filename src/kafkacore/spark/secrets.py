@@ -1,10 +1,8 @@
-"""Passwords that are nowhere written down: an option's text with references in, the text that they stand for
-out.
+"""Secrets in Spark's options: resolving references to them, and hiding those that are written out.
 
-Spark shows the options of a query: in ``explain``, in its log, to whoever may look at its pages. So an option
-may name the place of a secret, ``${env:KAFKA_PASSWORD}`` or ``${file:/run/secrets/kafka}``, and is resolved
-where a client is made: in the planner's process and in each worker, which must have the variable or the file
-too. Does not know: which options there are, clients.
+Spark shows the options of a query in ``explain``, in its log and on its pages. An option may therefore refer
+to a secret. It is resolved only where a client is created: in the planner's process and in each Python
+worker.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from __future__ import annotations
 import re
 
 from kafkacore.security import references
+from kafkacore.security.references import holds_secret
 
 #: What Spark is to leave out of its plans (``spark.sql.redaction.string.regex``): the value of an option that
 #: is, or may hold, a secret. Spark prints options as ``[name=value, name=value]`` and quotes nothing: a value
@@ -21,45 +20,46 @@ REDACTION_REGEX = (
     r"|[\w.]*(password|secret|token|\.auth|credential)[\w.]*)"
     r'=("[^"\n]*"|(?!, [\w.]+=|\]([\s,)\]]|$))[^\n])*'
 )
-#: Options whose value is a secret ...
-_SECRET_NAME = re.compile(
-    r"(?i)pass|pwd|secret|token|credential|keystore\.key$|^storage\..*(key|sas|signature)"
-)
-#: ... or has one beside other things ...
+#: The name of an option that we do not know and whose value is probably a secret.
+_SECRET_NAME = re.compile(r"(?i)(password|passwd|pwd|secret|token|credentials?)$")
+#: Options that contain a secret beside other text ...
 _COMPOSITE_NAME = re.compile(r"(?i)jaas|\.auth\b")
 _SECRET_PART = re.compile(r'(?i)(pass|pwd|secret|token|credential)\w*\s*=\s*"?[^"\s;,]')
-#: ... and what any address may have.
+#: ... and the user and password that any address may contain.
 _SECRET_ADDRESS = re.compile(r"(?<=://)[^/\s@]+(?=@)")
 
 
 def resolved(text: str, option: str) -> str:
-    """``text`` with every reference in it replaced by what it names
-    (:func:`kafkacore.security.references.resolved`).
+    """Return ``text`` with every reference replaced by the secret that it names.
+
+    See :func:`kafkacore.security.references.resolved`, which also lists what this raises.
     """
-    return references.resolved(text, option, "set it for Spark's driver and workers")
+    return references.resolved(text, option, "Spark's driver and executors")
 
 
 def referred(text: str, option: str) -> str:
-    """``text`` as it may be shown, and given again as the same option: in the place of a secret that is
-    written out there is a reference to an environment variable that is called like the option.
+    """Return ``text`` without a secret that is written out in it.
+
+    A reference to an environment variable named like the option takes the secret's place. In an address,
+    which may not contain a reference, the user and the password become ``***``.
 
     Parameters
     ----------
     text:
         An option's value.
     option:
-        The option's name; it says whether the value is a secret.
+        The option's name, which decides whether the value is a secret.
     """
     rest = references.REFERENCE.sub("", text)
     if _COMPOSITE_NAME.search(option):
         is_secret = rest == text or _SECRET_PART.search(rest) is not None
     else:
-        is_secret = _SECRET_NAME.search(option) is not None and rest.strip() != ""
-    if is_secret or _SECRET_ADDRESS.search(rest):
+        is_secret = rest.strip() != "" and (holds_secret(option) or _SECRET_NAME.search(option) is not None)
+    if is_secret:
         return f"${{env:{re.sub(r'[^A-Z0-9]+', '_', option.upper()).strip('_')}}}"
-    return text
+    return without_secret(text)
 
 
 def without_secret(address: str) -> str:
-    """A path or URL without the user and the password in it."""
+    """Return a path or URL without its user and password."""
     return _SECRET_ADDRESS.sub("***", address)

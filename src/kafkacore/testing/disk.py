@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from kafkacore.broker.disk import Buffer, Disk, DiskSpace
+from kafkacore.broker.disk import FOLDER_MODE, Buffer, Disk, DiskSpace, FolderAccess
 from kafkacore.clock import Clock
 
 #: A lost write may be kept in part, in units of this.
@@ -251,6 +251,12 @@ class SimulatedDisk(Disk):
 
     def is_dir(self, path: Path) -> bool:
         return self.exists(path) and isinstance(self._node(path), _Folder)
+
+    def linked_folders(self, path: Path) -> list[str]:
+        return []
+
+    def access(self, path: Path) -> FolderAccess:
+        return FolderAccess(os.geteuid(), FOLDER_MODE)
 
     def fsync_dir(self, path: Path) -> None:
         self._call("fsync_dir", path)

@@ -1,7 +1,8 @@
 #include "blocks_impl.h"
 
+#include "kafkacore/wire/memory.h"
+
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #ifdef __linux__
 #include <sys/mman.h>
@@ -27,8 +28,9 @@ static const size_t MAX_IDLE_BYTES = (size_t)32 << 20;
 typedef struct header {
     size_t capacity;
     struct header *next;
+    void *raw; /* what the allocator returned, up to ALIGNMENT - 1 bytes before the header */
     int size_class;
-    char padding[ALIGNMENT - 2 * sizeof(void *) - sizeof(int)];
+    char padding[ALIGNMENT - 3 * sizeof(void *) - sizeof(int)];
 } header;
 
 _Static_assert(sizeof(header) == ALIGNMENT, "a block begins on its alignment");
@@ -99,9 +101,11 @@ void *kc_block_alloc(size_t size) {
         block = take_idle(size_class);
     }
     if (block == NULL) {
-        if (posix_memalign(&raw, ALIGNMENT, sizeof(header) + size) != 0) return NULL;
+        raw = kc_malloc(ALIGNMENT - 1 + sizeof(header) + size);
+        if (raw == NULL) return NULL;
         if (size >= SMALLEST_HUGE) ask_for_huge_pages(raw, sizeof(header) + size);
-        block = raw;
+        block = (header *)(((uintptr_t)raw + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
+        block->raw = raw;
         block->capacity = size;
         block->size_class = size_class;
     }
@@ -128,7 +132,7 @@ void kc_block_free(void *pointer) {
         unlock();
         if (keep) return;
     }
-    free(block);
+    kc_free(block->raw);
 }
 
 void *kc_block_realloc(void *block, size_t used, size_t size) {
@@ -159,7 +163,7 @@ void kc_block_trim(void) {
     while (all != NULL) {
         header *block = all;
         all = block->next;
-        free(block);
+        kc_free(block->raw);
     }
 }
 

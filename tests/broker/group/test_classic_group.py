@@ -108,6 +108,19 @@ def test_generation_begins_with_a_protocol_and_the_topics_of_all(group: ClassicG
     assert not group.is_subscribed_to("t")
 
 
+@pytest.mark.parametrize("version", [1, 2, 3, 9, -1])
+def test_subscription_without_the_fields_of_its_version_is_read(
+    group: ClassicGroup, caplog: pytest.LogCaptureFixture, version: int
+) -> None:
+    """Older clients write a later version without its owned partitions (KIP-429)."""
+    said = version.to_bytes(2, "big", signed=True) + encode_subscription(Subscription(("t",)), 0)[2:]
+    group.add(member("a"))
+    group.member("a").protocols = (MemberProtocol("range", said),)
+    group.protocol_name = "range"
+    assert group.topics_of_members() == {"t"}
+    assert caplog.messages == []
+
+
 def test_topics_are_unknown_where_a_subscription_cannot_be_read_or_is_none(group: ClassicGroup) -> None:
     group.add(member("a"))
     group.member("a").protocols = (MemberProtocol("range", b"?"),)

@@ -12,6 +12,7 @@ from kafkacore.broker.request import RequestContext
 from kafkacore.coordinator.protocol import Subscription, encode_subscription
 from kafkacore.errors import (
     GroupIdNotFoundError,
+    GroupSubscribedToTopicError,
     InconsistentGroupProtocolError,
     InvalidGroupIdError,
     MemberIdRequiredError,
@@ -27,6 +28,7 @@ from kafkacore.protocol.generated.join_group import JoinGroupRequest
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
+from kafkacore.protocol.generated.offset_delete import OffsetDeleteRequest
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest
 from kafkacore.structs import TopicPartition
@@ -116,6 +118,25 @@ def test_names_of_members_make_no_lines_of_their_own_in_any_log(
         f"{name}.py" for name in ("joining", "rebalancer", "classic_group", "group_coordinator")
     }
     assert "\n" in member_id, "the client is told what it is called"
+
+
+def test_offsets_of_unsubscribed_topics_are_deleted_whatever_the_subscriptions_version(
+    broker: BrokerHarness,
+) -> None:
+    """Version 1 without owned partitions, as older clients send it."""
+    broker.topics.create("u", 1, {})
+    metadata = b"\x00\x01" + encode_subscription(Subscription(["t"]), 0)[2:]
+    stable(broker, protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)])
+    shape = OffsetDeleteRequest
+    topics = [
+        shape.OffsetDeleteRequestTopic(
+            name=name, partitions=[shape.OffsetDeleteRequestPartition(partition_index=0)]
+        )
+        for name in ("t", "u")
+    ]
+    answer = broker.ask(shape(group_id="g", topics=topics))
+    found = {topic.name: topic.partitions[0].error_code for topic in answer.topics}
+    assert found == {"t": GroupSubscribedToTopicError.errno, "u": 0}
 
 
 @pytest.mark.parametrize("version", range(10))

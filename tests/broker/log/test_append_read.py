@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from kafkacore.broker.log import UnifiedLog
 from kafkacore.errors import OffsetOutOfRangeError
 from kafkacore.record import Compression
 from kafkacore.testing.disk import SimulatedDisk
+from kafkacore.wire import crc32c
 
 
 @pytest.fixture
@@ -157,3 +160,44 @@ def test_log_answers_as_a_list_would(
         assert (None if found is None else found[:2]) == oracle.offset_for_timestamp(timestamp)
     latest = log.offset_of_max_timestamp()
     assert (None if latest is None else latest[:2]) == oracle.offset_of_max_timestamp()
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 300), st.integers(-2000, 2000)), max_size=40),
+    st.data(),
+)
+def test_largest_timestamp_is_of_what_may_be_read(
+    steps: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    manager = open_manager(SimulatedDisk(), segment_bytes=2500, index_interval_bytes=200)
+    log, readable = make_log(manager), OracleLog()
+    flushed = data.draw(st.integers(0, len(steps)))
+    for number, (count, size, offset_ms) in enumerate(steps):
+        if number == flushed:
+            manager.flush_dirty()
+        values: list[bytes | None] = [b"x" * size] * count
+        log.append(batch(values, NOW_MS + offset_ms), now_ms=NOW_MS)
+        if number < flushed:
+            readable.append(values, NOW_MS + offset_ms)
+    if flushed == len(steps):
+        manager.flush_dirty()
+    assert log.high_watermark == readable.end
+    latest = log.offset_of_max_timestamp()
+    assert (None if latest is None else latest[:2]) == readable.offset_of_max_timestamp()
+
+
+def test_timestamp_lookup_passes_over_a_batch_whose_header_promises_too_much(log: UnifiedLog) -> None:
+    """The header's latest timestamp is not checked against the records of a batch from another broker."""
+    sent = bytearray(batch([b"a"], timestamp=500, compression=Compression.GZIP))
+    log.append(memoryview(bytes(sent)), now_ms=NOW_MS)
+    log.append(batch([b"b", b"c"], timestamp=700), now_ms=NOW_MS)
+    segment = log.segments()[0]
+    size = len(sent)
+    placed = bytearray(segment.read_bytes(size, 0))
+    struct.pack_into(">q", placed, 35, 900)
+    struct.pack_into(">I", placed, 17, crc32c(memoryview(placed)[21:]))
+    segment._file.pwritev([placed], 0)
+    assert log.offset_for_timestamp(600) == (700, 1, 0)
+    assert log.offset_for_timestamp(701) == (701, 2, 0)
+    assert log.offset_for_timestamp(800) is None

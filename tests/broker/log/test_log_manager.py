@@ -13,10 +13,12 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from model.held_disk import PATIENCE_S, HeldDisk
 from model.log_oracle import NOW_MS, TOPIC_ID, TP, batch, make_log, open_manager, read_all, the_log
 
 from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import LogConfig, LogManager, TopicState
+from kafkacore.broker.log.flusher import SYNC_THREADS
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     InvalidConfigurationError,
@@ -274,6 +276,39 @@ def test_flusher_thread_syncs_tells_and_ends(tmp_path: Path) -> None:
         assert set(threads) == {"kafka-log-flusher"}
     manager.close()
     assert "kafka-log-flusher" not in {thread.name for thread in threading.enumerate()}
+
+
+class MeetingDisk(HeldDisk):
+    """A held disk on which a sync of a log that begins once :attr:`met` is set waits for others to begin."""
+
+    met: threading.Barrier | None = None
+
+    def fdatasync(self, fd: int) -> None:
+        met = self.met if os.readlink(f"/proc/self/fd/{fd}").endswith(".log") else None
+        super().fdatasync(fd)
+        if met is not None:
+            met.wait(PATIENCE_S)
+
+
+def test_logs_of_one_round_are_synced_at_the_same_time(tmp_path: Path) -> None:
+    disk, safe = MeetingDisk(), threading.Semaphore(0)
+    with LogManager(tmp_path / "data", clock=Clock(), disk=disk) as manager:
+        manager.create_topic("t", 1 + SYNC_THREADS, TOPIC_ID, {})
+        first, *others = (manager.logs()[TopicPartition("t", index)] for index in range(1 + SYNC_THREADS))
+        manager.on_high_watermark = lambda topic_partition, high_watermark: safe.release()
+        disk.hold("fdatasync", ".log")
+        first.append(batch([b"a"]), now_ms=NOW_MS)
+        assert disk.is_held.wait(PATIENCE_S)
+        for log in others:
+            log.append(batch([b"b"]), now_ms=NOW_MS)
+        assert [log.high_watermark for log in (first, *others)] == [0] * (1 + SYNC_THREADS)
+        disk.met = threading.Barrier(SYNC_THREADS)
+        disk.may_go.set()
+        for _ in (first, *others):
+            assert safe.acquire(timeout=PATIENCE_S), "they do not meet"
+        assert [log.high_watermark for log in (first, *others)] == [1] * (1 + SYNC_THREADS)
+        disk.met = None
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-log")]
 
 
 def test_listener_that_raises_does_not_end_the_flusher(tmp_path: Path) -> None:

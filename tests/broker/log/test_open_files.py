@@ -151,6 +151,25 @@ def test_log_without_a_descriptor_says_so_and_goes_on_when_there_is_one() -> Non
     assert len(read_all(log)) == 1
 
 
+def test_repeated_batch_is_synced_if_there_was_no_descriptor_for_the_first_sync() -> None:
+    disk = SimulatedDisk()
+    manager = open_manager(disk)
+    log = make_log(manager)
+    sent = bytes(batch([b"value"], producer=(7, 0, 0)))
+    log.append(memoryview(sent), now_ms=NOW_MS)
+
+    def none_left(call: int, verb: str, path: Path) -> BaseException | None:
+        return OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path)) if verb == "fdatasync" else None
+
+    disk.fault, working = none_left, disk.fault
+    manager.flush_dirty()
+    assert (log.high_watermark, log.failure) == (0, None)
+    disk.fault = working
+    assert log.append(memoryview(sent), now_ms=NOW_MS).duplicate
+    manager.flush_dirty()
+    assert log.high_watermark == 1
+
+
 def test_half_of_the_processs_descriptors_are_for_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, budget in ((1024, 512), (10, MIN_OPEN)):
         monkeypatch.setattr("resource.getrlimit", lambda which, limit=limit: (limit, 1 << 20))

@@ -8,7 +8,11 @@ import pytest
 from model.log_oracle import NOW_MS, batch, make_log, open_manager, read_all
 
 from kafkacore.broker.log import UnifiedLog
-from kafkacore.broker.log.validation import RefusedRecordsError, RefusedTimestampsError
+from kafkacore.broker.log.validation import (
+    RefusedRecordsError,
+    RefusedTimestampsError,
+    ValidationBudget,
+)
 from kafkacore.errors import (
     CorruptRecordError,
     InvalidRecordError,
@@ -204,3 +208,32 @@ def test_records_get_the_brokers_time_where_the_topic_says_so() -> None:
     (found,) = read_batches(log.read(0, 1000).records)
     assert found.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert log.offset_for_timestamp(NOW_MS) == (NOW_MS, 0, 0)
+
+
+def test_a_batch_beyond_the_budget_is_left_alone() -> None:
+    log, budget = log_with(), ValidationBudget()
+    sent = records((None, NOW_MS), codec=Compression.GZIP)
+    while (info := log.append(sent, now_ms=NOW_MS, budget=budget)) is not None:
+        assert info.last_offset < 64 * 1024 // len(sent)
+    end = log.log_end_offset
+    assert end == 64 * 1024 // len(sent)
+    # What is not compressed costs nothing of it.
+    assert log.append(records((None, NOW_MS)), now_ms=NOW_MS, budget=budget) is not None
+    validated = log.validate(sent, now_ms=NOW_MS)
+    assert log.log_end_offset == end + 1
+    assert log.append_validated(validated, NOW_MS).first_offset == end + 1
+
+
+def test_a_broken_batch_leaves_nothing_of_the_budget() -> None:
+    log, budget = log_with(), ValidationBudget()
+    sent = records((None, NOW_MS), codec=Compression.GZIP)
+    with pytest.raises(InvalidRecordError):
+        log.append(patched(sent, 21, ">h", Compression.LZ4), now_ms=NOW_MS, budget=budget)
+    assert log.append(sent, now_ms=NOW_MS, budget=budget) is None
+
+
+def test_a_validated_batch_gets_the_time_of_its_append() -> None:
+    log = log_with(message_timestamp_type="LogAppendTime")
+    validated = log.validate(records((None, 5), codec=Compression.GZIP), now_ms=NOW_MS)
+    assert log.append_validated(validated, NOW_MS + 7).log_append_time_ms == NOW_MS + 7
+    assert log.offset_of_max_timestamp() == (NOW_MS + 7, 0, 0)

@@ -284,6 +284,18 @@ def test_salted_password_is_not_in_the_log(tmp_path: Path) -> None:
 # ---- Quotas --------------------------------------------------------------------------------------------
 
 
+def test_keys_of_a_quota_come_in_kafkas_order(tmp_path: Path) -> None:
+    with broker_in_hand(tmp_path) as broker:
+        limits = {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0, "request_percentage": 3.0}
+        assert alter_quota(broker, {"user": "alice"}, **limits) == 0
+        (entry,) = broker.ask(DescribeClientQuotasRequest()).entries
+        assert [each.key for each in entry.values] == [
+            "consumer_byte_rate",
+            "request_percentage",
+            "producer_byte_rate",
+        ]
+
+
 def test_quotas_are_set_found_and_removed_by_kafka_s_rules(tmp_path: Path) -> None:
     with broker_in_hand(tmp_path) as broker:
         assert alter_quota(broker, {"user": "alice"}, producer_byte_rate=1.0) == 0

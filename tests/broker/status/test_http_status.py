@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import resource
 import socket
 import threading
 from collections.abc import Iterator
@@ -19,8 +20,9 @@ from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.run import ready_line
 from kafkacore.broker.server import KafkaBroker
 from kafkacore.broker.start_errors import BrokerStartError
-from kafkacore.broker.status.http_status import MOST_CONNECTIONS
+from kafkacore.broker.status.http_status import MOST_CONNECTIONS, REQUEST_MS, StatusServer, listen
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.testing.clock import VirtualClock
 
 LIMIT_S = 10.0
 
@@ -117,12 +119,145 @@ def test_what_is_no_request_is_refused_and_harms_nobody(broker: KafkaBroker, sen
     assert ask(broker, "/healthz")[0].status == 200
 
 
-def test_those_who_say_nothing_are_few_and_keep_nobody_from_stopping(tmp_path: Path) -> None:
+class FakeCollector:
+    """A broker that answers at once, and counts the samples that are taken of it."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.samples = 0
+
+    def snapshot(self) -> dict[str, Any] | None:
+        return {"large": "x" * (8 << 20)}
+
+    def is_alive(self) -> bool:
+        return True
+
+    def sample(self) -> float:
+        self.samples += 1
+        return self.clock.monotonic_ms() + 2_000
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def server(clock: VirtualClock) -> Iterator[StatusServer]:
+    """A server whose thread is the test."""
+    server = StatusServer(listen(0), FakeCollector(clock), clock)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def connect(server: StatusServer) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT_S)
+    # It comes after the handshake: what connects is accepted by the next poll that finds it.
+    while client.getsockname() not in {each.address for each in server._connections}:
+        server.poll(100)
+    return client
+
+
+def heard(server: StatusServer, client: socket.socket) -> bytes:
+    """Everything that the server sends until it closes the connection."""
+    client.setblocking(False)
+    said = b""
+    while True:
+        server.poll(1)
+        try:
+            data = client.recv(1 << 20)
+        except BlockingIOError:
+            continue
+        if not data:
+            return said
+        said += data
+
+
+HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def test_health_is_answered_beside_a_thousand_slow_connections(
+    server: StatusServer, many_descriptors: None
+) -> None:
+    """Sixteen locked everybody else out for as long as each of their reads was in time."""
+    slow = [connect(server) for _ in range(1_000)]
+    for each in slow[-MOST_CONNECTIONS:]:
+        each.send(b"GET / HTTP/1.1\r\n")
+    assert server.connection_count == MOST_CONNECTIONS
+    client = connect(server)
+    client.sendall(HEALTHZ)
+    assert heard(server, client).endswith(b"ok\n")
+    for each in (*slow, client):
+        each.close()
+
+
+def test_request_has_one_deadline_however_often_it_says_something(
+    server: StatusServer, clock: VirtualClock
+) -> None:
+    client = connect(server)
+    for _ in range(int(REQUEST_MS) // 1_000):
+        assert server.connection_count == 1
+        client.send(b"a")
+        server.poll(100)
+        clock.advance(1_000)
+    server.poll(0)
+    assert server.connection_count == 0
+    assert heard(server, client) == b""
+    client.close()
+
+
+def test_answer_that_is_not_read_is_given_up_at_the_same_deadline(
+    server: StatusServer, clock: VirtualClock
+) -> None:
+    client = connect(server)
+    client.sendall(HEALTHZ.replace(b"healthz", b"status.json"))
+    (connection,) = server._connections
+    while len(connection.answer) in (0, 8 << 20):
+        server.poll(100)
+    clock.advance(REQUEST_MS - 1)
+    server.poll(0)
+    assert server.connection_count == 1
+    clock.advance(1)
+    server.poll(0)
+    assert server.connection_count == 0
+    client.close()
+
+
+def test_client_that_closes_at_once_is_forgotten(server: StatusServer) -> None:
+    connect(server).close()
+    while server.connection_count:
+        server.poll(100)
+
+
+def test_samples_are_taken_when_they_are_due_and_not_with_every_request(
+    server: StatusServer, clock: VirtualClock
+) -> None:
+    collector = server._collector
+    assert isinstance(collector, FakeCollector)
+    for _ in range(3):
+        client = connect(server)
+        client.sendall(HEALTHZ)
+        heard(server, client)
+        client.close()
+    assert collector.samples == 1
+    clock.advance(2_000)
+    server.poll(0)
+    assert collector.samples == 2
+
+
+def test_silent_connections_keep_nobody_from_stopping(tmp_path: Path) -> None:
     before = threading.active_count()
     with KafkaBroker(BrokerConfig(data_dir=tmp_path, port=0, status_port=0)) as broker:
-        silent = [socket.create_connection(("127.0.0.1", port(broker))) for _ in range(MOST_CONNECTIONS)]
-        with socket.create_connection(("127.0.0.1", port(broker)), timeout=LIMIT_S) as one_too_many:
-            assert one_too_many.recv(1) == b""
+        silent = [socket.create_connection(("127.0.0.1", port(broker))) for _ in range(20)]
+        assert ask(broker, "/healthz")[1] == "ok\n"
     assert threading.active_count() <= before
     for client in silent:
         client.close()

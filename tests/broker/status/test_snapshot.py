@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
+from model.log_oracle import batch
 from prometheus_client.parser import text_string_to_metric_families
 
-from kafkacore.broker.status.collector import _Grown
+from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.log import LogManager
+from kafkacore.broker.metrics import BrokerMetrics
+from kafkacore.broker.status.collector import StatusCollector, _Grown
 from kafkacore.broker.status.groups import shown_groups
+from kafkacore.broker.status.history import INTERVAL_MS, MOST_SAMPLES, TOTALS, Counts, History
 from kafkacore.broker.status.owned import GroupSeen, MemberSeen, short
 from kafkacore.broker.status.prometheus_text import MOST_TOPICS, prometheus_text
 from kafkacore.coordinator.protocol import Assignment, encode_assignment
+from kafkacore.metrics import Authentications, Sensor
 from kafkacore.structs import TopicPartition
+from kafkacore.testing.clock import VirtualClock
 
 A, B = UUID(int=1), UUID(int=2)
 
@@ -98,3 +107,72 @@ def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
     assert samples[-1].labels == {"topic": "(other topics)"}
     assert sum(sample.value for sample in samples) == len(topics)
     assert families["kafkacore_broker_info"].samples[0].labels["version"] == 'a"b\\c\nd'
+
+
+# ---- The last minutes --------------------------------------------------------------------------------------
+
+
+def counts(at_ms: float, bytes_in: int) -> Counts:
+    return Counts(at_ms, (bytes_in, 0, 0, 0), {A: (bytes_in, 0, 0)}, {"Produce": bytes_in})
+
+
+def test_history_is_the_rates_between_samples() -> None:
+    history = History(counts(0.0, 0))
+    history.add(counts(2_000.0, 500), 0.0)
+    history.add(counts(6_000.0, 100), 0.0)
+    shown = history.shown()
+    assert shown["at_ms"] == [2_000.0, 6_000.0]
+    assert shown["bytes_in"] == [250.0, 0.0]
+    assert set(shown) == {"at_ms", *TOTALS}
+
+
+def test_history_is_bounded_to_ten_minutes() -> None:
+    history = History(counts(0.0, 0))
+    for number in range(1, 1_000):
+        history.add(counts(number * INTERVAL_MS, number), 0.0)
+    times = history.shown()["at_ms"]
+    assert len(times) == MOST_SAMPLES
+    assert times[-1] - times[0] == 600_000 - INTERVAL_MS
+
+
+def test_sample_that_takes_long_is_taken_less_often() -> None:
+    history = History(counts(0.0, 0))
+    history.add(counts(2_000.0, 0), 1.0)
+    assert history.due_ms == 4_000.0
+    history.add(counts(4_000.0, 0), 50.0)
+    assert history.due_ms == 14_000.0, "a half per cent of the time"
+
+
+def test_rates_are_relative_to_a_sample_that_is_old_enough() -> None:
+    history = History(counts(0.0, 0))
+    assert history.base(500.0).at_ms == 0.0
+    history.add(counts(2_000.0, 0), 0.0)
+    assert history.base(2_500.0).at_ms == 0.0, "half a second is too short"
+    assert history.base(3_000.0).at_ms == 2_000.0
+
+
+def test_first_look_has_rates_and_a_history(tmp_path: Path) -> None:
+    """They began at zero with every page that was opened."""
+    clock = VirtualClock()
+    config = BrokerConfig(data_dir=tmp_path, num_partitions=1)
+    with LogManager(tmp_path, clock=clock, background=False) as manager:
+        manager.create_topic("orders", 1, A, {})
+        metrics = BrokerMetrics({0: "Produce"}, clock)
+        server: Any = Mock(call=lambda function, _: function(), contexts=list)
+        server.authentications = Authentications(Sensor)
+        owned: dict[str, Any] = {"groups_seen": [], "group_count": 0}
+        collector = StatusCollector({}, config, clock, manager, server, metrics, lambda: dict(owned))
+        log = manager.log(TopicPartition("orders", 0))
+        assert log is not None
+        for _ in range(3):
+            clock.advance(INTERVAL_MS)
+            log.append(batch([b"a"], 1_000_000), now_ms=1_000_000)
+            assert collector.sample() == clock.monotonic_ms() + INTERVAL_MS
+            assert collector.sample() == clock.monotonic_ms() + INTERVAL_MS, "none is due"
+        clock.advance(1_000)
+        log.append(batch([b"a"], 1_000_000), now_ms=1_000_000)
+        found = collector.snapshot()
+    assert found is not None
+    assert found["history"]["messages_in"] == [0.5, 0.5, 0.5]
+    assert found["rates"]["messages_in"] == 1.0
+    assert found["topics"][0]["rates"]["messages_in"] == 1.0

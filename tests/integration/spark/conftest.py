@@ -10,6 +10,7 @@ from integration.jars import spark_kafka_jars
 from integration.streams import Streams, Topic
 from model import stuck_spark
 
+from kafkacore.security.references import ALLOWED_PATHS
 from kafkacore.spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -28,8 +29,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # As in the other session: no secret may be in what Spark writes down of its queries.
     events = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{folder}/events"}
     configs = {"spark.jars": jars, "spark.eventLog.compress": "false", **events, **stuck_spark.TRACES}
-    with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
-        yield session
+    with pytest.MonkeyPatch.context() as patch:
+        # The planner and the workers inherit the environment that Spark is started with.
+        patch.setenv(ALLOWED_PATHS, str(tmp_path_factory.getbasetemp()))
+        with spark_session("kafkacore tests", folder, folder / "spark.log", configs=configs) as session:
+            yield session
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from kafkacore.broker.group.member import (
 )
 from kafkacore.broker.group.records import NO_TIMESTAMP
 from kafkacore.broker.log_lines import NameLogger
-from kafkacore.coordinator.protocol import PROTOCOL_TYPE, decode_subscription
+from kafkacore.coordinator.protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from kafkacore.errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,
@@ -294,7 +294,11 @@ class ClassicGroup:
         if self.protocol_name is None:
             return None
         try:
-            said = [decode_subscription(member.metadata(self.protocol_name)) for member in self]
+            return frozenset(
+                topic
+                for member in self
+                for topic in decode_subscribed_topics(member.metadata(self.protocol_name))
+            )
         except MalformedMessageError as error:
             logger.warning(
                 "group %s: its subscriptions cannot be read, so offsets of its topics do not expire: %s",
@@ -302,7 +306,6 @@ class ClassicGroup:
                 error,
             )
             return None
-        return frozenset(topic for subscription in said for topic in subscription.topics)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member may be reading ``topic``."""

@@ -13,6 +13,7 @@ from kafkacore.broker.group.member import ClassicGroupMember, MemberProtocol
 from kafkacore.broker.group.records import CoordinatorRecord, group_metadata
 from kafkacore.errors import MalformedMessageError
 from kafkacore.protocol.generated.group_records import GroupMetadataValue
+from kafkacore.structs import printable
 
 _Member = GroupMetadataValue.MemberMetadata
 
@@ -68,7 +69,7 @@ def group_of(group_id: str, value: GroupMetadataValue, wall_ms: Callable[[], int
     group = ClassicGroup(group_id, wall_ms)
     names = [one for entry in value.members for one in (entry.member_id, entry.group_instance_id) if one]
     if len(set(names)) != len(names):
-        raise MalformedMessageError(f"group {group_id} has a member twice")
+        raise MalformedMessageError(f"group {printable(group_id)} has a member twice")
     protocol_type = value.protocol_type or None
     for entry in value.members:
         group.add(

@@ -1,8 +1,7 @@
-"""ApiVersions: what this broker speaks.
+"""ApiVersions: the APIs and versions that this broker announces.
 
-Versions 0 to 4 (0 is also the answer to an unknown version, with error 35 and our range, so that a client
-of the future can come down to what we speak: KIP-511). Gaps: no feature is finalized, because no feature
-here has levels.
+Versions 0 to 4. A request of an unknown version gets UNSUPPORTED_VERSION in version 0, with the range of
+ApiVersions itself, so that a newer client can fall back (KIP-511).
 """
 
 from __future__ import annotations
@@ -11,19 +10,40 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from kafkacore.broker.features import FEATURES
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafkacore.protocol.generated.produce import ProduceRequest
 
 #: KIP-511's rule for a client's software name and version.
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
-_served: list[tuple[int, int, int]] = []
+#: API key → first version announced, where it is older than the first version served. librdkafka before 2.11
+#: sends uncompressed, without an error, to a broker that does not announce Produce 0. Apache Kafka announces
+#: it too, and closes the connection of a client that sends it (KAFKA-18659).
+_ANNOUNCED_FROM = {ProduceRequest.API_KEY: 0}
+
+_SUPPORTED = [
+    ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=level, max_version=level)
+    for name, level in FEATURES.items()
+    if level
+]
+_FINALIZED = [
+    ApiVersionsResponse.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+    for name, level in FEATURES.items()
+    if level
+]
+_announced: list[tuple[int, int, int]] = []
 
 
 def serve(handlers: Iterable[ApiHandler]) -> None:
-    """Tell clients of these APIs; called once, when the dispatch table is made."""
-    _served[:] = sorted((h.request_class.API_KEY, h.min_version, h.max_version) for h in handlers)
+    """Announce these APIs to clients; called once, when the dispatch table is made."""
+    _announced.clear()
+    for handler in handlers:
+        key = handler.request_class.API_KEY
+        _announced.append((key, _ANNOUNCED_FROM.get(key, handler.min_version), handler.max_version))
+    _announced.sort()
 
 
 def handle(request: Request, services: BrokerServices) -> Any:
@@ -41,18 +61,21 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 def unsupported_version() -> Any:
     """The answer, to be encoded as version 0, to a request whose version is not known here."""
-    return response(UnsupportedVersionError.errno, [s for s in _served if s[0] == ApiVersionsRequest.API_KEY])
+    own = [each for each in _announced if each[0] == ApiVersionsRequest.API_KEY]
+    return response(UnsupportedVersionError.errno, own)
 
 
-def response(error: int, served: list[tuple[int, int, int]] | None = None) -> Any:
-    shown = served if served is not None else ([] if error else _served)
+def response(error: int, announced: list[tuple[int, int, int]] | None = None) -> Any:
+    shown = announced if announced is not None else ([] if error else _announced)
     return ApiVersionsResponse(
         error_code=error,
         api_keys=[
             ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
             for key, low, high in shown
         ],
+        supported_features=_SUPPORTED,
         finalized_features_epoch=0,
+        finalized_features=_FINALIZED,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from kafkacore.broker.authorization import allowed, allowed_on_cluster, require
+from kafkacore.broker.cluster_state import DEFAULT_REPLICATION_FACTOR
 from kafkacore.broker.config_entries import topic_entries
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.gathered import Gathered
@@ -158,7 +159,7 @@ def wanted_replicas(topic: Any, services: BrokerServices) -> tuple[int, int, lis
     factor = topic.replication_factor
     node_count = len(services.cluster.nodes())
     if factor == USE_DEFAULT:
-        factor = node_count
+        factor = DEFAULT_REPLICATION_FACTOR
     elif factor < 1:
         raise InvalidReplicationFactorError("Replication factor must be larger than 0.")
     elif factor > node_count:

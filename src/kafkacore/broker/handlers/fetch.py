@@ -6,9 +6,9 @@ one that asks the wrong node is told the right one (KIP-951). The first batch co
 limits are (KIP-74); before version 3 what is larger than a partition's limit is cut there, as it was then.
 
 Versions 0 to 3, which Kafka 4 has removed, get messages of format 0 (0 and 1) or 1, without headers and in
-the codec they were written with; zstd is refused (KIP-110). Such an answer has at most half a megabyte, for
-nobody else is served while it is made, and partitions have their turn by chance before version 3, whose
-clients do not see to that.
+the codec they were written with; zstd is refused (KIP-110). Another thread converts them. Such an answer has
+at most half a megabyte, and partitions have their turn by chance before version 3, whose clients do not see
+to that.
 
 Gaps: no aborted transactions, because transactions are not served; no preferred read replica, because every
 node reads the same log; replicas are served as consumers. Old clients that need more than Fetch, ListOffsets
@@ -30,8 +30,10 @@ from kafkacore.broker.fetch_partition import (
     PartitionResults,
 )
 from kafkacore.broker.fetch_session import FetchAsk, PartitionKey
+from kafkacore.broker.long_work import answer_after
 from kafkacore.broker.old_versions import decode_fetch, encode_fetch
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.topic_changes import Change
 from kafkacore.errors import (
     CorruptRecordError,
     FetchSessionIdNotFoundError,
@@ -45,7 +47,7 @@ from kafkacore.errors import (
     UnsupportedCompressionTypeError,
 )
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
-from kafkacore.record import down_convert
+from kafkacore.record.legacy_builder import down_convert_some
 from kafkacore.structs import ACLOperation, IsolationLevel, ResourceType
 
 FIRST_VERSION_WITH_TIMESTAMPS = 2
@@ -62,8 +64,10 @@ _NOT_LOOKED_FOR = (
     TopicAuthorizationFailedError.errno,
 )
 _NOT_CONVERTED = (UnsupportedCompressionTypeError.errno,)
-#: Of records that are converted for one answer.
+#: Of records that are converted for one answer, as they are in the log.
 MAX_CONVERTED_BYTES = 512 * 1024
+#: Of the same records, decompressed; the batch with which there are so many is the last one in the answer.
+MAX_CONVERTED_PLAIN_BYTES = 4 * 1024 * 1024
 
 _PartitionData = FetchResponse.PartitionData
 _TopicResponse = FetchResponse.FetchableTopicResponse
@@ -116,7 +120,28 @@ class _Fetch:
                     FetchResponse(throttle_time_ms=throttle_ms, session_id=self.context.session_id)
                 )
                 return
-        self.request.respond(self._response(results))
+        if self.request.version < FIRST_VERSION_WITH_BATCHES:
+            answer_after(self.request, self.services, self._converted(results))
+        else:
+            self.request.respond(self._response(results))
+
+    def _converted(self, results: PartitionResults) -> Change[Any]:
+        """The response for a client that knows no format 2 (KIP-283)."""
+        limit = self.services.config.max_decompressed_batch_bytes
+        converted: PartitionResults = []
+        plain_bytes = MAX_CONVERTED_PLAIN_BYTES
+        for partition, result in results:
+            if len(result.records) and not self._error(partition, result):
+                conversion = _Conversion(self.request.version, partition, result.records, limit, plain_bytes)
+                try:
+                    yield conversion
+                except (CorruptRecordError, UnsupportedCompressionTypeError) as error:
+                    result = result._replace(error=error.errno)
+                else:
+                    result = result._replace(records=conversion.converted)
+                    plain_bytes -= conversion.plain_bytes
+            converted.append((partition, result))
+        return self._response(converted)
 
     def _response(self, results: PartitionResults) -> Any:
         try:
@@ -157,34 +182,18 @@ class _Fetch:
         error = self._error(partition, result)
         if error:
             return _refusal(partition, error)
-        records = result.records
-        if len(records) and self.request.version < FIRST_VERSION_WITH_BATCHES:
-            try:
-                records = self._converted(partition, records)
-            except (CorruptRecordError, UnsupportedCompressionTypeError) as error_:
-                return _refusal(partition, error_.errno)
         data = _PartitionData(
             partition_index=partition.partition,
             high_watermark=result.high_watermark,
             last_stable_offset=result.last_stable_offset,
             log_start_offset=result.log_start_offset,
             aborted_transactions=[] if self.read_committed else None,
-            records=records,
+            records=result.records,
         )
         if result.diverging_epoch is not None:
             epoch, end_offset = result.diverging_epoch
             data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
         return data
-
-    def _converted(self, partition: FetchPartition, records: Any) -> Any:
-        """The records for a client that knows no format 2 (KIP-283)."""
-        version = self.request.version
-        limit = self.services.config.max_decompressed_batch_bytes
-        magic = 1 if version >= FIRST_VERSION_WITH_TIMESTAMPS else 0
-        converted = down_convert(bytes(records), magic, partition.fetch_offset, limit)
-        # A message that does not fit is cut: by that the client knows that its limit is too small.
-        is_cut = version < FIRST_VERSION_WITH_MAX_BYTES
-        return converted[: max(partition.max_bytes, 0)] if is_cut else converted
 
     def _error(self, partition: FetchPartition, result: FetchPartitionResult) -> int:
         version = self.request.version
@@ -195,6 +204,40 @@ class _Fetch:
             if topic is not None and topic.configs.get("compression.type") == "zstd":
                 return UnsupportedCompressionTypeError.errno
         return result.error
+
+
+class _Conversion:
+    """The records of one partition for an old client; called by another thread.
+
+    Attributes
+    ----------
+    converted:
+        The records for the client.
+    plain_bytes:
+        What the conversion has read, decompressed.
+    """
+
+    def __init__(
+        self, version: int, partition: FetchPartition, records: Any, limit: int, max_plain_bytes: int
+    ) -> None:
+        self._version = version
+        self._partition = partition
+        self._records = records
+        self._limit = limit
+        self._max_plain_bytes = max_plain_bytes
+        self.converted: Any = b""
+        self.plain_bytes = 0
+
+    def __call__(self) -> None:
+        if self._max_plain_bytes <= 0:
+            return
+        magic = 1 if self._version >= FIRST_VERSION_WITH_TIMESTAMPS else 0
+        self.converted, self.plain_bytes = down_convert_some(
+            bytes(self._records), magic, self._partition.fetch_offset, self._limit, self._max_plain_bytes
+        )
+        if self._version < FIRST_VERSION_WITH_MAX_BYTES:
+            # A message that does not fit is cut: by that the client knows that its limit is too small.
+            self.converted = self.converted[: max(self._partition.max_bytes, 0)]
 
 
 def _refusal(partition: FetchPartition, error: int) -> Any:

@@ -1,8 +1,7 @@
 """FindCoordinator: the node that keeps a group's state, which is the leader of the group's partition.
 
-Versions 0 to 6. ``__consumer_offsets`` is made when somebody first asks. Gaps: transactions and share groups
-are not served, and their coordinator is refused with a sentence that says so, rather than found and then no
-help.
+Versions 0 to 6. The first request makes ``__consumer_offsets``. Gaps: transactions and share groups are not
+served. Their coordinator is refused with an error that ends every known client's attempt at once.
 """
 
 from __future__ import annotations
@@ -14,7 +13,13 @@ from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.internal_topics import OFFSETS_TOPIC
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
-from kafkacore.errors import CoordinatorNotAvailableError, InvalidRequestError
+from kafkacore.errors import (
+    BrokerResponseError,
+    CoordinatorNotAvailableError,
+    InvalidRequestError,
+    TransactionalIdAuthorizationFailedError,
+    UnsupportedVersionError,
+)
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kafkacore.structs import ACLOperation, ResourceType, TopicPartition, partition_name
 
@@ -23,6 +28,9 @@ GROUP, TRANSACTION, SHARE = 0, 1, 2
 FIRST_VERSION_WITH_SHARE = 6
 #: Kinds of coordinators that are not served → what they are for.
 NOT_SERVED = {TRANSACTION: "transactions", SHARE: "share groups"}
+#: The version that librdkafka asks in. It retries until ``init_transactions`` times out unless the error is a
+#: failed authorization, which it reports together with the broker's message.
+LIBRDKAFKA_VERSION = 2
 
 logger = NameLogger(__name__)
 
@@ -44,7 +52,7 @@ def _found(request: Request, key: str, services: BrokerServices) -> dict[str, An
     try:
         _authorize(request, key, services)
         if request.message.key_type != GROUP:
-            raise InvalidRequestError(_refusal(request))
+            raise _refusal(request)
         node = _coordinator(key, services).seen_by(request.context.listener_name)
     except Exception as error:  # noqa: BLE001 - one key's failure is its own; error_code logs surprises
         return {
@@ -73,12 +81,17 @@ def _authorize(request: Request, key: str, services: BrokerServices) -> None:
         require_cluster(request, services, ACLOperation.CLUSTER_ACTION)
 
 
-def _refusal(request: Request) -> str:
-    """For the client and, since some try again in silence, for the broker's log."""
+def _refusal(request: Request) -> BrokerResponseError:
+    """The error for the client. Some clients retry without a message, so the broker logs it too."""
     key_type = request.message.key_type
     what = NOT_SERVED.get(key_type, f"coordinators of type {key_type}")
     logger.warning("client %s asks for %s, which this broker does not have", request.client_id, what)
-    return f"This broker has no {what}: use Apache Kafka for them."
+    sentence = f"This broker has no {what}: use Apache Kafka for them."
+    if key_type not in NOT_SERVED:
+        return InvalidRequestError(sentence)
+    if key_type == TRANSACTION and request.version == LIBRDKAFKA_VERSION:
+        return TransactionalIdAuthorizationFailedError(sentence)
+    return UnsupportedVersionError(sentence)
 
 
 def _coordinator(group_id: str, services: BrokerServices) -> Any:

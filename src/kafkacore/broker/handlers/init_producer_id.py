@@ -12,7 +12,7 @@ from typing import Any
 from kafkacore.broker.authorization import require, require_idempotent_write
 from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
-from kafkacore.errors import AuthorizationError, InvalidRequestError
+from kafkacore.errors import AuthorizationError, UnsupportedVersionError
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafkacore.structs import ACLOperation, ResourceType
 
@@ -22,10 +22,10 @@ def handle(request: Request, services: BrokerServices) -> Any:
     try:
         if transactional_id is not None:
             require(request, services, ACLOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-            raise InvalidRequestError("This broker does not serve transactions")
+            raise UnsupportedVersionError("This broker has no transactions: use Apache Kafka for them.")
         require_idempotent_write(request, services)
         producer_id = services.producer_ids.next_producer_id()
-    except (AuthorizationError, InvalidRequestError, OSError) as error:
+    except (AuthorizationError, UnsupportedVersionError, OSError) as error:
         return InitProducerIdResponse(error_code=error_code(error), producer_epoch=-1)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 

@@ -7,12 +7,15 @@ others; Kafka answered it with beginnings of segments. Gaps: no tiered storage, 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from kafkacore.broker.authorization import require
 from kafkacore.broker.error_answer import error_code
+from kafkacore.broker.long_work import answer_after
 from kafkacore.broker.old_versions import decode_list_offsets, encode_list_offsets
 from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.topic_changes import Change, run_here
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kafkacore.structs import (
@@ -49,22 +52,27 @@ def handle(request: Request, services: BrokerServices) -> Any:
         for partition in topic.partitions:
             topic_partition = TopicPartition(topic.name, partition.partition_index)
             (repeated if topic_partition in seen else seen).add(topic_partition)
-    return ListOffsetsResponse(
-        topics=[
-            _Topic(
-                name=topic.name,
-                partitions=[
-                    _answer(topic.name, asked, request, repeated, services) for asked in topic.partitions
-                ],
-            )
-            for topic in request.message.topics
-        ]
-    )
+    answers = _answers(request, repeated, services)
+    topics = request.message.topics
+    asks_by_time = any(_is_searched(asked.timestamp) for topic in topics for asked in topic.partitions)
+    return answer_after(request, services, answers) if asks_by_time else run_here(answers)
+
+
+def _answers(
+    request: Request, repeated: set[TopicPartition], services: BrokerServices
+) -> Change[ListOffsetsResponse]:
+    response = ListOffsetsResponse(topics=[])
+    for topic in request.message.topics:
+        answered = _Topic(name=topic.name, partitions=[])
+        for asked in topic.partitions:
+            answered.partitions.append((yield from _answer(topic.name, asked, request, repeated, services)))
+        response.topics.append(answered)
+    return response
 
 
 def _answer(
     name: str, asked: Any, request: Request, repeated: set[TopicPartition], services: BrokerServices
-) -> Any:
+) -> Change[Any]:
     topic_partition, version = TopicPartition(name, asked.partition_index), request.version
     read_committed = request.message.isolation_level == IsolationLevel.READ_COMMITTED
     try:
@@ -74,7 +82,13 @@ def _answer(
         if asked.timestamp < 0 and version < _FIRST_VERSION.get(asked.timestamp, version + 1):
             raise UnsupportedVersionError(f"ListOffsets v{version} has no timestamp {asked.timestamp}")
         log = services.cluster.led_log(topic_partition, request.node_id, asked.current_leader_epoch)
-        offset, timestamp = offset_of(log, asked.timestamp, read_committed)
+        found: list[tuple[int, int]] = []
+        search = partial(_search, log, asked.timestamp, read_committed, found)
+        if _is_searched(asked.timestamp):
+            yield search
+        else:
+            search()
+        offset, timestamp = found[0]
         epoch = _epoch_of(log, offset, asked.timestamp) if version >= FIRST_VERSION_WITH_EPOCH else UNKNOWN
     except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
         return _Partition(partition_index=asked.partition_index, error_code=error_code(error))
@@ -84,6 +98,15 @@ def _answer(
         offset=offset,
         leader_epoch=epoch,
     )
+
+
+def _is_searched(timestamp: int) -> bool:
+    """Whether a batch has to be decompressed for it, which can take too long for the network thread."""
+    return timestamp >= 0 or timestamp == OffsetSpec.MAX_TIMESTAMP
+
+
+def _search(log: Any, timestamp: int, read_committed: bool, found: list[tuple[int, int]]) -> None:
+    found.append(offset_of(log, timestamp, read_committed))
 
 
 def _epoch_of(log: Any, offset: int, timestamp: int) -> int:

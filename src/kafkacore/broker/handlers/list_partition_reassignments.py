@@ -1,7 +1,7 @@
 """ListPartitionReassignments: which partitions are being moved to other brokers: none (KIP-455).
 
-Version 0. Gaps: none; a partition of this broker has one replica, and AlterPartitionReassignments is not
-served. Kafka's topics tool asks before it describes a topic.
+Version 0. Gaps: none; AlterPartitionReassignments is complete when it is answered. Kafka's topics tool asks
+before it describes a topic.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from kafkacore.broker.authorization import (
     authorized_operations,
     cluster_operations,
 )
-from kafkacore.broker.cluster_state import NO_LEADER
+from kafkacore.broker.cluster_state import DEFAULT_REPLICATION_FACTOR, NO_LEADER
 from kafkacore.broker.internal_topics import is_internal
 from kafkacore.broker.request import ApiHandler, BrokerServices, CloseConnectionError, Request
 from kafkacore.broker.topic_catalog import ZERO_ID
@@ -107,7 +107,11 @@ def _create_missing(names: Iterable[str], request: Request, services: BrokerServ
         creatable = allowed_names(request, services, create, ResourceType.TOPIC, missing)
         denied = [name for name in missing if name not in creatable]
         refused = dict.fromkeys(denied, TopicAuthorizationFailedError.errno)
-    return refused | services.topics.auto_create([name for name in missing if name not in refused])
+
+    def place(name: str, partitions: range) -> None:
+        services.cluster.place_new(name, partitions, DEFAULT_REPLICATION_FACTOR, ())
+
+    return refused | services.topics.auto_create([name for name in missing if name not in refused], place)
 
 
 def _describe_id(topic_id: Any, request: Request, services: BrokerServices) -> Any:

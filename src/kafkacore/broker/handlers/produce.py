@@ -1,4 +1,4 @@
-"""Produce: batches as they came into the log, an answer when as safe as ``acks`` asks.
+"""Produce: append batches to the logs; with ``acks`` 1 or all, answer when consumers can read them.
 
 Versions 3 to 13, topics by name (to 12) and by id (from 13). Gaps: no transactions; one batch per
 partition, as Kafka demands since version 3.
@@ -6,6 +6,8 @@ partition, as Kafka demands since version 3.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -18,8 +20,10 @@ from kafkacore.broker._produce_call import (
     read_produce,
 )
 from kafkacore.broker.current_leader import CurrentLeaders
-from kafkacore.broker.delayed_operation import DelayedProduce
+from kafkacore.broker.delayed_operation import NEVER_MS, DelayedProduce
+from kafkacore.broker.long_work import LongOperation, answer_after
 from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, CloseConnectionError, Request
+from kafkacore.broker.topic_changes import Change
 from kafkacore.errors import (
     KafkaStorageError,
     NotLeaderForPartitionError,
@@ -33,9 +37,14 @@ from kafkacore.structs import TopicPartition
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
 
+    Unvalidated = tuple[ProducePartition, TopicPartition, UnifiedLog]
+
+#: Bytes of batches.
+_VALIDATED_AT_ONCE = 256 * 1024
+
 
 class _Pending:
-    """A partition that is written and waits to be safe."""
+    """A partition that has been written, and whose high watermark has not passed the batch yet."""
 
     __slots__ = ("_log", "_node_id", "_required", "_services", "partition", "topic_partition")
 
@@ -85,9 +94,44 @@ class _Produce(ProduceAppend):
     def _wait_for(
         self, partition: ProducePartition, topic_partition: TopicPartition, log: UnifiedLog, required: int
     ) -> None:
-        """Answer only when the partition is safe up to the offset ``required``."""
+        """Answer only when the high watermark of the partition has reached ``required``."""
         node_id = self.request.node_id
         self.pending.append(_Pending(partition, topic_partition, log, required, node_id, self.services))
+
+    def append_unvalidated(self) -> Change[Any]:
+        """Validate on another thread what may take long, and append it on this one."""
+        waiting = self.request.operation
+        for some in _parts(self.unvalidated):
+            outcomes: list[Any] = []
+            yield partial(self.validate, some, outcomes)
+            for (partition, topic_partition, log), outcome in zip(some, outcomes, strict=True):
+                self.append_validated(partition, topic_partition, log, outcome)
+        if self.request.operation is None:
+            # The connection is closed, so no answer can be sent.
+            return ANSWERED_LATER
+        response = self.conclude()
+        if waiting is not None and self.request.operation is not None:
+            self.request.operation.on_failure = waiting.on_failure
+        return response
+
+    def conclude(self) -> Any:
+        """The response, once every batch is appended or refused; ``ANSWERED_LATER`` if it has to wait."""
+        call, request, services = self.call, self.request, self.services
+        if call.acks == 0:
+            if self.first_error:
+                # There is no answer to put the error in; hanging up is how Kafka lets such a producer know.
+                raise CloseConnectionError(f"Produce with acks=0 failed: {self.first_error}")
+            request.respond(None)
+            return ANSWERED_LATER
+        if not self.pending:
+            return self.finished() if self.first_error else call
+        # In Kafka the time-out is for acks=all alone, so clients may send any value with acks=1, even 0.
+        deadline_ms = NEVER_MS if call.acks == 1 else services.clock.monotonic_ms() + max(call.timeout_ms, 0)
+        request.operation = DelayedProduce(deadline_ms, self.pending, self.answer)
+        services.replica_manager.produce_purgatory.try_complete_else_watch(
+            request.operation, [pending.topic_partition for pending in self.pending]
+        )
+        return ANSWERED_LATER
 
     def answer(self) -> None:
         for pending in self.pending:
@@ -114,26 +158,31 @@ class _Produce(ProduceAppend):
         return self.services.topics.name_of(UUID(bytes=topic.topic_id))
 
 
+def _parts(unvalidated: list[Unvalidated]) -> Iterator[list[Unvalidated]]:
+    """Batches that are validated by one call of the other thread: so many that the call is worth it."""
+    part: list[Unvalidated] = []
+    size = 0
+    for each in unvalidated:
+        part.append(each)
+        assert each[0].records is not None, "it is taken once"
+        size += len(each[0].records)
+        if size >= _VALIDATED_AT_ONCE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
 def handle(request: Request, services: BrokerServices) -> Any:
     call: ProduceCall = request.message
     if call.transactional_id is not None:
         raise CloseConnectionError("Produce of a transaction, which this broker did not open")
     produce = _Produce(request, services)
     produce.append_all()
-    if call.acks == 0:
-        if produce.first_error:
-            # There is no answer to put the error in; hanging up is how Kafka lets such a producer know.
-            raise CloseConnectionError(f"Produce with acks=0 failed: {produce.first_error}")
-        request.respond(None)
-        return ANSWERED_LATER
-    if not produce.pending:
-        return produce.finished() if produce.first_error else call
-    deadline_ms = services.clock.monotonic_ms() + max(call.timeout_ms, 0)
-    request.operation = DelayedProduce(deadline_ms, produce.pending, produce.answer)
-    services.replica_manager.produce_purgatory.try_complete_else_watch(
-        request.operation, [pending.topic_partition for pending in produce.pending]
-    )
-    return ANSWERED_LATER
+    if produce.unvalidated:
+        request.operation = LongOperation()
+        return answer_after(request, services, produce.append_unvalidated())
+    return produce.conclude()
 
 
 HANDLER = ApiHandler(ProduceRequest, 3, 13, handle, read_produce, encode_produce)

@@ -6,15 +6,15 @@ by itself. Source of the behaviour: Kafka's ``Cleaner`` and ``MemoryRecords.filt
 know: files, segments, transactions.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free
 
 from kafkacore.broker.log._growing_segment cimport (
     Buffer, Index, add_batch, add_time, put_bytes, reserve,
 )
 from kafkacore.broker.log._key_walk cimport (
-    LOOK, NEEDS_MORE, NO_MEMORY, Batch, is_special, read_batch, stopped,
+    BAD_BATCH, LOOK, NEEDS_MORE, NO_MEMORY, Batch, is_special, read_batch, stopped,
 )
 from kafkacore.broker.log._offset_map cimport OffsetMap
 from kafkacore.record.batch cimport RecordBatch
@@ -24,11 +24,14 @@ from kafkacore.record.layout cimport (
 )
 from kafkacore.record.parse cimport PARSE_OK, RECORDS_LEFT, RecordFields, parse_record
 from kafkacore.wire._crc32c cimport crc32c_of
+from kafkacore.wire.exclusive cimport begin_use, check_unused
+from kafkacore.wire.memory cimport free
 from kafkacore.wire.primitives cimport (
     read_varint, read_varlong, size_of_varlong, store_int16, store_int32, store_int64, store_varint,
     store_varlong,
 )
 
+from kafkacore.errors import IllegalStateError
 from kafkacore.record.compression import compress
 
 cdef enum:
@@ -83,11 +86,14 @@ cdef class BatchFilter:
     cdef int64_t kept_max_timestamp
     cdef int32_t kept_count
     cdef bint has_tombstone
+    cdef bint in_use
 
     def __init__(self, OffsetMap offsets not None, *, int64_t base_offset, int64_t end_offset, last_offsets,
                  int64_t now_ms, int64_t delete_retention_ms, int64_t index_interval_bytes,
                  int64_t max_index_bytes):
         cdef int64_t pair[2]
+        if self.offsets is not None:
+            raise IllegalStateError("the filter has been set up already")
         self.offsets = offsets
         self.end_offset = end_offset
         self.now_ms, self.delete_retention_ms = now_ms, delete_retention_ms
@@ -134,6 +140,7 @@ cdef class BatchFilter:
         return (fields.value_size >= 0 or not batch.attributes & DELETE_HORIZON_BIT
                 or self.now_ms < batch.base_timestamp)
 
+    @cython.nonecheck(False)
     cdef int judge(self, const Batch *batch, const uint8_t *pos, const uint8_t *end,
                    bint all_stay) noexcept nogil:
         """Find the records of a batch that stay."""
@@ -152,7 +159,7 @@ cdef class BatchFilter:
                 return error
             if all_stay or self.stays(batch, &fields):
                 spans[self.kept_count].end = pos
-                self.kept_count += 1
+                self.kept_count = self.kept_count + 1
                 self.has_tombstone = self.has_tombstone or fields.value_size < 0
                 timestamp = <int64_t> (<uint64_t> batch.base_timestamp + <uint64_t> fields.timestamp_delta)
                 self.kept_max_timestamp = max(self.kept_max_timestamp, timestamp)
@@ -160,6 +167,7 @@ cdef class BatchFilter:
             self.kept_max_timestamp = batch.max_timestamp
         return PARSE_OK if pos == end else RECORDS_LEFT
 
+    @cython.nonecheck(False)
     cdef int write_records(self, Buffer *to, int64_t later) noexcept nogil:
         """The records that stay; their batch's base timestamp will be `later` by so much."""
         cdef const Span *spans = <const Span *> self.spans.data
@@ -177,6 +185,9 @@ cdef class BatchFilter:
             read_varint(&rest, spans[index].end, &length)
             rest += 1
             read_varlong(&rest, spans[index].end, &delta)
+            # They were parsed; but they may be in a bytearray, which another thread changes meanwhile.
+            if rest > spans[index].end:
+                return RECORDS_LEFT
             delta = <int64_t> (<uint64_t> delta - <uint64_t> later)
             at = to.data + to.size
             at = store_varint(at, <int32_t> (1 + size_of_varlong(delta) + (spans[index].end - rest)))
@@ -191,12 +202,12 @@ cdef class BatchFilter:
         cdef bint is_empty_kept = self.is_of_producer(batch) or batch.last_offset + 1 == self.end_offset
         cdef bint has_horizon = batch.attributes & DELETE_HORIZON_BIT != 0
         cdef bint needs_horizon = (self.has_tombstone or has_marker) and not has_horizon
-        self.records_read += batch.record_count
-        self.bytes_read += batch.size
+        self.records_read = self.records_read + batch.record_count
+        self.bytes_read = self.bytes_read + batch.size
         later[0] = 0
         if self.kept_count == 0:
             return self.write_empty(batch) if is_empty_kept else 0
-        self.records_kept += self.kept_count
+        self.records_kept = self.records_kept + self.kept_count
         if self.kept_count == batch.record_count and not needs_horizon:
             if reserve(&self.out, batch.size) != 0:
                 return NO_MEMORY
@@ -210,7 +221,7 @@ cdef class BatchFilter:
         return WRITE
 
     cdef int written(self, int64_t size, int64_t last_offset, int64_t max_timestamp) noexcept nogil:
-        self.bytes_kept += size
+        self.bytes_kept = self.bytes_kept + size
         return add_batch(&self.index, size, last_offset, max_timestamp)
 
     cdef int write_empty(self, const Batch *batch) noexcept nogil:
@@ -252,6 +263,7 @@ cdef class BatchFilter:
 
     # ---- What the caller gives in ---------------------------------------------------------------------
 
+    @cython.nonecheck(False)
     def filter(self, const uint8_t[::1] chunk):
         """Take in the plain batches of ``chunk``; as :func:`~kafkacore.broker.log._key_walk.map_keys`."""
         cdef Batch batch
@@ -260,6 +272,7 @@ cdef class BatchFilter:
         cdef const uint8_t *data = &chunk[0] if size else NULL
         cdef int code = NEEDS_MORE
         batch.at, batch.size = data, RECORDS_AT
+        self.begin_filtering()
         with nogil:
             while at < size:
                 code = read_batch(data + at, size - at, &batch)
@@ -270,8 +283,21 @@ cdef class BatchFilter:
                 at += batch.size
                 code = NEEDS_MORE
                 batch.size = RECORDS_AT
+        self.in_use = self.offsets.in_use = False
         stopped(code, &batch)
         return at, code, batch.size
+
+    cdef int begin_filtering(self) except -1:
+        """Keep others out of this and of the map, until both are not ``in_use``."""
+        if self.offsets is None:
+            raise IllegalStateError("the filter has not been set up")
+        begin_use(&self.in_use, self)
+        try:
+            begin_use(&self.offsets.in_use, self.offsets)
+        except BaseException:
+            self.in_use = False
+            raise
+        return 0
 
     def filter_batch(self, RecordBatch batch not None, *, bint none_stay=False, bint all_stay=False,
                      bint has_marker=False):
@@ -284,10 +310,19 @@ cdef class BatchFilter:
         has_marker:
             It is the marker of a transaction of which nothing is left, and gets a delete horizon.
         """
+        self.begin_filtering()
+        try:
+            self.filter_one(batch, none_stay, all_stay, has_marker)
+        finally:
+            self.in_use = self.offsets.in_use = False
+
+    cdef int filter_one(self, RecordBatch batch, bint none_stay, bint all_stay, bint has_marker) except -1:
         cdef Batch fields
         cdef int64_t later, start
-        cdef int codec, code = PARSE_OK
-        read_batch(batch.source.data + batch.position, batch.size_in_bytes, &fields)
+        cdef int codec, code
+        code = read_batch(batch.source.data + batch.position, batch.size_in_bytes, &fields)
+        if code != PARSE_OK:
+            stopped(BAD_BATCH if code == NEEDS_MORE else code, &fields)
         self.kept_count, self.has_tombstone = 0, False
         if not none_stay:
             batch.open()
@@ -298,7 +333,7 @@ cdef class BatchFilter:
         if code != WRITE:
             if code != 0:
                 stopped(code, &fields)
-            return
+            return 0
         start = self.out.size - RECORDS_AT
         codec = fields.attributes & COMPRESSION_MASK
         self.scratch.size = 0
@@ -310,6 +345,7 @@ cdef class BatchFilter:
             code = self.finish(&fields, later, self.out.size - start)
         if code != 0:
             stopped(code, &fields)
+        return 0
 
     cdef int append(self, const uint8_t[::1] content) except -1:
         if reserve(&self.out, content.shape[0]) != 0:
@@ -326,10 +362,12 @@ cdef class BatchFilter:
 
     def take(self) -> bytes:
         """What stays of all that was taken in since the last call."""
+        check_unused(self.in_use, self)
         return taken(&self.out)
 
     def indexes(self) -> tuple:
         """Content of the offset index and of the time index of the new segment, which is at its end."""
+        check_unused(self.in_use, self)
         if add_time(&self.index) != 0:
             raise MemoryError
         return taken(&self.index.offsets), taken(&self.index.times)

@@ -155,11 +155,16 @@ cpdef bytearray placed_header(RecordBatch batch, int64_t base_offset, int32_t le
         Whether ``max_timestamp`` is the time of all its records, or the latest of the times that each of them
         has. If the header does not say so yet, the CRC is computed anew.
     """
-    cdef const uint8_t *came = batch.source.data + batch.position
-    cdef bytearray header = PyByteArray_FromStringAndSize(<const char *> came, RECORDS_AT)
-    cdef uint8_t *at = <uint8_t *> PyByteArray_AS_STRING(header)
+    cdef const uint8_t *came
+    cdef bytearray header
+    cdef uint8_t *at
     cdef uint8_t time_bit = TIMESTAMP_TYPE_BIT if is_append_time else 0
     cdef uint32_t crc
+    if batch.magic != CURRENT_MAGIC:
+        raise CorruptRecordError(f"a batch of format {batch.magic} is not placed", offset=batch.base_offset)
+    came = batch.source.data + batch.position
+    header = PyByteArray_FromStringAndSize(<const char *> came, RECORDS_AT)
+    at = <uint8_t *> PyByteArray_AS_STRING(header)
     store_int64(at + BASE_OFFSET_AT, base_offset)
     store_int32(at + PARTITION_LEADER_EPOCH_AT, leader_epoch)
     if (load_int64(at + MAX_TIMESTAMP_AT) != max_timestamp

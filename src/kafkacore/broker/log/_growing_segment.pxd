@@ -1,10 +1,10 @@
 """Memory that grows, and the entries of a segment's index files as it is written."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
-from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 
 from kafkacore.broker.log._key_walk cimport NO_MEMORY, TOO_LARGE
+from kafkacore.wire.memory cimport realloc
 from kafkacore.wire.primitives cimport store_int32, store_int64
 
 

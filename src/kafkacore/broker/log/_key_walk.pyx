@@ -5,12 +5,14 @@ codec or a decision the walk stops, and the caller gives it in by itself. Source
 ``Cleaner.buildOffsetMapForSegment``. Does not know: files, segments, transactions.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from kafkacore.broker.log._offset_map cimport OffsetMap
 from kafkacore.record.batch cimport RecordBatch
 from kafkacore.record.layout cimport BASE_OFFSET_AT, RECORDS_AT
 from kafkacore.record.parse cimport PARSE_OK, RECORDS_LEFT, RecordFields, describe, parse_record
+from kafkacore.wire.exclusive cimport begin_use
 from kafkacore.wire.primitives cimport load_int64
 
 from kafkacore.errors import CorruptRecordError
@@ -35,6 +37,7 @@ cdef int stopped(int code, const Batch *batch) except -1:
     raise CorruptRecordError(reason, offset=load_int64(batch.at + BASE_OFFSET_AT))
 
 
+@cython.nonecheck(False)
 cdef int put_keys(OffsetMap offsets, const Batch *batch, const uint8_t *pos, const uint8_t *end,
                   int64_t start_offset) noexcept nogil:
     cdef RecordFields fields
@@ -76,6 +79,7 @@ def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start
     cdef const uint8_t *data = &chunk[0] if size else NULL
     cdef int code = NEEDS_MORE
     batch.at, batch.size = data, RECORDS_AT
+    begin_use(&offsets.in_use, offsets)
     with nogil:
         while at < size:
             code = read_batch(data + at, size - at, &batch)
@@ -87,6 +91,7 @@ def map_keys(OffsetMap offsets not None, const uint8_t[::1] chunk, int64_t start
             at += batch.size
             code = NEEDS_MORE
             batch.size = RECORDS_AT
+    offsets.in_use = False
     stopped(code, &batch)
     return at, code, batch.size
 
@@ -96,9 +101,14 @@ def map_batch(OffsetMap offsets not None, RecordBatch batch not None, int64_t st
     cdef Batch fields
     cdef int code
     batch.open()
-    read_batch(batch.source.data + batch.position, batch.size_in_bytes, &fields)
-    with nogil:
-        code = put_keys(offsets, &fields, batch.records_at, batch.records_end, start_offset)
+    code = read_batch(batch.source.data + batch.position, batch.size_in_bytes, &fields)
+    if code == PARSE_OK:
+        begin_use(&offsets.in_use, offsets)
+        with nogil:
+            code = put_keys(offsets, &fields, batch.records_at, batch.records_end, start_offset)
+        offsets.in_use = False
+    elif code == NEEDS_MORE:
+        code = BAD_BATCH
     if code != PARSE_OK:
         stopped(code, &fields)
     return code == FULL

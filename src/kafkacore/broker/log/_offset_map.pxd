@@ -16,6 +16,8 @@ cdef class OffsetMap:
     cdef readonly int64_t max_entries
     cdef readonly int64_t entries
     cdef public int64_t latest_offset
+    # A walk fills it without the GIL.
+    cdef bint in_use
 
     cdef int put(self, const uint8_t *key, int32_t size, int64_t offset) noexcept nogil
     cdef int64_t get(self, const uint8_t *key, int32_t size) noexcept nogil

@@ -5,9 +5,12 @@ would cost a record, and nobody can make such keys. Source of the idea: Kafka's 
 know: batches, files.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
+cimport cython
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
+
+from kafkacore.wire.exclusive cimport check_unused
+from kafkacore.wire.memory cimport calloc, free
 
 #: Bytes that an entry takes.
 BYTES_PER_ENTRY = sizeof(Slot)
@@ -83,7 +86,8 @@ cdef class OffsetMap:
     """
 
     def __cinit__(self, int64_t memory_bytes, double load_factor, seed):
-        assert memory_bytes >= <int64_t> sizeof(Slot) and 0 < load_factor <= 1
+        if memory_bytes < <int64_t> sizeof(Slot) or not 0 < load_factor <= 1:
+            raise ValueError(f"{memory_bytes} bytes, {load_factor} full, are no map")
         self.slot_count = <uint64_t> memory_bytes // sizeof(Slot)
         self.max_entries = <int64_t> (self.slot_count * load_factor)
         self.seeds[0] = seed & 0xFFFFFFFFFFFFFFFF
@@ -96,6 +100,7 @@ cdef class OffsetMap:
     def __dealloc__(self):
         free(self.slots)
 
+    @cython.nonecheck(False)
     cdef Slot *find(self, const uint8_t *key, int32_t size, Slot *hash) noexcept nogil:
         """The slot of the key, or the empty one where it belongs: `put` always leaves one."""
         cdef Slot *slot
@@ -118,7 +123,7 @@ cdef class OffsetMap:
             if self.entries >= self.max_entries or self.entries + 1 >= <int64_t> self.slot_count:
                 return -1
             slot.first, slot.second = hash.first, hash.second
-            self.entries += 1
+            self.entries = self.entries + 1
         slot.offset_and_one = offset + 1
         return 0
 
@@ -127,12 +132,17 @@ cdef class OffsetMap:
         cdef Slot hash
         return self.find(key, size, &hash).offset_and_one - 1
 
-    def __setitem__(self, const uint8_t[::1] key, int64_t offset):
+    def __setitem__(self, const uint8_t[::1] key not None, int64_t offset):
         cdef const uint8_t *at = &key[0] if key.shape[0] else NULL
+        check_unused(self.in_use, self)
+        if key.shape[0] > INT32_MAX:
+            raise OverflowError(f"a key of {key.shape[0]} bytes")
         if self.put(at, <int32_t> key.shape[0], offset) < 0:
             raise OverflowError(f"{self.entries} keys are all that fit")
 
-    def __getitem__(self, const uint8_t[::1] key):
+    def __getitem__(self, const uint8_t[::1] key not None):
+        if key.shape[0] > INT32_MAX:
+            raise OverflowError(f"a key of {key.shape[0]} bytes")
         return self.get(&key[0] if key.shape[0] else NULL, <int32_t> key.shape[0])
 
     def __len__(self):

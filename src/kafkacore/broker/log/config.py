@@ -25,6 +25,10 @@ _TIMESTAMP_TYPES = {
 }
 
 
+#: Used instead of ``segment.bytes`` where a topic has it.
+_INTERNAL_SEGMENT_BYTES = "internal.segment.bytes"
+
+
 @dataclass(frozen=True, kw_only=True)
 class LogConfig:
     """The part of Kafka's ``TopicConfig`` that a log acts on. Sizes in bytes, durations in milliseconds.
@@ -87,6 +91,9 @@ class LogConfig:
             for key, text in mapping.items():
                 if key in known:
                     arguments[known[key]] = _typed(key, text)
+            if _INTERNAL_SEGMENT_BYTES in mapping:
+                text = mapping[_INTERNAL_SEGMENT_BYTES]
+                arguments["segment_bytes"] = _typed(_INTERNAL_SEGMENT_BYTES, text)
         return cls(**arguments) if base is None else replace(base, **arguments)
 
 

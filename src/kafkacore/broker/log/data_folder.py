@@ -17,7 +17,7 @@ from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.topics_file import TopicState, is_legal_name
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, printable
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +60,20 @@ class DataFolder:
                 f"another broker is using {self.path}; stop it, or give this one a folder of its own"
             )
         return fd
+
+    def refuse_links(self) -> None:
+        """Check that no folder of a partition is a symbolic link, which would lead out of the data folder.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            A name in the data folder is a link to a folder.
+        """
+        for name in self._disk.linked_folders(self.path):
+            raise KafkaConfigurationError(
+                f"{printable(str(self.path / name))} is a symbolic link, which the broker does not follow "
+                "inside its data folder: put the folder itself there, mount it there, or remove the link"
+            )
 
     def of_partition(self, topic_partition: TopicPartition) -> Path:
         """Where a partition's files lie."""

@@ -7,6 +7,7 @@ other files. Names of the fields are those of Kafka's ``DumpLogSegments``.
 from __future__ import annotations
 
 import json
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,7 +68,8 @@ def dump_log_segments(
 class _File:
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk = disk
-        self._fd = disk.open_read_only(path)
+        # A path from the command line may be a link, which the broker's own files are not.
+        self._fd = disk.open_read_only(Path(os.path.realpath(path)))
         self.size = disk.size(self._fd)
 
     def read(self, size: int, position: int) -> bytes:

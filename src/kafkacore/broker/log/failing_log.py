@@ -68,9 +68,16 @@ class FailingLog(GrowingLog):
         with self._lock:
             self._check_usable()
             try:
-                yield
-            except CorruptRecordError as error:
-                at = error.offset if offset is None else offset
-                raise CorruptRecordError(error.reason, self.topic_partition, at) from error
+                with self._naming_damage(offset):
+                    yield
             except OSError as error:
                 raise self._fail("read", error) from error
+
+    @contextmanager
+    def _naming_damage(self, offset: int | None = None) -> Iterator[None]:
+        """Errors that say which partition they are of, and the ``offset`` if it is not their own."""
+        try:
+            yield
+        except CorruptRecordError as error:
+            at = error.offset if offset is None else offset
+            raise CorruptRecordError(error.reason, self.topic_partition, at) from error

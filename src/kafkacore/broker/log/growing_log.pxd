@@ -22,6 +22,7 @@ cdef class GrowingLog:
     cdef public bint _flushes_acks
     cdef public bint _has_identity
 
+    cpdef object append_validated(self, tuple batch, int64_t now_ms)
     cdef object _append(self, RecordBatch batch, int64_t max_timestamp, int64_t now_ms, bint is_append_time)
     cdef GrowingSegment active(self)
     cdef int _write(self, RecordBatch batch, int64_t first_offset, bint is_append_time,

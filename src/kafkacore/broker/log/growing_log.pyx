@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 
 from kafkacore.broker.log._batches cimport placed_header
 from kafkacore.broker.log.growing_segment cimport GrowingSegment
-from kafkacore.broker.log.validation cimport validate_append
+from kafkacore.broker.log.validation cimport ValidationBudget, validate_append
 from kafkacore.record.batch cimport RecordBatch
 from kafkacore.record.layout cimport RECORDS_AT
 
@@ -16,12 +16,10 @@ from kafkacore.broker.disk import DISK_FULL as _DISK_FULL
 from kafkacore.broker.log.growing_segment import AppendNotUndoneError
 from kafkacore.broker.log.log_structs import LogAppendInfo
 from kafkacore.broker.log.reading import EndPlace
-from kafkacore.structs import TimestampType
 
 cdef enum:
     NO_TIMESTAMP = -1
 
-cdef object LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 # As the class makes it, without the function in between.
 cdef object new_tuple = tuple.__new__
 
@@ -37,7 +35,7 @@ cdef class GrowingLog:
         Since the start.
     """
 
-    def append(self, records, *, int64_t now_ms):
+    def append(self, records, *, int64_t now_ms, ValidationBudget budget=None):
         """Append one batch from a client.
 
         Parameters
@@ -46,6 +44,8 @@ cdef class GrowingLog:
             The batch; not kept.
         now_ms:
             Wall time.
+        budget:
+            What the validation may cost. If that may not be enough, ``None`` is returned and nothing is done.
 
         Raises
         ------
@@ -57,12 +57,24 @@ cdef class GrowingLog:
         KafkaStorageError
             The disk refuses. If it is full, the log goes on when it no longer is; else it is offline.
         """
-        cdef bint is_append_time = self.config.message_timestamp_type is LOG_APPEND_TIME
-        cdef tuple batch = validate_append(records, self.config, now_ms, self.topic_partition)
+        cdef tuple batch = validate_append(records, self.config, now_ms, self.topic_partition, budget)
+        if batch is None:
+            return None
+        return self.append_validated(batch, now_ms)
+
+    def validate(self, records, *, int64_t now_ms):
+        """Return the batch as :meth:`append_validated` takes it. Any thread; raises as :meth:`append`."""
+        return validate_append(records, self.config, now_ms, self.topic_partition)
+
+    cpdef object append_validated(self, tuple batch, int64_t now_ms):
+        """Append what :meth:`validate` has returned; raises as :meth:`append`."""
+        cdef bint is_append_time = batch[3]
+        cdef int64_t max_timestamp = now_ms if is_append_time else batch[2]
         with self._lock:
             self._check_usable()
-            info = self._append(batch[0], batch[2], now_ms, is_append_time)
-        if self._flushes_acks and not info.duplicate:
+            info = self._append(batch[0], max_timestamp, now_ms, is_append_time)
+        # A repeated batch too, if it is not flushed yet: the sync may have failed for want of a descriptor.
+        if self._flushes_acks and info[1] >= self.high_watermark:
             self._work.mark_dirty(self)
         return info
 

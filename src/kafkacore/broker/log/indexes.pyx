@@ -51,8 +51,11 @@ cdef class IndexFile:
 
     def __init__(self, files, path, entry, int64_t max_size):
         self._file = files.file(path, creates=True)
+        if not 0 < entry.size <= TIME_ENTRY_SIZE:
+            raise ValueError(f"an entry has {entry.size} bytes, more than any index's")
         self._entry = entry
         self._entry_size = entry.size
+        self._waiting_size = 0
         found = files.size(path)
         self._is_made = found is not None
         self._is_exact = True
@@ -117,7 +120,7 @@ cdef class IndexFile:
     cdef uint8_t *add(self) except NULL:
         """Where the next entry, which counts from now on, is to be put."""
         cdef uint8_t *at
-        if self._waiting_size == MOST_WAITING * self._entry_size:
+        if self._waiting_size >= MOST_WAITING * self._entry_size:
             self.write()
         at = self._waiting + self._waiting_size
         self._waiting_size += self._entry_size

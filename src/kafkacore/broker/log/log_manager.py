@@ -64,8 +64,9 @@ class LogManager:
     flush:
         ``"ack"`` or ``"os"``, see :class:`UnifiedLog`.
     on_high_watermark:
-        Called with a partition and its new high watermark, on the flusher's thread, without a lock. Also
-        called, with the old one, when a log has failed. May be set later.
+        Called with a partition and its new high watermark, on a thread that syncs, without a lock. Also
+        called, with the old one, when a log has failed. Several partitions may be reported at the same time.
+        May be set later.
     background:
         Whether to start threads. Without the flusher's, :meth:`flush_dirty` does its work.
     max_open_files:
@@ -149,6 +150,7 @@ class LogManager:
 
     def _load(self) -> None:
         disk, data_dir = self._disk, self.data_dir
+        self._folder.refuse_links()
         is_clean = self.was_clean = checkpoints.take_clean_shutdown(disk, data_dir)
         self._has_kept_power = checkpoints.has_kept_power(disk, data_dir)
         recovery_points = checkpoints.read_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE)

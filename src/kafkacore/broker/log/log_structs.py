@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from kafkacore.broker.log.unified_log import UnifiedLog
+    from kafkacore.record import BatchHeader
+
+
+#: A batch that may be appended, its bytes, its latest timestamp, and whether it gets the time of the append.
+ValidatedBatch: TypeAlias = "tuple[BatchHeader, memoryview, int, bool]"
 
 
 class LogAppendInfo(NamedTuple):

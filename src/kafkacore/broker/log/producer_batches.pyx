@@ -73,10 +73,10 @@ cdef class ProducerBatches:
         batches = entry.batches
         if header.producer_epoch == epoch:
             for batch in batches:
-                if is_repeated(header, <tuple> batch):
+                if is_repeated(header, checked(batch)):
                     return batch
             if batches:
-                last_sequence = (<tuple> batches[-1])[LAST_SEQUENCE_AT]
+                last_sequence = checked(batches[-1])[LAST_SEQUENCE_AT]
             is_next = header.base_sequence == (0 if last_sequence == MAX_SEQUENCE else last_sequence + 1)
         elif header.producer_epoch < epoch:
             raise InvalidProducerEpochError(
@@ -105,6 +105,13 @@ cdef class ProducerBatches:
         entry.last_timestamp = timestamp
         if header.base_sequence >= 0:
             entry.batches.append(batch_metadata(header, base_offset, timestamp))
+
+
+cdef tuple checked(batch):
+    # A checked cast would refuse the named tuple.
+    if not isinstance(batch, tuple):
+        raise TypeError(f"a batch of a producer is a BatchMetadata, not {batch!r}")
+    return <tuple> batch
 
 
 cdef bint is_repeated(BatchHeader header, tuple batch) except -1:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kafkacore.broker.log.indexes import TimestampOffset
 from kafkacore.broker.log.segment import LogSegment, RecordsSlice
 from kafkacore.errors import CorruptRecordError
 
@@ -120,19 +119,17 @@ def _taken(segment: LogSegment, place: Place, may_slice: bool) -> RecordsSlice |
     return RecordsSlice(records, place.next_offset) if len(records) == place.size else None
 
 
-def first_at_time(
-    segments: Sequence[LogSegment], timestamp: int, start_offset: int
-) -> TimestampOffset | None:
-    """The first record at or behind ``start_offset`` that is not earlier than ``timestamp``."""
+def batch_at_time(segments: Sequence[LogSegment], timestamp: int, start_offset: int) -> memoryview | None:
+    """The first batch from ``start_offset`` on that may have a record not earlier than ``timestamp``."""
     for segment in segments:
         if segment.max_timestamp.timestamp >= timestamp:
-            found = segment.offset_for_timestamp(timestamp, start_offset)
+            found = segment.batch_at_time(timestamp, start_offset)
             if found is not None:
                 return found
     return None
 
 
-def latest_in_time(segments: Sequence[LogSegment]) -> TimestampOffset | None:
-    """The first record with the largest timestamp, ``None`` if no record has one."""
-    latest = max(segments, key=lambda segment: segment.max_timestamp.timestamp)
-    return latest.offset_of_max_timestamp()
+def latest_in_time(segments: Sequence[LogSegment], limit_offset: int) -> tuple[int, memoryview] | None:
+    """The largest timestamp before ``limit_offset`` and its batch, ``None`` if no record has one."""
+    latest = max(segments, key=lambda segment: segment.max_timestamp_below(limit_offset).timestamp)
+    return latest.batch_of_max_timestamp(limit_offset)

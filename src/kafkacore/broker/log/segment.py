@@ -15,11 +15,11 @@ from kafkacore.broker.disk import Disk
 from kafkacore.broker.log._batches import BATCH_OVERHEAD, find_batch, walk_batches, whole_batches
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.growing_segment import GrowingSegment
-from kafkacore.broker.log.indexes import OffsetIndex, TimeIndex, TimestampOffset
+from kafkacore.broker.log.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimestampOffset
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.read_places import ReadPlaces
 from kafkacore.errors import CorruptRecordError
-from kafkacore.record import BatchHeader, read_batches
+from kafkacore.record import BatchHeader
 from kafkacore.wire import FileSlice
 
 LOG_SUFFIX = ".log"
@@ -293,8 +293,10 @@ class LogSegment(GrowingSegment):
 
     # ---- By time --------------------------------------------------------------------------------------
 
-    def offset_for_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
-        """The first record at or behind ``start_offset`` that is not earlier than ``timestamp``."""
+    def batch_at_time(self, timestamp: int, start_offset: int) -> memoryview | None:
+        """The first batch that ends at ``start_offset`` or later and may have a record not earlier than
+        ``timestamp``.
+        """
         offset = max(self.time_index.lookup(timestamp).offset, start_offset)
         found = self._find(offset)
         if found is None:
@@ -302,23 +304,32 @@ class LogSegment(GrowingSegment):
         for headers in self.headers(found[0]):
             for header in headers:
                 if header.max_timestamp >= timestamp:
-                    batch = next(read_batches(self.records(header.position, header.size_in_bytes)))
-                    for record in batch:
-                        if record.timestamp >= timestamp and record.offset >= start_offset:
-                            return TimestampOffset(record.timestamp, record.offset)
+                    return self.records(header.position, header.size_in_bytes)
         return None
 
-    def offset_of_max_timestamp(self) -> TimestampOffset | None:
-        """The first record that has the largest timestamp of the segment."""
-        timestamp, shallow_offset = self.max_timestamp
+    def max_timestamp_below(self, limit_offset: int) -> TimestampOffset:
+        """The largest timestamp of the batches before ``limit_offset``, with the last offset of its batch."""
+        if self.max_timestamp.offset < limit_offset:
+            return self.max_timestamp
+        # Appending adds to both indexes at once, so that the time index covers all that the walk leaves out.
+        index = self.time_index.file.last_below(lambda entry: self.base_offset + entry[1] < limit_offset)
+        largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        if index >= 0:
+            timestamp, relative_offset = self.time_index.file.get(index)
+            largest = TimestampOffset(timestamp, self.base_offset + relative_offset)
+        for headers in self.headers(self._indexed_position(limit_offset - 1)):
+            for header in headers:
+                if header.last_offset >= limit_offset:
+                    return largest
+                if header.max_timestamp > largest.timestamp:
+                    largest = TimestampOffset(header.max_timestamp, header.last_offset)
+        return largest
+
+    def batch_of_max_timestamp(self, limit_offset: int) -> tuple[int, memoryview] | None:
+        """The largest timestamp before ``limit_offset``, and the batch that has it."""
+        timestamp, shallow_offset = self.max_timestamp_below(limit_offset)
         found = self._find(shallow_offset) if timestamp >= 0 else None
-        if found is None:
-            return None
-        position, size = found
-        for record in next(read_batches(self._file.pread(size, position))):
-            if record.timestamp == timestamp:
-                return TimestampOffset(timestamp, record.offset)
-        return None
+        return None if found is None else (timestamp, self.records(*found))
 
     # ---- Recovery -------------------------------------------------------------------------------------
 

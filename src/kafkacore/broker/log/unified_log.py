@@ -14,18 +14,18 @@ from threading import Lock
 from uuid import UUID
 
 from kafkacore.broker.log.config import LogConfig
-from kafkacore.broker.log.indexes import TimestampOffset
 from kafkacore.broker.log.loader import LoadedLog, load_log, write_again
 from kafkacore.broker.log.log_of_epochs import LogOfEpochs
 from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, TimestampAndOffset
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_entries import ProducerStateEntry
-from kafkacore.broker.log.reading import EndPlace, ReadLimits, first_at_time, latest_in_time, read_log
+from kafkacore.broker.log.reading import EndPlace, ReadLimits, batch_at_time, latest_in_time, read_log
 from kafkacore.broker.log.replacement import announce, put_in_place
 from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import LogSegment
 from kafkacore.clock import Clock
-from kafkacore.errors import OffsetOutOfRangeError
+from kafkacore.errors import CorruptRecordError, OffsetOutOfRangeError
+from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE, first_at_time, read_batches
 from kafkacore.structs import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -228,18 +228,50 @@ class UnifiedLog(LogOfEpochs):
     def _end_place(self) -> EndPlace:
         return EndPlace(self._segments[-1], self._segments[-1].size, self.log_end_offset)
 
+    # A batch is decompressed without the lock, which appends and reads would wait for.
+
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record that is not earlier than ``timestamp`` (ms since the epoch), or ``None``."""
-        with self._reading():
-            return self._in_epoch(first_at_time(self._segments, timestamp, self.log_start_offset))
+        """The first record that is not earlier than ``timestamp`` (ms since the epoch), or ``None``.
+
+        Can take long: a batch is decompressed.
+        """
+        start_offset = self.log_start_offset
+        while True:
+            with self._reading():
+                records = batch_at_time(self._segments, timestamp, start_offset)
+            if records is None:
+                return None
+            found, next_offset = self._search(records, timestamp, start_offset)
+            if found is not None:
+                return found
+            # Its header says more than its records, or those are before the start of the log.
+            start_offset = max(next_offset, start_offset + 1)
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp (KIP-734), ``None`` if no record has one."""
-        with self._reading():
-            return self._in_epoch(latest_in_time(self._segments))
+        """The first record with the largest timestamp (KIP-734), ``None`` if no record has one.
 
-    def _in_epoch(self, found: TimestampOffset | None) -> TimestampAndOffset | None:
-        return None if found is None else TimestampAndOffset(*found, self._epochs.epoch_at(found.offset))
+        Records from the high watermark on do not count: one that is being written must not hide those that
+        consumers can read. Can take long: a batch is decompressed.
+        """
+        with self._reading():
+            latest = latest_in_time(self._segments, self.high_watermark)
+        return None if latest is None else self._search(latest[1], latest[0], 0)[0]
+
+    def _search(
+        self, records: memoryview, timestamp: int, start_offset: int
+    ) -> tuple[TimestampAndOffset | None, int]:
+        """The first record of a batch from ``start_offset`` on that is not earlier than ``timestamp``, and
+        the offset after the batch.
+        """
+        with self._naming_damage():
+            limit = max(self.config.max_decompressed_batch_bytes, DEFAULT_MAX_DECOMPRESSED_SIZE)
+            batch = next(read_batches(records, max_decompressed_size=limit), None)
+            if batch is None:
+                raise CorruptRecordError("the file ends in a batch", offset=start_offset)
+            found = first_at_time(batch, timestamp, start_offset)
+        if found is None:
+            return None, batch.next_offset
+        return TimestampAndOffset(*found, self.epoch_at(found[1])), batch.next_offset
 
     # ---- Flush ----------------------------------------------------------------------------------------
 

@@ -2,4 +2,10 @@
 
 from libc.stdint cimport int64_t
 
-cpdef tuple validate_append(records, config, int64_t now_ms, topic_partition)
+cdef class ValidationBudget:
+    cdef int64_t compressed_bytes
+    cdef int64_t plain_bytes
+
+cpdef tuple validate_append(
+    records, config, int64_t now_ms, topic_partition, ValidationBudget budget=*
+)

@@ -1,4 +1,4 @@
-from typing import Final
+from typing import Final, final
 
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.log_structs import RecordError as RecordError
@@ -16,6 +16,13 @@ class RefusedTimestampsError(InvalidTimestampError):
     record_errors: list[RecordError]
     def __init__(self, message: str, record_errors: list[RecordError]) -> None: ...
 
+@final
+class ValidationBudget: ...
+
 def validate_append(
-    records: memoryview, config: LogConfig, now_ms: int, topic_partition: TopicPartition
-) -> tuple[BatchHeader, memoryview, int]: ...
+    records: memoryview,
+    config: LogConfig,
+    now_ms: int,
+    topic_partition: TopicPartition,
+    budget: ValidationBudget | None = None,
+) -> tuple[BatchHeader, memoryview, int, bool] | None: ...

@@ -2,8 +2,12 @@
 
 Bytes in; the batch to append out, or the error of the client's. Does not know: offsets, files, producers'
 sequences. Source: Kafka's ``UnifiedLog.analyzeAndValidateRecords`` and ``LogValidator``, for format 2.
+
+Validation depends on the bytes, the configuration and the time alone, so any thread may do it. A
+:class:`ValidationBudget` limits what one request may cost the thread that everybody waits for.
 """
 
+cimport cython
 from libc.stdint cimport INT64_MAX, int64_t
 
 from kafkacore.record.batch cimport RecordBatch
@@ -53,7 +57,33 @@ class RefusedTimestampsError(InvalidTimestampError):
         self.record_errors = record_errors
 
 
-cpdef tuple validate_append(records, config, int64_t now_ms, topic_partition):
+# What one request may cost the network thread: at the worst 30 to 50 ms. The first limit is for frames of a
+# few bytes, each of which takes 2 to 3 microseconds. The second is for gzip, the slowest to read.
+cdef int64_t _BUDGET_COMPRESSED = 64 * 1024
+cdef int64_t _BUDGET_PLAIN = 4 * 1024 * 1024
+# How much longer than to read a plain byte it takes to write it: codec → by default, at a level that is set.
+cdef dict _WRITE_COST = {
+    Compression.NONE: (0, 0),
+    Compression.GZIP: (16, 64),
+    Compression.SNAPPY: (1, 1),
+    Compression.LZ4: (1, 64),
+    Compression.ZSTD: (4, 128),
+}
+
+
+@cython.final
+@cython.freelist(8)
+cdef class ValidationBudget:
+    """What is left of the decompression and compression that one request may have on the network thread."""
+
+    def __cinit__(self):
+        self.compressed_bytes = _BUDGET_COMPRESSED
+        self.plain_bytes = _BUDGET_PLAIN
+
+
+cpdef tuple validate_append(
+    records, config, int64_t now_ms, topic_partition, ValidationBudget budget=None
+):
     """The one batch that ``records`` is, as it will be kept.
 
     Parameters
@@ -64,13 +94,16 @@ cpdef tuple validate_append(records, config, int64_t now_ms, topic_partition):
         Wall time, which the records' timestamps may not be too far from.
     topic_partition:
         For messages.
+    budget:
+        What decompression and compression may cost; it is reduced by what they did cost. Without one there is
+        no limit but those of the topic and the broker.
 
     Returns
     -------
-    tuple
+    tuple, None
         The batch that may be appended, of whose bytes it is made: those that came, or compressed anew as the
-        topic says; these bytes; and the timestamp of its records as they will be in the log: their own
-        latest, or the time of the append.
+        topic says; these bytes; the latest timestamp of its records; and whether the topic replaces that by
+        the time of the append. ``None`` if the budget may not be enough: then nothing is known of the batch.
 
     Raises
     ------
@@ -87,6 +120,9 @@ cpdef tuple validate_append(records, config, int64_t now_ms, topic_partition):
     """
     cdef RecordBatch batch
     cdef int64_t max_timestamp
+    cdef int64_t limit = 0
+    cdef int64_t cost = 0
+    cdef bint is_compressed
     check_size(len(records), config)
     batch = validate_batch(records, False, config.max_decompressed_batch_bytes)
     if batch.base_offset != 0:
@@ -94,19 +130,44 @@ cpdef tuple validate_append(records, config, int64_t now_ms, topic_partition):
             f"The baseOffset of the record batch in the append to {partition_name(topic_partition)} should "
             f"be 0, but it is {batch.base_offset}"
         )
-    max_timestamp = judge(batch, config, now_ms, topic_partition)
+    is_compressed = batch.attributes & COMPRESSION_MASK != 0
     codec = _CODECS.get(config.compression_type)
-    if codec is not None and <int> codec != batch.attributes & COMPRESSION_MASK:
+    if codec is not None and <int> codec == batch.attributes & COMPRESSION_MASK:
+        codec = None
+    if budget is not None and (is_compressed or codec is not None):
+        cost = is_compressed
+        if codec is not None:
+            cost += <int64_t> _WRITE_COST[codec][_level(codec, config) is not None]
+        if is_compressed:
+            budget.compressed_bytes -= batch.size_in_bytes
+        elif batch.size_in_bytes > budget.plain_bytes // cost:
+            return None
+        if budget.compressed_bytes < 0:
+            return None
+        limit = budget.plain_bytes
+        batch.max_decompressed_size = min(batch.max_decompressed_size, limit // cost)
+        # A batch that is refused has cost something, too: nothing is left for those after it.
+        budget.plain_bytes = 0
+    try:
+        max_timestamp = judge(batch, config, now_ms, topic_partition)
+    except DecompressedTooLargeError:
+        return None
+    if cost:
+        budget.plain_bytes = limit - cost * (batch.records_end - batch.records_at)
+    if codec is not None:
         records = memoryview(with_codec(batch, codec, _level(codec, config)))
         check_size(len(records), config)
         batch = validate_batch(records, False)
+    elif is_compressed:
+        # It may wait for another thread, and what has been decompressed is not needed any more.
+        batch.close()
     if batch.size_in_bytes > config.segment_bytes:
         raise RecordListTooLargeError(
             f"Message batch size is {batch.size_in_bytes} bytes in append to partition "
             f"{partition_name(topic_partition)}, "
             f"which exceeds the maximum configured segment size of {config.segment_bytes}."
         )
-    return batch, records, max_timestamp
+    return batch, records, max_timestamp, config.message_timestamp_type is LOG_APPEND_TIME
 
 
 cdef int check_size(Py_ssize_t size, config) except -1:
@@ -137,6 +198,8 @@ cdef int64_t judge(RecordBatch batch, config, int64_t now_ms, topic_partition) e
             max_refused=MAX_RECORD_ERRORS,
         )
     except DecompressedTooLargeError:
+        if batch.max_decompressed_size < <Py_ssize_t> config.max_decompressed_batch_bytes:
+            raise
         # By this error a producer divides the batch and tries the halves.
         raise MessageSizeTooLargeError(
             f"The record batch in the append to {partition_name(topic_partition)} decompresses to more than "
@@ -161,7 +224,7 @@ cdef int64_t judge(RecordBatch batch, config, int64_t now_ms, topic_partition) e
             ],
             any([timestamp is not None for _, timestamp in refused]),
         )
-    return now_ms if is_append_time else latest
+    return latest
 
 
 def _why_refused(index, timestamp, earliest_ms, latest_ms, topic_partition):

@@ -17,11 +17,12 @@ from kafkacore.protocol.generated.metadata_records import ClientQuotaRecord
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
-#: Key → what it limits, and whether it is a whole number.
+#: Key → what it limits, and whether it is a whole number. The order is that of Kafka's answers: of its hash
+#: map, for keys that are set together.
 KEYS: Final = {
-    "producer_byte_rate": (QuotaKind.PRODUCE, True),
     "consumer_byte_rate": (QuotaKind.FETCH, True),
     "request_percentage": (QuotaKind.REQUEST, False),
+    "producer_byte_rate": (QuotaKind.PRODUCE, True),
 }
 _NOT_HERE: Final = ("controller_mutation_rate", "connection_creation_rate")
 _LONG_MAX: Final = 2**63 - 1
@@ -74,7 +75,7 @@ class QuotaEntities:
         if IP in wanted and len(wanted) > 1:
             raise InvalidRequestError("A filter of ip cannot have one of user or client-id beside it.")
         return [
-            (entity, dict(limits))
+            (entity, {key: limits[key] for key in KEYS if key in limits})
             for entity, limits in self._limits.items()
             if _matches(dict(entity), wanted, strict)
         ]

@@ -6,6 +6,7 @@ rules: Kafka's ``ScramControlManager`` and ``ScramImage`` (KIP-554).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
@@ -68,6 +69,8 @@ class ScramUsers:
         self._configured = frozenset(configured)
         self._credentials: dict[tuple[str, ScramMechanism], ScramCredential] = {}
         self._deleted: set[tuple[str, ScramMechanism]] = set()
+        #: Result of :meth:`usual_iterations` since the last change.
+        self._usual: dict[str, int] = {}
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
         """Of a mechanism by its name; ``None`` for a user who has none."""
@@ -77,6 +80,24 @@ class ScramUsers:
     def plain_password(self, _: str) -> None:
         """None is kept: what it could be checked by is not the password."""
 
+    def usual_iterations(self, mechanism: str) -> int:
+        """Return the iteration count of most credentials of a mechanism; of equally many, the smaller.
+
+        The users of the configuration count as well; without any user it is the minimum.
+        """
+        if mechanism not in self._usual:
+            known = _MECHANISMS.get(mechanism)
+            counts = Counter(
+                iterations
+                for user in self.users()
+                for of_user, iterations in self.described(user)
+                if of_user == known
+            )
+            self._usual[mechanism] = min(
+                counts, key=lambda each: (-counts[each], each), default=MIN_ITERATIONS
+            )
+        return self._usual[mechanism]
+
     def decides(self, mechanism: str, user: str) -> bool:
         """Whether a user's credential of a mechanism was set or deleted here; then no other counts."""
         known = _MECHANISMS.get(mechanism)
@@ -84,7 +105,7 @@ class ScramUsers:
 
     def decides_about(self, user: str) -> bool:
         """Whether any of the user's credentials was."""
-        return any(self._decides(user, mechanism) for mechanism in MECHANISM_NAMES)
+        return sum(self._decides(user, mechanism) for mechanism in MECHANISM_NAMES) > 0
 
     def replaced(self) -> list[str]:
         """Users of the configuration whose credentials were set or deleted here."""
@@ -105,7 +126,7 @@ class ScramUsers:
         ]
 
     def _decides(self, user: str, mechanism: ScramMechanism) -> bool:
-        return (user, mechanism) in self._credentials or (user, mechanism) in self._deleted
+        return ((user, mechanism) in self._credentials) | ((user, mechanism) in self._deleted)
 
     def _is_of_configuration(self, user: str, mechanism: ScramMechanism) -> bool:
         return user in self._configured and not self._decides(user, mechanism)
@@ -164,6 +185,7 @@ class ScramUsers:
 
     def add(self, record: UserScramCredentialRecord) -> None:
         key = record.name, ScramMechanism(record.mechanism)
+        self._usual.clear()
         self._deleted.discard(key)
         self._credentials[key] = ScramCredential(
             salt=record.salt,
@@ -174,6 +196,7 @@ class ScramUsers:
 
     def remove(self, record: RemoveUserScramCredentialRecord) -> None:
         key = record.name, ScramMechanism(record.mechanism)
+        self._usual.clear()
         if self._credentials.pop(key, None) is None:
             self._deleted.add(key)
 

@@ -20,6 +20,7 @@ from uuid import UUID
 from kafkacore.broker.config import BrokerConfig
 from kafkacore.broker.metrics import BrokerMetrics
 from kafkacore.broker.status.groups import shown_groups
+from kafkacore.broker.status.history import TOTALS, Counts, History, rate, rates
 from kafkacore.broker.status.owned import short
 from kafkacore.clock import Clock
 from kafkacore.structs import TopicPartition
@@ -37,7 +38,10 @@ FRESH_MS: Final = 200.0
 FRESH_FOR_TIMES: Final = 10.0
 #: How long the network thread may take to come to a look at what it owns.
 LOOK_TIMEOUT_S: Final = 2.0
-_BYTES_IN, _MESSAGES_IN, _BYTES_OUT = range(3)
+#: Pause before a sample is retried that was due during a request for the page.
+RETRY_MS: Final = 100.0
+#: Of a topic that has not been looked at before.
+NOTHING: Final = (0, 0, 0)
 
 
 class _Grown:
@@ -100,7 +104,7 @@ class StatusCollector:
         self._last: dict[str, Any] | None = None
         self._fresh_until_ms = 0.0
         # Before the first request: what is there now has not come through this broker's life.
-        self._look_at_logs(is_first=True)
+        self._history = History(self._counts(is_first=True))
 
     def snapshot(self) -> dict[str, Any] | None:
         """Everything; ``None`` if the network thread does not answer."""
@@ -111,13 +115,20 @@ class StatusCollector:
             owned = self._server.call(self._owned, LOOK_TIMEOUT_S)
             if owned is None:
                 return None
-            topics, totals = self._look_at_logs()
+            counts = self._counts()
+            base = self._history.base(now_ms)
+            span_ms = counts.at_ms - base.at_ms
+            topics, totals = self._look_at_logs(counts, base)
             owned["groups"] = shown_groups(owned.pop("groups_seen"), self._high_watermarks())
             apis = self._metrics.figures()
-            totals["requests"] = sum(api["requests"] for api in apis)
+            for api in apis:
+                name = api["name"]
+                api["rate"] = rate(counts.apis.get(name, 0), base.apis.get(name, 0), span_ms)
             totals["errors"] = sum(sum(api["errors"].values()) for api in apis)
             totals["connections"] = owned["connection_count"]
             self._last = {
+                "rates": rates(TOTALS, counts.totals, base.totals, span_ms),
+                "history": self._history.shown(),
                 "at_ms": now_ms,
                 "broker": self._broker(now_ms),
                 "totals": totals,
@@ -129,6 +140,21 @@ class StatusCollector:
             took_ms = self._clock.monotonic_ms() - now_ms
             self._fresh_until_ms = now_ms + max(FRESH_MS, FRESH_FOR_TIMES * took_ms)
             return self._last
+
+    def sample(self) -> float:
+        """Keep the counts for the history if they are due; return when the next are, in milliseconds.
+
+        Never waits: during a request for the page, the sample is left to the next call.
+        """
+        now_ms = self._clock.monotonic_ms()
+        if not self._lock.acquire(blocking=False):
+            return now_ms + RETRY_MS
+        try:
+            if now_ms >= self._history.due_ms:
+                self._history.add(self._counts(), self._clock.monotonic_ms() - now_ms)
+            return self._history.due_ms
+        finally:
+            self._lock.release()
 
     def is_alive(self) -> bool:
         """Whether the network thread answers."""
@@ -170,14 +196,34 @@ class StatusCollector:
 
     # ---- What any thread may look at ---------------------------------------------------------------------
 
-    def _look_at_logs(self, *, is_first: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _counts(self, *, is_first: bool = False) -> Counts:
+        """Return what has been counted so far: a few attributes of each log, and nothing that is shown."""
+        logs = self._log_manager.logs()
+        counted: dict[UUID, tuple[int, int, int]] = {}
+        for topic in self._log_manager.topics().values():
+            bytes_in = ends = bytes_out = 0
+            for number in range(topic.partition_count):
+                log = logs.get(TopicPartition(topic.name, number))
+                if log is not None:
+                    bytes_in += log.appended_bytes
+                    ends += log.log_end_offset
+                    bytes_out += log.fetched_bytes
+            counted[topic.topic_id] = (bytes_in, ends, bytes_out)
+        since_start = self._grown.look(counted, is_first)
+        apis = {stats.name: stats.total.count for stats in self._metrics.apis.values()}
+        totals = (*self._grown.totals, sum(apis.values()))
+        return Counts(self._clock.monotonic_ms(), totals, since_start, apis)
+
+    def _look_at_logs(self, counts: Counts, base: Counts) -> tuple[dict[str, Any], dict[str, Any]]:
         by_name, logs = self._log_manager.topics(), self._log_manager.logs()
-        offline = self._log_manager.offline
+        offline, span_ms = self._log_manager.offline, counts.at_ms - base.at_ms
         topics = [self._topic(topic, logs, offline) for topic in by_name.values()]
-        grown = self._grown.look({topic["key"]: topic.pop("counted") for topic in topics}, is_first)
         for topic in topics:
-            since_start = grown[topic.pop("key")]
-            topic["bytes_in"], topic["messages_in"], topic["bytes_out"] = since_start
+            key = topic.pop("key")
+            # A topic that was made just now has counted nothing yet.
+            since_start = counts.topics.get(key, NOTHING)
+            topic |= zip(TOTALS, since_start, strict=False)
+            topic["rates"] = rates(TOTALS[:3], since_start, base.topics.get(key, NOTHING), span_ms)
         topics.sort(key=lambda topic: (topic["is_internal"], topic["name"]))
         totals = {
             "topics": len(topics),
@@ -185,9 +231,7 @@ class StatusCollector:
             "offline_partitions": sum(topic["offline_count"] for topic in topics),
             "size": sum(topic["size"] for topic in topics),
             "segments": sum(topic["segments"] for topic in topics),
-            "bytes_in": self._grown.totals[_BYTES_IN],
-            "messages_in": self._grown.totals[_MESSAGES_IN],
-            "bytes_out": self._grown.totals[_BYTES_OUT],
+            **dict(zip(TOTALS, counts.totals, strict=True)),
         }
         room = MOST_PARTITIONS
         for topic in topics[:MOST_TOPICS]:
@@ -200,7 +244,6 @@ class StatusCollector:
         topic: TopicState, logs: Mapping[TopicPartition, UnifiedLog], offline: Mapping[TopicPartition, str]
     ) -> dict[str, Any]:
         partitions: list[dict[str, Any]] = []
-        bytes_in = ends = bytes_out = 0
         for number in range(topic.partition_count):
             topic_partition = TopicPartition(topic.name, number)
             log = logs.get(topic_partition)
@@ -209,9 +252,6 @@ class StatusCollector:
                 if why is not None:
                     partitions.append({"partition": number, "offline": why})
                 continue
-            bytes_in += log.appended_bytes
-            ends += log.log_end_offset
-            bytes_out += log.fetched_bytes
             partitions.append(
                 {
                     "partition": number,
@@ -226,7 +266,6 @@ class StatusCollector:
             )
         return {
             "key": topic.topic_id,
-            "counted": (bytes_in, ends, bytes_out),
             "name": topic.name,
             "is_internal": topic.name.startswith("__"),
             "partition_count": topic.partition_count,

@@ -1,7 +1,4 @@
-"""One request of the status page's server: a path in, a page, figures or a refusal out.
-
-Does not know: sockets, what is shown.
-"""
+"""The answer to one request of the status page's server: a page, figures or a refusal."""
 
 from __future__ import annotations
 
@@ -11,14 +8,12 @@ import logging
 import re
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
-from kafkacore.broker.status.http_status import SILENCE_S, as_json
+from kafkacore.broker.status.http_status import Collector, as_json
 from kafkacore.broker.status.prometheus_text import CONTENT_TYPE, prometheus_text
-
-if TYPE_CHECKING:
-    from kafkacore.broker.status.http_status import StatusServer
 
 logger = logging.getLogger(__name__)
 
@@ -49,16 +44,27 @@ _HEADERS: Final = {
 }
 
 
-class StatusHandler(BaseHTTPRequestHandler):
-    """Answers and hangs up."""
+def answer(request: bytes, collector: Collector) -> bytes:
+    """Return the whole answer to a request; nothing of its body is needed."""
+    return _Request(request, collector).written
 
-    timeout = SILENCE_S
+
+class _Request(BaseHTTPRequestHandler):
+    """http.server's handler, which reads from and writes to memory."""
+
     server_version = "kafkacore"
     sys_version = ""
 
+    def __init__(self, request: bytes, collector: Collector) -> None:
+        self._collector = collector
+        self.rfile, self.wfile = BytesIO(request), BytesIO()
+        self.client_address = ("", 0)
+        self.handle_one_request()
+
     @property
-    def _status(self) -> StatusServer:
-        return cast("StatusServer", self.server)
+    def written(self) -> bytes:
+        assert isinstance(self.wfile, BytesIO)
+        return self.wfile.getvalue()
 
     def do_GET(self) -> None:
         status, kind, body = self._answer()
@@ -75,12 +81,12 @@ class StatusHandler(BaseHTTPRequestHandler):
         if path == "/":
             return HTTPStatus.OK, "text/html; charset=utf-8", PAGE.encode()
         if path == "/healthz":
-            if self._status.is_alive():
+            if self._collector.is_alive():
                 return _text(HTTPStatus.OK, "ok")
             return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the broker does not answer")
         if path not in ("/status.json", "/metrics"):
             return _text(HTTPStatus.NOT_FOUND, "There are /, /status.json, /metrics and /healthz.")
-        snapshot = self._status.snapshot()
+        snapshot = self._collector.snapshot()
         if snapshot is None:
             return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the broker does not answer")
         if path == "/metrics":

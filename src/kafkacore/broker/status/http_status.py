@@ -1,41 +1,73 @@
-"""The status page's server: requests of browsers and of Prometheus in, pages out; thread ``kafka-status``.
+"""The status page's server: it reads requests of browsers and of Prometheus, and writes pages.
 
-Listens on this machine's own address alone, answers nothing but GET and HEAD, and only if the Host header is
-this machine's: a page of the web whose name has been made to point here gets nothing. Few connections at a
-time, none for long. Does not know: what is shown.
+It listens on this machine's own address alone, answers GET and HEAD, and only if the Host header is this
+machine's, so that a web page whose name was made to point here gets nothing. One thread owns all connections
+and never waits for one of them. Each connection has one deadline for its whole request and answer, and a new
+connection displaces the oldest one, so that slow clients keep nobody out.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
-import select
+import selectors
 import socket
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Protocol
 
 from kafkacore.broker.start_errors import cannot_listen
-from kafkacore.broker.status.collector import StatusCollector
-
-if TYPE_CHECKING:
-    from http.server import BaseHTTPRequestHandler
+from kafkacore.clock import Clock
 
 logger = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
-MOST_CONNECTIONS: Final = 16
-#: How long a connection may say nothing.
-SILENCE_S: Final = 5.0
-JOIN_S: Final = 10.0
+#: One more displaces the oldest.
+MOST_CONNECTIONS: Final = 256
+#: From accept to the end of the answer.
+REQUEST_MS: Final = 10_000.0
+#: Threads that look at the broker, each for at most two looks' time-outs.
+WORKERS: Final = 2
+#: A request that is larger is refused by what has been read of it; http.server's limit of a line.
+MOST_BYTES: Final = 65_537
+#: After an accept that failed, such as for want of descriptors, the listener rests so long.
+REST_MS: Final = 100.0
+_READ_BYTES: Final = 16_384
+_BACKLOG: Final = 128
+
+
+class Collector(Protocol):
+    """What is shown; :class:`~kafkacore.broker.status.collector.StatusCollector`."""
+
+    def snapshot(self) -> dict[str, Any] | None: ...
+    def is_alive(self) -> bool: ...
+    def sample(self) -> float:
+        """Take a sample for the history if one is due; return when the next is due, in milliseconds."""
 
 
 def listen(port: int) -> socket.socket:
     """A socket for :class:`StatusServer`; raises ``BrokerStartError`` with a sentence."""
     try:
-        return socket.create_server((HOST, port), backlog=MOST_CONNECTIONS)
+        return socket.create_server((HOST, port), backlog=_BACKLOG)
     except OSError as error:
         raise cannot_listen("the status page", HOST, port, "--status-port 0", error) from error
+
+
+class _Connection:
+    """A client: first its request is read, then it waits for a worker, then its answer is written."""
+
+    __slots__ = ("address", "answer", "deadline_ms", "is_asked", "is_finished", "request", "socket")
+
+    def __init__(self, accepted: socket.socket, address: Any, deadline_ms: float) -> None:
+        self.socket = accepted
+        self.address = address
+        self.deadline_ms = deadline_ms
+        self.request = bytearray()
+        #: A worker has the request.
+        self.is_asked = False
+        self.answer = memoryview(b"")
+        #: The answer is written; what the client still sends is read, so that the answer is not lost.
+        self.is_finished = False
 
 
 class StatusServer:
@@ -47,91 +79,188 @@ class StatusServer:
         Of :func:`listen`; closed by :meth:`close`.
     """
 
-    def __init__(self, listener: socket.socket, collector: StatusCollector) -> None:
+    def __init__(self, listener: socket.socket, collector: Collector, clock: Clock) -> None:
         self.port: int = listener.getsockname()[1]
         self._listener = listener
         self._collector = collector
-        self._wake_read, self._wake_write = os.pipe()
-        self._lock = threading.Lock()
-        self._connections: dict[threading.Thread, socket.socket] = {}
-        self._thread = threading.Thread(target=self._serve, name="kafka-status")
+        self._clock = clock
+        self._is_stopping = False
+        listener.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._wake_read, self._wake_write = socket.socketpair()
+        self._wake_read.setblocking(False)
+        self._wake_write.setblocking(False)
+        self._selector.register(self._wake_read, selectors.EVENT_READ)
+        self._selector.register(listener, selectors.EVENT_READ)
+        #: In the order of their deadlines.
+        self._connections: dict[_Connection, None] = {}
+        self._rests_until_ms: float | None = None
+        self._sample_due_ms = 0.0
+        #: Answers of the workers, for the thread that owns the connections.
+        self._done: list[tuple[_Connection, bytes]] = []
+        self._workers = ThreadPoolExecutor(WORKERS, "kafka-status-worker")
+        self._thread: threading.Thread | None = None
 
     @property
     def url(self) -> str:
         """Where the page is."""
         return f"http://{HOST}:{self.port}/"
 
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
     def start(self) -> None:
+        self._thread = threading.Thread(target=self._serve, name="kafka-status")
         self._thread.start()
 
     def close(self) -> None:
         """Serve no more; returns when nobody is being served."""
-        os.write(self._wake_write, b"x")
-        self._thread.join()
-        self._listener.close()
-        with self._lock:
-            open_connections = dict(self._connections)
-        for thread, connection in open_connections.items():
-            _hang_up(connection)
-            thread.join(JOIN_S)
-        os.close(self._wake_read)
-        os.close(self._wake_write)
+        self._is_stopping = True
+        self._wake()
+        if self._thread is not None:
+            self._thread.join()
+        self._workers.shutdown(cancel_futures=True)
+        for connection in list(self._connections):
+            self._drop(connection)
+        self._selector.close()
+        for each in (self._listener, self._wake_read, self._wake_write):
+            each.close()
 
     def _serve(self) -> None:
-        # What a start would wait for and nobody needs yet.
-        from kafkacore.broker.status.handler import StatusHandler
+        while not self._is_stopping:
+            self.poll()
 
-        while True:
-            watched: list[Any] = [self._listener, self._wake_read]
-            readable, _, _ = select.select(watched, [], [])
-            if self._wake_read in readable:
+    def poll(self, most_ms: float | None = None) -> None:
+        """Wait for something to do, ``most_ms`` at most, and do it. The thread's, or a test's."""
+        now_ms = self._clock.monotonic_ms()
+        due_ms = self._sample_due_ms
+        if self._connections:
+            due_ms = min(due_ms, next(iter(self._connections)).deadline_ms)
+        if self._rests_until_ms is not None:
+            due_ms = min(due_ms, self._rests_until_ms)
+        wait_ms = max(due_ms - now_ms, 0.0)
+        ready = self._selector.select((wait_ms if most_ms is None else min(wait_ms, most_ms)) / 1000)
+        for key, events in ready:
+            if key.fileobj is self._listener:
+                self._accept()
+            elif key.fileobj is self._wake_read:
+                self._wake_read.recv(_READ_BYTES)
+            else:
+                self._attend(key.data, events)
+        while self._done:
+            connection, answer = self._done.pop()
+            if connection in self._connections:
+                self._begin_answer(connection, answer)
+        self._look_at_the_clock()
+
+    def _look_at_the_clock(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        while self._connections and (first := next(iter(self._connections))).deadline_ms <= now_ms:
+            self._drop(first)
+        if self._rests_until_ms is not None and self._rests_until_ms <= now_ms:
+            self._rests_until_ms = None
+            self._selector.register(self._listener, selectors.EVENT_READ)
+        if self._sample_due_ms <= now_ms:
+            self._sample_due_ms = self._collector.sample()
+
+    # ---- Connections ---------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        try:
+            accepted, address = self._listener.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            logger.debug("the status page missed a connection: %s", error)
+            self._displace()
+            self._selector.unregister(self._listener)
+            self._rests_until_ms = self._clock.monotonic_ms() + REST_MS
+            return
+        if len(self._connections) >= MOST_CONNECTIONS:
+            self._displace()
+        accepted.setblocking(False)
+        connection = _Connection(accepted, address, self._clock.monotonic_ms() + REQUEST_MS)
+        self._connections[connection] = None
+        self._selector.register(accepted, selectors.EVENT_READ, connection)
+
+    def _displace(self) -> None:
+        """Drop the oldest connection, before those that a worker has."""
+        for connection in self._connections:
+            if not connection.is_asked:
+                self._drop(connection)
                 return
-            try:
-                connection, address = self._listener.accept()
-            except OSError as error:
-                logger.debug("the status page missed a connection: %s", error)
-                continue
-            self._take(connection, address, StatusHandler)
+        if self._connections:
+            self._drop(next(iter(self._connections)))
 
-    def _take(self, connection: socket.socket, address: Any, handler: type[BaseHTTPRequestHandler]) -> None:
-        def serve() -> None:
-            try:
-                connection.settimeout(SILENCE_S)
-                handler(connection, address, self)  # type: ignore[arg-type]
-            except OSError as error:
-                logger.debug("the status page lost %s: %s", address, error)
-            except Exception:
-                logger.exception("the status page could not answer")
-            finally:
-                with self._lock:
-                    self._connections.pop(threading.current_thread(), None)
-                _hang_up(connection)
-                connection.close()
+    def _drop(self, connection: _Connection) -> None:
+        if connection.socket in self._selector.get_map():
+            self._selector.unregister(connection.socket)
+        connection.socket.close()
+        del self._connections[connection]
 
-        thread = threading.Thread(target=serve, name="kafka-status-connection", daemon=True)
-        with self._lock:
-            if len(self._connections) >= MOST_CONNECTIONS:
-                connection.close()
-                return
-            self._connections[thread] = connection
-        thread.start()
+    def _attend(self, connection: _Connection, events: int) -> None:
+        if connection not in self._connections:
+            return
+        try:
+            if events & selectors.EVENT_WRITE:
+                self._write(connection)
+            elif connection.is_finished:
+                if not connection.socket.recv(_READ_BYTES):
+                    self._drop(connection)
+            else:
+                self._read(connection)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            logger.debug("the status page lost %s: %s", connection.address, error)
+            self._drop(connection)
 
-    # ---- What the handler shows ----------------------------------------------------------------------
+    def _read(self, connection: _Connection) -> None:
+        data = connection.socket.recv(_READ_BYTES)
+        request = connection.request
+        request += data
+        # The head alone: GET and HEAD have no body, and others are refused without it.
+        is_whole = b"\r\n\r\n" in request or b"\n\n" in request or len(request) >= MOST_BYTES
+        if not data and not request:
+            self._drop(connection)
+        elif is_whole or not data:
+            connection.is_asked = True
+            self._selector.unregister(connection.socket)
+            self._workers.submit(self._work, connection)
 
-    def snapshot(self) -> dict[str, Any] | None:
-        return self._collector.snapshot()
+    def _begin_answer(self, connection: _Connection, answer: bytes) -> None:
+        connection.answer = memoryview(answer)
+        self._selector.register(connection.socket, selectors.EVENT_WRITE, connection)
 
-    def is_alive(self) -> bool:
-        return self._collector.is_alive()
+    def _write(self, connection: _Connection) -> None:
+        sent = connection.socket.send(connection.answer)
+        connection.answer = connection.answer[sent:]
+        if not connection.answer:
+            connection.is_finished = True
+            connection.socket.shutdown(socket.SHUT_WR)
+            self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
+
+    # ---- Workers -------------------------------------------------------------------------------------
+
+    def _work(self, connection: _Connection) -> None:
+        # A start would wait for http.server, which nobody needs before the first request.
+        from kafkacore.broker.status.handler import answer
+
+        try:
+            if self._clock.monotonic_ms() < connection.deadline_ms:
+                self._done.append((connection, answer(bytes(connection.request), self._collector)))
+                self._wake()
+        except Exception:
+            logger.exception("the status page could not answer")
+
+    def _wake(self) -> None:
+        try:
+            self._wake_write.send(b"x")
+        except BlockingIOError:
+            return  # The thread has many bytes to wake up by already.
 
 
 def as_json(value: object) -> bytes:
     """One line of JSON."""
     return json.dumps(value, separators=(",", ":"), default=str).encode() + b"\n"
-
-
-def _hang_up(connection: socket.socket) -> None:
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError as error:
-        logger.debug("it has hung up before: %s", error)

@@ -74,8 +74,8 @@ class GroupRequests:
         self._membership.request_failed(node, error)
         if isinstance(error, errors.UnsupportedVersionError):
             error = errors.UnsupportedVersionError(
-                f"group_id={self._group_id!r}: this broker keeps no offsets of groups ({error}). Apache "
-                "Kafka does, kafkacore's own broker not yet: leave group_id out there"
+                f"group_id={self._group_id!r}: the broker does not keep offsets of groups in a version that "
+                f"kafkacore speaks ({error}): upgrade the broker, or leave group_id out"
             )
         answered.fail_unless_done(error)
 

@@ -23,6 +23,7 @@ from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE
 from kafkacore.protocol.generated.join_group import JoinGroupResponse
 from kafkacore.protocol.generated.sync_group import SyncGroupResponse
+from kafkacore.structs import printable
 
 if TYPE_CHECKING:
     from kafkacore.consumer.group.classic import ClassicMembership
@@ -251,8 +252,9 @@ class GroupJoin:
         if settings.is_static and "JoinGroup" not in str(error):
             return errors.UnsupportedVersionError(f"the broker is too old for group_instance_id: {error}")
         return errors.UnsupportedVersionError(
-            f"group_id={settings.group_id!r}: this broker serves no consumer groups ({error}). kafkacore's "
-            "own broker has none yet: use assign(), or subscribe() with group_id=None, or Apache Kafka"
+            f"group_id={settings.group_id!r}: the broker does not serve consumer groups in a version that "
+            f"kafkacore speaks ({error}): upgrade the broker, or use assign(), or subscribe() with "
+            "group_id=None"
         )
 
     # ---- Answers -----------------------------------------------------------------------------------------
@@ -346,7 +348,7 @@ class GroupJoin:
             return error(f"group {settings.group_id!r} has as many members as it may have")
         elif error is errors.MemberIdRequiredError:
             self._member.take_member_id(answer.member_id)
-            self.request(f"need to join with the given member id: {answer.member_id}")
+            self.request(f"need to join with the given member id: {printable(answer.member_id)}")
         elif error is errors.InconsistentGroupProtocolError:
             return _inconsistent("its members share no assignor with partition_assignment_strategy")
         elif error is errors.InvalidSessionTimeoutError:

@@ -133,7 +133,7 @@ class CoordinatorFinder:
         self._search = None
         if isinstance(error, UnsupportedVersionError):
             self._fatal = UnsupportedVersionError(
-                f"group_id={self._key!r}: this broker serves no consumer groups ({error})"
+                f"group_id={self._key!r}: the broker does not serve consumer groups ({error})"
             )
         elif isinstance(error, GroupAuthorizationFailedError):
             self._fatal = GroupAuthorizationFailedError(f"no permission to be in group {self._key!r}")

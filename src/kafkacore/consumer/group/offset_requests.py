@@ -206,7 +206,10 @@ def read_committed_answer(
     found: dict[TopicPartition, OffsetAndMetadata | None] = {}
     unauthorized: set[str] = set()
     unstable: list[TopicPartition] = []
+    wanted = set(asked)
     for tp, partition in _partitions_of(answer, topics):
+        if tp not in wanted:
+            continue
         error = for_code(partition.error_code)
         if not partition.error_code:
             found[tp] = _committed(partition)
@@ -221,10 +224,10 @@ def read_committed_answer(
     if unstable:
         log.info("offsets of %s wait for the end of a transaction or for replication", Shown(unstable))
         raise errors.UnstableOffsetCommitError(f"of {Shown(unstable)}")
-    left_out = [tp for tp in asked if tp not in found]
+    left_out = wanted - found.keys()
     if left_out:
-        raise errors.UnknownError(f"the answer to OffsetFetch leaves out {Shown(left_out)}")
-    return {tp: found[tp] for tp in asked}
+        raise errors.UnknownError(f"the response to OffsetFetch leaves out {Shown(left_out)}")
+    return found
 
 
 def _of_group(message: Any, group_id: str) -> Any:

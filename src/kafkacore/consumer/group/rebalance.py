@@ -33,7 +33,12 @@ from kafkacore.coordinator.protocol import (
     encode_assignment,
     encode_subscription,
 )
-from kafkacore.errors import IllegalStateError, InconsistentGroupProtocolError, WakeupError
+from kafkacore.errors import (
+    IllegalStateError,
+    InconsistentGroupProtocolError,
+    MalformedMessageError,
+    WakeupError,
+)
 from kafkacore.protocol.generated.join_group import JoinGroupResponse
 from kafkacore.structs import ConsumerGroupMetadata, TopicPartition, partition_name
 
@@ -287,19 +292,26 @@ class Rebalance:
 
     # ---- As the group's leader ---------------------------------------------------------------------------
     def lead(self, members: Sequence[JoinGroupResponse.JoinGroupResponseMember]) -> None:
-        """We have been elected: have the topics of all members followed, now and until the next rebalance.
+        """Become the group's leader: follow the topics of all members until the next rebalance.
 
-        Raises
-        ------
-        MalformedMessageError
-            If a member's subscription cannot be read.
+        A member whose subscription cannot be read subscribes to nothing, so that it gets no partitions and
+        the others get theirs.
         """
-        self._members = {
-            member.member_id: decode_subscription(member.metadata, member.group_instance_id)
-            for member in members
-        }
+        self._members = {member.member_id: self._subscription_of(member) for member in members}
         self.is_leader = True
         self._follow_group({topic for each in self._members.values() for topic in each.topics})
+
+    def _subscription_of(self, member: JoinGroupResponse.JoinGroupResponseMember) -> Subscription:
+        try:
+            return decode_subscription(member.metadata, member.group_instance_id)
+        except MalformedMessageError as error:
+            log.warning(
+                "group %r: member %r gets no partitions because its subscription cannot be read: %s",
+                self._settings.group_id,
+                member.member_id,
+                error,
+            )
+            return Subscription((), group_instance_id=member.group_instance_id)
 
     def _follow_group(self, topics: set[str]) -> None:
         self._subscriptions.group_subscription = frozenset(topics)
@@ -352,7 +364,7 @@ class Rebalance:
                 owner = owners.get(tp, member)
                 if owner != member and tp not in made.get(owner, Assignment(())).partitions:
                     raise IllegalStateError(
-                        f"the assignor {name!r} gives {tp.topic}-{tp.partition} to another member before "
+                        f"the assignor {name!r} gives {partition_name(tp)} to another member before "
                         "its owner has let go of it, which a cooperative assignor must not"
                     )
 

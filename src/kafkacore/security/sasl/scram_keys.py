@@ -23,6 +23,7 @@ MAX_ITERATIONS: Final = 100_000
 #: Bits and digits of a random salt or nonce, as Kafka's tools make them.
 _RANDOM_BITS: Final = 130
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_TEXT_LENGTH: Final = 26
 
 
 def salted_password(hash_name: str, password: Secret, salt: bytes, iterations: int) -> bytes:
@@ -67,10 +68,11 @@ def as_text(number: int) -> str:
     """The lowest 130 bits of a number, in base 36."""
     number &= (1 << _RANDOM_BITS) - 1
     text = ""
-    while number:
+    # Always 26 digits, so that the time does not depend on the number.
+    for _ in range(_TEXT_LENGTH):
         number, digit = divmod(number, len(_DIGITS))
         text = _DIGITS[digit] + text
-    return text.rjust(26, "0")
+    return text
 
 
 def credential(

@@ -1,7 +1,8 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512, the broker's side.
 
-A user that there is not is answered like one that there is, with a salt that is made up but always the same,
-and fails where a wrong password fails: nobody learns from it who has an account. (Kafka fails at once.)
+An unknown user gets a decoy credential whose salt never changes, and fails where a wrong password fails.
+Known and unknown users cost the same calls, so neither the answer nor its time shows which users exist.
+(Kafka fails an unknown user at once.)
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from kafkacore.errors import SaslAuthenticationFailedError
 from kafkacore.security.escaping import shown
 from kafkacore.security.sasl.scram_keys import (
     HASH_NAMES,
-    MIN_ITERATIONS,
     made_up_salt,
     random_text,
     signature,
@@ -75,8 +75,10 @@ class ScramServer(SaslServerMechanism):
         self._client_first = first
         if "tokenauth" in first.extensions:
             raise SaslAuthenticationFailedError("the client shows a delegation token; there are none here")
+        # A known user's decoy is made as well, so that the time does not show who is known.
+        decoy = self._decoy(first.user)
         found = self._credentials.scram(self.name, first.user)
-        self._credential = self._decoy(first.user) if found is None else found
+        self._credential = decoy if found is None else found
         self._server_first = server_first(
             first.nonce + self._own_nonce, self._credential.salt, self._credential.iterations
         )
@@ -104,6 +106,11 @@ class ScramServer(SaslServerMechanism):
         return server_final(signature(self._hash_name, credential.server_key.octets(), auth_message))
 
     def _decoy(self, user: str) -> ScramCredential:
-        """Of a user that there is not: a salt that is made up, and keys that no password has."""
+        """Return a credential for an unknown user: a salt derived from the name, and keys no password has."""
         key = Secret(secrets.token_bytes(len(hmac.digest(b"", b"", self._hash_name))))
-        return ScramCredential(made_up_salt(self._salt_key, self.name, user), key, key, MIN_ITERATIONS)
+        return ScramCredential(
+            made_up_salt(self._salt_key, self.name, user),
+            key,
+            key,
+            self._credentials.usual_iterations(self.name),
+        )

@@ -16,7 +16,7 @@ from kafkacore.spark.formats import FORMAT_OPTION_NAMES
 from kafkacore.spark.option_values import integer, known_options, listed, positive, refuse_unknown
 from kafkacore.spark.options import Bound, parse_offsets
 from kafkacore.spark.typed.options import CORRUPT_RECORD, MODES
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
 STORAGE_PREFIX = "storage."
@@ -193,5 +193,5 @@ def _bound(known: Mapping[str, str], which: str, name: str, named: int) -> Bound
     offsets = parse_offsets(text, option)
     for tp, offset in offsets.items():
         if offset < 0 and offset != named:
-            raise KafkaConfigurationError(f"{option} of {tp.topic}-{tp.partition} cannot be {offset}")
+            raise KafkaConfigurationError(f"{option} of {partition_name(tp)} cannot be {offset}")
     return Bound(offsets={TopicPartition(*tp): offset for tp, offset in offsets.items() if offset >= 0})

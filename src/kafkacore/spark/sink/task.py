@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafkacore.errors import KafkaError
 from kafkacore.spark.sink.columns import SinkColumns, TopicRows, rows_by_topic
+from kafkacore.structs import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,9 +130,9 @@ def _described(
 ) -> RecordWriteError:
     """An error that says which record it is about, as far as that is known."""
     if row is None:
-        return RecordWriteError(f"topic {part.topic}: {type(error).__name__}: {error}")
+        return RecordWriteError(f"topic {printable(part.topic)}: {type(error).__name__}: {error}")
     table = part.table
-    where = f"topic {part.topic}"
+    where = f"topic {printable(part.topic)}"
     if partition < 0 and "partition" in table.schema.names:
         given = table.column("partition")[row].as_py()
         partition = -1 if given is None else given

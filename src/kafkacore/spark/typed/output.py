@@ -14,6 +14,7 @@ from kafkacore.errors import KafkaError
 from kafkacore.spark.output import KafkaColumns, Output
 from kafkacore.spark.schema import Column
 from kafkacore.spark.typed.layout import Layout
+from kafkacore.structs import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +114,7 @@ def _malformed_error(
     assert first is not None, "called for a batch with a malformed record"
     row, side, reason = first
     offset = found.column("offset")[row].as_py()
-    place = f"the {side} of {topic}-{partition}" if topic is not None else f"the {side}"
+    place = f"the {side} of {printable(topic)}-{partition}" if topic is not None else f"the {side}"
     return MalformedRecordError(
         f"MALFORMED_RECORD_IN_PARSING: {place} at offset {offset} is malformed: "
         f"{quoted(reason, REASON_CHARACTERS)}. With mode PERMISSIVE its columns would be null, with "

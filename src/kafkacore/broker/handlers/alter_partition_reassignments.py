@@ -1,0 +1,85 @@
+"""AlterPartitionReassignments: give partitions other replicas (KIP-455).
+
+Versions 0 to 1. The nodes of a simulated cluster share one log, so a reassignment is complete when it is
+answered, and there is never one to cancel. On a single node every partition stays where it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.authorization import require_cluster
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.errors import (
+    BrokerResponseError,
+    InvalidReplicationFactorError,
+    NoReassignmentInProgressError,
+    UnknownTopicOrPartitionError,
+)
+from kafkacore.protocol.generated.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from kafkacore.structs import ACLOperation, TopicPartition, partition_name
+
+_Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+_Partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    message = request.message
+    refused: BrokerResponseError | None = None
+    try:
+        require_cluster(request, services, ACLOperation.ALTER)
+    except BrokerResponseError as error:
+        refused = error
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=message.allow_replication_factor_change,
+        error_code=0 if refused is None else error_code(refused),
+        error_message=None if refused is None else error_message(refused),
+        responses=[
+            _Topic(
+                name=topic.name,
+                partitions=[
+                    _answer(topic.name, wanted, refused, message.allow_replication_factor_change, services)
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in message.topics
+        ],
+    )
+
+
+def _answer(
+    topic: str, wanted: Any, refused: BrokerResponseError | None, may_resize: bool, services: BrokerServices
+) -> Any:
+    index = wanted.partition_index
+    try:
+        if refused is not None:
+            raise refused
+        _reassign(TopicPartition(topic, index), wanted.replicas, may_resize, services)
+    except Exception as error:  # noqa: BLE001 - one partition's failure is its own; error_code logs surprises
+        code, text = error_code(error), error_message(error)
+        return _Partition(partition_index=index, error_code=code, error_message=text)
+    return _Partition(partition_index=index, error_message=None)
+
+
+def _reassign(
+    topic_partition: TopicPartition, nodes: list[int] | None, may_resize: bool, services: BrokerServices
+) -> None:
+    topic = services.topics.get(topic_partition.topic)
+    if topic is None or not 0 <= topic_partition.partition < topic.partition_count:
+        raise UnknownTopicOrPartitionError(f"This broker has no partition {partition_name(topic_partition)}")
+    if nodes is None:
+        raise NoReassignmentInProgressError(f"{partition_name(topic_partition)} is not being reassigned")
+    now = services.cluster.replicas(topic_partition)
+    if not may_resize and len(nodes) != len(now):
+        services.cluster.check_replicas([nodes])
+        raise InvalidReplicationFactorError(
+            f"{partition_name(topic_partition)} has {len(now)} replicas, and {len(nodes)} were given"
+        )
+    services.cluster.reassign(topic_partition, nodes)
+
+
+HANDLER = ApiHandler(AlterPartitionReassignmentsRequest, 0, 1, handle)

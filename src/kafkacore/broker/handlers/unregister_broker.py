@@ -1,0 +1,30 @@
+"""UnregisterBroker: a node that runs is refused, any other is not registered.
+
+Version 0. Gaps: Apache Kafka also unregisters a node that runs, after which a cluster of one node serves
+nobody. This broker refuses that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.authorization import require_cluster
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.errors import BrokerIdNotRegisteredError, BrokerResponseError, InvalidRequestError
+from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from kafkacore.structs import ACLOperation
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    broker_id = request.message.broker_id
+    try:
+        require_cluster(request, services, ACLOperation.ALTER)
+        if broker_id in services.cluster.node_ids():
+            raise InvalidRequestError(f"Broker {broker_id} serves this cluster: stop it instead.")
+        raise BrokerIdNotRegisteredError(f"Broker ID {broker_id} is not currently registered")
+    except BrokerResponseError as error:
+        return UnregisterBrokerResponse(error_code=error_code(error), error_message=error_message(error))
+
+
+HANDLER = ApiHandler(UnregisterBrokerRequest, 0, 0, handle)

@@ -1,0 +1,45 @@
+"""UpdateFeatures (KIP-584, KIP-778): accept the levels that are in force, refuse every other.
+
+Versions 0 to 2. Gaps: no level of this broker can be changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkacore.broker.authorization import require_cluster
+from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.features import refusal
+from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.errors import BrokerResponseError, InvalidUpdateVersionError
+from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from kafkacore.structs import ACLOperation, printable
+
+LAST_VERSION_WITH_RESULTS = 1
+
+
+def handle(request: Request, services: BrokerServices) -> Any:
+    updates = request.message.feature_updates
+    try:
+        require_cluster(request, services, ACLOperation.ALTER)
+        for update in updates:
+            reason = refusal(update.feature, update.max_version_level, update.upgrade_type)
+            if reason is not None:
+                raise InvalidUpdateVersionError(
+                    "The update failed for all features since the following feature had an error: Invalid "
+                    f"update version {update.max_version_level} for feature {printable(update.feature)}. "
+                    f"{reason}"
+                )
+    except BrokerResponseError as error:
+        return UpdateFeaturesResponse(error_code=error_code(error), error_message=error_message(error))
+    results = updates if request.version <= LAST_VERSION_WITH_RESULTS else ()
+    return UpdateFeaturesResponse(
+        error_message=None,
+        results=[
+            UpdateFeaturesResponse.UpdatableFeatureResult(feature=update.feature, error_message=None)
+            for update in results
+        ],
+    )
+
+
+HANDLER = ApiHandler(UpdateFeaturesRequest, 0, 2, handle)

@@ -1,0 +1,6 @@
+from typing_extensions import Buffer
+
+XERIAL_HEADER: bytes
+
+def snappy_size(data: Buffer, start: int, max_size: int) -> int: ...
+def zstd_frames(data: Buffer) -> tuple[bool, int, int]: ...

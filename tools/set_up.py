@@ -1,0 +1,64 @@
+"""Install kafkacore, editable, with some of its extras into the environment that runs this.
+
+    python tools/set_up.py demo test lint
+
+Compiling occupies the processor for minutes and downloading the network, so they run side by side.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[1]
+PIP_INSTALL = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+COMPILE = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+OWN_EXTRAS = re.compile(r"kafkacore\[([^]]*)\]")
+
+
+def requirements(project: dict, extras: list[str]) -> list[str]:
+    """Return what kafkacore and these extras require, with references to its own extras resolved."""
+    found = list(project["dependencies"])
+    wanted, seen = list(extras), set()
+    while wanted:
+        extra = wanted.pop()
+        if extra in seen:
+            continue
+        seen.add(extra)
+        for requirement in project["optional-dependencies"][extra]:
+            if own := OWN_EXTRAS.fullmatch(requirement):
+                wanted += [name.strip() for name in own[1].split(",")]
+            else:
+                found.append(requirement)
+    return sorted(set(found))
+
+
+def main(extras: list[str]) -> int:
+    """Install, and return the exit status."""
+    pyproject = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    subprocess.run([*PIP_INSTALL, *pyproject["build-system"]["requires"]], check=True)
+    with subprocess.Popen(COMPILE, cwd=PROJECT) as compiler:
+        try:
+            subprocess.run([*PIP_INSTALL, *requirements(pyproject["project"], extras)], check=True)
+        except BaseException:
+            compiler.terminate()
+            raise
+    if compiler.returncode:
+        return compiler.returncode
+    subprocess.run(
+        [*PIP_INSTALL, "--no-build-isolation", "--no-deps", "--editable", str(PROJECT)], check=True
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except subprocess.CalledProcessError as error:
+        # The command has said on standard error what failed.
+        sys.exit(error.returncode)
+    except KeyboardInterrupt:
+        sys.exit(130)
