@@ -1,4 +1,4 @@
-"""Make one memory allocation of the process fail, for tests of what follows.
+"""Make one memory allocation of the calling thread fail, for tests of what follows.
 
 Replaces Python's allocators while it is in use, so it costs nothing otherwise.
 """
@@ -11,44 +11,48 @@ cdef extern from *:
 
     enum { KC_DOMAINS = 3 };
     static PyMemAllocatorEx kc_real[KC_DOMAINS];
-    static int64_t kc_until_failure;
+    static __thread int64_t kc_until_failure; /* 0 in a thread that does not count */
 
-    static int kc_fails(void) { return __atomic_sub_fetch(&kc_until_failure, 1, __ATOMIC_RELAXED) == 0; }
+    static int kc_fails(void) { return kc_until_failure > 0 && --kc_until_failure == 0; }
 
-    static void *kc_failing_malloc(void *real, size_t size) {
-        PyMemAllocatorEx *to = real;
-        return kc_fails() ? NULL : to->malloc(to->ctx, size);
-    }
-
-    static void *kc_failing_calloc(void *real, size_t count, size_t size) {
-        PyMemAllocatorEx *to = real;
-        return kc_fails() ? NULL : to->calloc(to->ctx, count, size);
-    }
-
-    static void *kc_failing_realloc(void *real, void *block, size_t size) {
-        PyMemAllocatorEx *to = real;
-        return kc_fails() ? NULL : to->realloc(to->ctx, block, size);
-    }
-
-    static void kc_failing_free(void *real, void *block) {
-        PyMemAllocatorEx *to = real;
-        to->free(to->ctx, block);
-    }
+    /* One set of functions for each domain, with the context of the allocator that they replace: a thread without
+       the GIL that reads the table while it is changed has a function and a context that fit each other. */
+    #define KC_FAILING(domain)                                                                    \
+        static void *kc_malloc_##domain(void *context, size_t size) {                             \
+            return kc_fails() ? NULL : kc_real[domain].malloc(context, size);                     \
+        }                                                                                         \
+        static void *kc_calloc_##domain(void *context, size_t count, size_t size) {               \
+            return kc_fails() ? NULL : kc_real[domain].calloc(context, count, size);              \
+        }                                                                                         \
+        static void *kc_realloc_##domain(void *context, void *block, size_t size) {               \
+            return kc_fails() ? NULL : kc_real[domain].realloc(context, block, size);             \
+        }
+    KC_FAILING(0)
+    KC_FAILING(1)
+    KC_FAILING(2)
 
     static void kc_fail_allocation(int64_t number, int domains) {
-        __atomic_store_n(&kc_until_failure, number, __ATOMIC_RELAXED);
+        static const PyMemAllocatorEx failing[KC_DOMAINS] = {
+            {NULL, kc_malloc_0, kc_calloc_0, kc_realloc_0, NULL},
+            {NULL, kc_malloc_1, kc_calloc_1, kc_realloc_1, NULL},
+            {NULL, kc_malloc_2, kc_calloc_2, kc_realloc_2, NULL},
+        };
         for (int domain = 0; domain < domains; domain++) {
-            PyMemAllocatorEx failing = {&kc_real[domain], kc_failing_malloc, kc_failing_calloc,
-                                        kc_failing_realloc, kc_failing_free};
+            PyMemAllocatorEx replaced = failing[domain];
             PyMem_GetAllocator((PyMemAllocatorDomain)domain, &kc_real[domain]);
-            PyMem_SetAllocator((PyMemAllocatorDomain)domain, &failing);
+            replaced.ctx = kc_real[domain].ctx;
+            replaced.free = kc_real[domain].free;
+            PyMem_SetAllocator((PyMemAllocatorDomain)domain, &replaced);
         }
+        kc_until_failure = number;
     }
 
     static int64_t kc_allocate_again(int domains) {
+        int64_t left = kc_until_failure;
+        kc_until_failure = 0;
         for (int domain = 0; domain < domains; domain++)
             PyMem_SetAllocator((PyMemAllocatorDomain)domain, &kc_real[domain]);
-        return __atomic_load_n(&kc_until_failure, __ATOMIC_RELAXED);
+        return left;
     }
     """
     int KC_DOMAINS
@@ -62,7 +66,7 @@ def call_with_failure(function, int64_t number, *, bint objects=False):
     Parameters
     ----------
     function:
-        Called without arguments; what it raises is raised from here.
+        Called without arguments; what it raises is raised from here. Allocations of other threads are not counted.
     objects:
         Whether Python's objects are counted too. Otherwise only the memory of compiled modules is, and the
         little that Python takes in the same way.
