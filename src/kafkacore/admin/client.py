@@ -1,7 +1,7 @@
-"""The admin client, and its calls about topics: arguments in, plain Python values out.
+"""The admin client. Method and argument names are kafka-python's.
 
-Method and argument names are kafka-python's. Does not know: how a request travels and is waited for
-(``requester``).
+Modules by area (``acl_requests``, ``user_requests``, ``quota_requests``) build the requests and read the
+responses.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from kafkacore.admin.acl_calls import AclCalls
-from kafkacore.admin.calls import paired
+from kafkacore.admin import acl_requests, quota_requests, user_requests
+from kafkacore.admin.acls import ACL, ACLFilter
 from kafkacore.admin.new_topic import NewTopic
-from kafkacore.admin.quota_calls import QuotaCalls
+from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent
 from kafkacore.admin.requester import Requester
-from kafkacore.admin.user_calls import UserCalls
+from kafkacore.admin.responses import paired
+from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import refuse_positional, resolve, servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
-from kafkacore.errors import IllegalStateError, for_code
+from kafkacore.errors import BrokerResponseError, IllegalStateError, NoError, for_code
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
 from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -31,7 +32,7 @@ _TOPIC_RESOURCE = 2
 _SET, _DELETE = 0, 1
 
 
-class KafkaAdminClient(AclCalls, UserCalls, QuotaCalls):
+class KafkaAdminClient:
     """Asks and changes a cluster. One thread at a time; connects on first use.
 
     Parameters
@@ -243,6 +244,143 @@ class KafkaAdminClient(AclCalls, UserCalls, QuotaCalls):
         ((_, result),) = paired([resource], answer.responses)
         if result.error_code:
             raise for_code(result.error_code)(result.error_message or f"topic {topic!r}")
+
+    # ---- Access control ----------------------------------------------------------------------------------
+
+    def describe_acls(self, acl_filter: ACLFilter) -> tuple[list[ACL], type[NoError]]:
+        """The entries that match.
+
+        Returns
+        -------
+        tuple
+            The entries, and the class ``NoError``, as kafka-python has it.
+
+        Raises
+        ------
+        SecurityDisabledError
+            The cluster has no authorizer.
+        ClusterAuthorizationFailedError
+            This client may not ask.
+        """
+        return acl_requests.described(self._ask(acl_requests.describe(acl_filter)), acl_filter), NoError
+
+    def create_acls(self, acls: Iterable[ACL], raise_errors: bool = False) -> dict[str, list[Any]]:
+        """Make entries; one that is there already is no error.
+
+        Parameters
+        ----------
+        raise_errors:
+            Raise the first entry's error, with what the broker says about it.
+
+        Returns
+        -------
+        dict
+            ``{"succeeded": [the entries], "failed": [the error class of each other]}``
+        """
+        entries = list(acls)
+        return acl_requests.created(entries, self._ask(acl_requests.create(entries)), raise_errors)
+
+    def delete_acls(
+        self, acl_filters: Iterable[ACLFilter], raise_errors: bool = False
+    ) -> list[tuple[ACLFilter, list[ACL], type[BrokerResponseError]]]:
+        """Delete the entries that match any of the filters.
+
+        Parameters
+        ----------
+        raise_errors:
+            Raise the first error, with what the broker says about it.
+
+        Returns
+        -------
+        list
+            Of each filter: itself, the entries that are gone, and an error class or ``NoError``.
+        """
+        filters = list(acl_filters)
+        return acl_requests.deleted(filters, self._ask(acl_requests.delete(filters)), raise_errors)
+
+    # ---- Users -------------------------------------------------------------------------------------------
+
+    def alter_user_scram_credentials(
+        self,
+        alterations: Iterable[UserScramCredentialDeletion | UserScramCredentialUpsertion],
+        raise_errors: bool = False,
+    ) -> dict[str, str | None]:
+        """Set and delete passwords.
+
+        Parameters
+        ----------
+        alterations:
+            One of each user: brokers refuse both of a user's mechanisms in the same call.
+        raise_errors:
+            Raise the first user's error.
+
+        Returns
+        -------
+        dict
+            User → what the broker says against it, or ``None`` where it is done.
+        """
+        return user_requests.altered(self._ask(user_requests.alter(alterations)), raise_errors)
+
+    def describe_user_scram_credentials(
+        self, users: Iterable[str] | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Who has a password.
+
+        Parameters
+        ----------
+        users:
+            Of these; of all, by default.
+
+        Returns
+        -------
+        dict
+            User → ``{"error": None or text, "credential_infos": [{"mechanism": ScramMechanism, "iterations":
+            int}]}``. That there is no such user is an error of it.
+        """
+        return user_requests.described(self._ask(user_requests.describe(users)))
+
+    # ---- Quotas ------------------------------------------------------------------------------------------
+
+    def describe_client_quotas(
+        self, components: Iterable[ClientQuotaFilterComponent] = (), strict: bool = False
+    ) -> list[dict[str, Any]]:
+        """The quotas that match all of ``components``; all quotas without one.
+
+        Parameters
+        ----------
+        strict:
+            Leave out those of entities that are about something else besides.
+
+        Returns
+        -------
+        list
+            ``{"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 1000000.0}}``; the name ``None``
+            is the default one.
+        """
+        return quota_requests.described(self._ask(quota_requests.describe(components, strict)))
+
+    def alter_client_quotas(
+        self,
+        alterations: Iterable[ClientQuotaAlteration],
+        validate_only: bool = False,
+        raise_errors: bool = True,
+    ) -> list[dict[str, Any]]:
+        """Set and remove quotas.
+
+        Parameters
+        ----------
+        validate_only:
+            Check and change nothing.
+        raise_errors:
+            Raise the first entity's error; otherwise it is in the result.
+
+        Returns
+        -------
+        list
+            ``{"entity": {"user": "alice"}, "error": None or text}``, in the broker's order.
+        """
+        answer = self._ask(quota_requests.alter(alterations, validate_only))
+        return quota_requests.altered(answer, raise_errors)
 
 
 def _as_new_topics(topics: Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]) -> list[NewTopic]:

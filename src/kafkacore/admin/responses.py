@@ -1,4 +1,4 @@
-"""What the parts of the admin client have in common: a request in, its answer out."""
+"""Helpers that every area of the admin client uses to read a response."""
 
 from __future__ import annotations
 
@@ -10,13 +10,6 @@ from kafkacore.errors import BrokerResponseError, MalformedMessageError, for_cod
 
 A = TypeVar("A")
 E = TypeVar("E", bound=IntEnum)
-
-
-class AdminCalls:
-    """Of one admin client."""
-
-    def _ask(self, request: Any, timeout_ms: float | None = None) -> Any:
-        raise NotImplementedError
 
 
 def error_of(error_code: int, error_message: str | None, about: object) -> BrokerResponseError:

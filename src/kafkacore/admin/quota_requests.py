@@ -1,0 +1,73 @@
+"""Build the requests that describe and alter client quotas (KIP-546), and read their responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent
+from kafkacore.admin.responses import error_of
+from kafkacore.errors import IllegalArgumentError, for_code
+from kafkacore.protocol.generated.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+)
+from kafkacore.protocol.generated.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+
+
+def describe(components: Iterable[ClientQuotaFilterComponent], strict: bool) -> DescribeClientQuotasRequest:
+    shape = DescribeClientQuotasRequest
+    wanted = [
+        shape.ComponentData(entity_type=each.entity_type, match_type=each.match, match=each.name)
+        for each in components
+    ]
+    return shape(components=wanted, strict=strict)
+
+
+def described(answer: DescribeClientQuotasResponse) -> list[dict[str, Any]]:
+    if answer.error_code:
+        raise error_of(answer.error_code, answer.error_message, "quotas")
+    return [
+        {
+            "entity": {part.entity_type: part.entity_name for part in entry.entity},
+            "quotas": {value.key: value.value for value in entry.values},
+        }
+        for entry in answer.entries or ()
+    ]
+
+
+def alter(alterations: Iterable[ClientQuotaAlteration], validate_only: bool) -> AlterClientQuotasRequest:
+    return AlterClientQuotasRequest(
+        entries=[_alteration(each) for each in alterations], validate_only=validate_only
+    )
+
+
+def altered(answer: AlterClientQuotasResponse, raise_errors: bool) -> list[dict[str, Any]]:
+    results = []
+    for entry in answer.entries:
+        entity = {part.entity_type: part.entity_name for part in entry.entity}
+        if entry.error_code and raise_errors:
+            raise error_of(entry.error_code, entry.error_message, entity)
+        error = entry.error_message or for_code(entry.error_code).__name__ if entry.error_code else None
+        results.append({"entity": entity, "error": error})
+    return results
+
+
+def _alteration(alteration: ClientQuotaAlteration) -> AlterClientQuotasRequest.EntryData:
+    if not isinstance(alteration, ClientQuotaAlteration):
+        raise IllegalArgumentError(
+            f"alterations must be of ClientQuotaAlteration, not {type(alteration).__name__}"
+        )
+    shape = AlterClientQuotasRequest
+    return shape.EntryData(
+        entity=[
+            shape.EntityData(entity_type=kind, entity_name=name) for kind, name in alteration.entity.items()
+        ],
+        ops=[
+            shape.OpData(key=key, value=0.0 if value is None else value, remove=value is None)
+            for key, value in alteration.ops.items()
+        ],
+    )

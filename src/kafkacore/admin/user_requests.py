@@ -1,0 +1,83 @@
+"""Build the requests that alter and describe SCRAM credentials, and read their responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kafkacore.admin.responses import error_of, member
+from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
+from kafkacore.errors import IllegalArgumentError, for_code
+from kafkacore.protocol.generated.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
+from kafkacore.protocol.generated.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
+from kafkacore.structs import ScramMechanism
+
+
+def alter(
+    alterations: Iterable[UserScramCredentialDeletion | UserScramCredentialUpsertion],
+) -> AlterUserScramCredentialsRequest:
+    shape = AlterUserScramCredentialsRequest
+    request = shape(deletions=[], upsertions=[])
+    for each in alterations:
+        if isinstance(each, UserScramCredentialDeletion):
+            request.deletions.append(shape.ScramCredentialDeletion(name=each.user, mechanism=each.mechanism))
+        elif isinstance(each, UserScramCredentialUpsertion):
+            request.upsertions.append(
+                shape.ScramCredentialUpsertion(
+                    name=each.user,
+                    mechanism=each.mechanism,
+                    iterations=each.iterations,
+                    salt=each.salt,
+                    salted_password=each.salted_password,
+                )
+            )
+        else:
+            raise IllegalArgumentError(
+                "alterations must be of UserScramCredentialUpsertion and UserScramCredentialDeletion, "
+                f"not {type(each).__name__}"
+            )
+    return request
+
+
+def altered(answer: AlterUserScramCredentialsResponse, raise_errors: bool) -> dict[str, str | None]:
+    results: dict[str, str | None] = {}
+    for result in answer.results:
+        if result.error_code and raise_errors:
+            raise error_of(result.error_code, result.error_message, f"user {result.user!r}")
+        results[result.user] = _error_text(result)
+    return results
+
+
+def describe(users: Iterable[str] | None) -> DescribeUserScramCredentialsRequest:
+    shape = DescribeUserScramCredentialsRequest
+    if isinstance(users, str):
+        raise IllegalArgumentError(f"users must be a list of names: [{users!r}]")
+    return shape(users=None if users is None else [shape.UserName(name=user) for user in users])
+
+
+def described(answer: DescribeUserScramCredentialsResponse) -> dict[str, dict[str, Any]]:
+    if answer.error_code:
+        raise error_of(answer.error_code, answer.error_message, "users")
+    return {
+        result.user: {
+            "error": _error_text(result),
+            "credential_infos": [
+                {"mechanism": member(ScramMechanism, info.mechanism), "iterations": info.iterations}
+                for info in result.credential_infos
+            ],
+        }
+        for result in answer.results
+    }
+
+
+def _error_text(result: Any) -> str | None:
+    """Return the broker's message, or the error's name if it sent none; ``None`` without an error."""
+    if not result.error_code:
+        return None
+    return result.error_message or for_code(result.error_code).__name__
