@@ -15,8 +15,8 @@ cdef extern from *:
 
     static int kc_fails(void) { return kc_until_failure > 0 && --kc_until_failure == 0; }
 
-    /* One set of functions for each domain, with the context of the allocator that they replace: a thread without
-       the GIL that reads the table while it is changed has a function and a context that fit each other. */
+    /* Each domain has functions of its own and keeps the context of the allocator it replaces. A thread
+       without the GIL may read the table while it changes: the function and the context still match. */
     #define KC_FAILING(domain)                                                                    \
         static void *kc_malloc_##domain(void *context, size_t size) {                             \
             return kc_fails() ? NULL : kc_real[domain].malloc(context, size);                     \
@@ -66,7 +66,7 @@ def call_with_failure(function, int64_t number, *, bint objects=False):
     Parameters
     ----------
     function:
-        Called without arguments; what it raises is raised from here. Allocations of other threads are not counted.
+        Called without arguments. Its exceptions propagate. Allocations of other threads are not counted.
     objects:
         Whether Python's objects are counted too. Otherwise only the memory of compiled modules is, and the
         little that Python takes in the same way.
