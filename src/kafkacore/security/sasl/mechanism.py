@@ -10,7 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
-from kafkacore.errors import KafkaConfigurationError, UnsupportedSaslMechanismError
+from kafkacore.errors import (
+    KafkaConfigurationError,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+)
 from kafkacore.security.secret import Secret
 
 
@@ -201,10 +205,8 @@ def register_sasl_mechanism(
     """
     if name in _registry and not overwrite:
         raise ValueError(f"there is a SASL mechanism {name} already; overwrite=True replaces it")
-    from kafkacore.security.sasl.kafka_python import adapted, is_of_their_form
-
-    if is_of_their_form(factory):
-        factory = adapted(name, factory)
+    if _is_kafka_python_class(factory):
+        factory = _adapt(name, factory)
     _registry[name] = _Entry(factory, check, prepare)
 
 
@@ -223,3 +225,37 @@ def _entry(name: str) -> _Entry:
         return _registry[name]
     except KeyError:
         raise UnsupportedSaslMechanismError(f"{name} is not registered in this process") from None
+
+
+# ---- Mechanisms written for kafka-python (its ``kafka.net.sasl.abc.SaslMechanism``) -----------------------
+
+
+def _is_kafka_python_class(factory: Any) -> bool:
+    names = ("auth_bytes", "receive", "is_done", "is_authenticated")
+    return isinstance(factory, type) and all(hasattr(factory, name) for name in names)
+
+
+def _adapt(name: str, kind: Any) -> MechanismFactory:
+    """Return a factory that calls ``kind(host=..., **settings)``, with kafka-python's setting names."""
+
+    def make(config: SaslConfig, host: str) -> SaslMechanism:
+        return _KafkaPythonMechanism(name, kind(host=host, **settings_of(config)))
+
+    return make
+
+
+class _KafkaPythonMechanism(SaslMechanism):
+    def __init__(self, name: str, wrapped: Any) -> None:
+        self.name = name
+        self._wrapped = wrapped
+
+    def step(self, challenge: bytes | None) -> bytes | None:
+        wrapped = self._wrapped
+        if challenge is not None:
+            wrapped.receive(challenge)
+            if wrapped.is_done():
+                if not wrapped.is_authenticated():
+                    raise SaslAuthenticationFailedError(f"{self.name} does not believe the broker")
+                self.is_complete = True
+                return None
+        return bytes(wrapped.auth_bytes())
