@@ -6,15 +6,17 @@ from pyspark.sql.datasource import InputPartition
 from kafkacore.spark import tasks
 from kafkacore.spark.batch_reader import KafkaBatchReader
 from kafkacore.spark.log_files.reader import LogReader
+from kafkacore.spark.sink import writers
 from kafkacore.spark.sink.writers import KafkaBatchWriter, KafkaStreamWriter
 from kafkacore.spark.stream_reader import KafkaStreamReader
-from kafkacore.spark.tasks import ReadingTask, WritingTask
+from kafkacore.spark.tasks import ReadingTask
 
 
 @pytest.fixture
 def steps(monkeypatch):
     steps = []
-    monkeypatch.setattr(tasks, "begin_task", lambda: steps.append("begin"))
+    for module in (tasks, writers):
+        monkeypatch.setattr(module, "begin_task", lambda: steps.append("begin"))
     return steps
 
 
@@ -31,7 +33,7 @@ class Reader(ReadingTask):
         return iter(["rows"])
 
 
-class Writer(WritingTask):
+class Writer(KafkaBatchWriter):
     def __init__(self, steps):
         self.steps = steps
 
@@ -58,4 +60,4 @@ def test_readers_of_ours_begin_there(reader):
 
 @pytest.mark.parametrize("writer", [KafkaBatchWriter, KafkaStreamWriter])
 def test_writers_of_ours_begin_there(writer):
-    assert writer.write is WritingTask.write
+    assert writer.write is writers._Writer.write

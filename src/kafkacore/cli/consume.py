@@ -25,7 +25,7 @@ from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
     from kafkacore import ConsumerRecord, KafkaConsumer
-    from kafkacore.cli.printed_offsets import PrintedOffsets
+    from kafkacore.cli.offset_committer import OffsetCommitter
 
 POLL_MS = 500
 COMMIT_MS = 1000
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_as_member(arguments: argparse.Namespace) -> int:
     from kafkacore import KafkaConsumer
-    from kafkacore.cli.printed_offsets import PrintedOffsets
+    from kafkacore.cli.offset_committer import OffsetCommitter
 
     with KafkaConsumer(
         **client_settings(arguments, "request_timeout_ms"),
@@ -118,25 +118,27 @@ def _run_as_member(arguments: argparse.Namespace) -> int:
         isolation_level="read_committed" if arguments.read_committed else "read_uncommitted",
     ) as consumer:
         _partitions(consumer, arguments)
-        printed = PrintedOffsets(consumer)
-        consumer.subscribe([arguments.topic], listener=printed)
+        committer = OffsetCommitter(consumer)
+        consumer.subscribe([arguments.topic], listener=committer)
         with lost_brokers_said():
-            _print_as_member(consumer, printed, arguments)
+            _print_as_member(consumer, committer, arguments)
     return 0
 
 
-def _print_as_member(consumer: KafkaConsumer, printed: PrintedOffsets, arguments: argparse.Namespace) -> None:
+def _print_as_member(
+    consumer: KafkaConsumer, committer: OffsetCommitter, arguments: argparse.Namespace
+) -> None:
     """Print, and commit what has been printed: also at the end, whoever brings it about."""
     committed_ms = SYSTEM_CLOCK.monotonic_ms()
     try:
         for found in _print_polls(consumer, arguments.max_records, arguments.json):
-            printed.add(found)
+            committer.add(found)
             now_ms = SYSTEM_CLOCK.monotonic_ms()
-            if printed.offsets and now_ms - committed_ms >= COMMIT_MS:
+            if committer.offsets and now_ms - committed_ms >= COMMIT_MS:
                 committed_ms = now_ms
-                consumer.commit_async(dict(printed.offsets))
+                consumer.commit_async(dict(committer.offsets))
     finally:
-        printed.commit(set(printed.offsets))
+        committer.commit(set(committer.offsets))
 
 
 def _partitions(consumer: KafkaConsumer, arguments: argparse.Namespace) -> list[TopicPartition]:

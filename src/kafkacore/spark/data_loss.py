@@ -10,7 +10,7 @@ from typing import Literal
 
 from kafkacore.errors import KafkaError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Sub-classes of Spark's error condition ``KAFKA_DATA_LOSS``.
 Reason = Literal[
@@ -40,4 +40,4 @@ def report_data_loss(fail: bool, reason: Reason, what: str) -> None:
         raise DataLossError(
             f"[KAFKA_DATA_LOSS.{reason}] {what}. Set failOnDataLoss to false to go on without these records"
         )
-    log.warning("data loss accepted (failOnDataLoss=false): %s", what)
+    logger.warning("data loss accepted (failOnDataLoss=false): %s", what)

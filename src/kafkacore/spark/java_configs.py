@@ -14,7 +14,7 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.java_names import JAVA_NAMES, security_arguments
 from kafkacore.security.references import refuse_reference
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Of a member of a group, which Spark's sources never are: without effect in Spark's own source as well.
 OF_A_MEMBER = frozenset(
@@ -112,7 +112,7 @@ def _kept(configs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
                 )
         ignored.append(option_name(name))
     if ignored:
-        log.warning("options without effect here: %s", ", ".join(sorted(ignored)))
+        logger.warning("options without effect here: %s", ", ".join(sorted(ignored)))
     return kept
 
 

@@ -24,7 +24,7 @@ from kafkacore.metrics import DictReporter, KafkaMetric, MetricName
 from kafkacore.spark.causes import last_cause
 from kafkacore.spark.progress import Lag, lag
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 GROUP = "spark-query-metrics"
 #: Figures of so many queries are kept; those that ended first are forgotten first.
@@ -134,7 +134,7 @@ class QueryMonitor(StreamingQueryListener):
             query = self._query(str(event.id), event.name)
             query.starts += 1
             query.active = True
-        log.log(self._level, "query %s started (run %s)", query.name, event.runId)
+        logger.log(self._level, "query %s started (run %s)", query.name, event.runId)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         progress = event.progress
@@ -144,7 +144,7 @@ class QueryMonitor(StreamingQueryListener):
             query.batches += 1
             query.rows += int(_number(progress.numInputRows))
             query.last, query.lag = progress, lag(progress)
-        log.log(self._level, "%s", batch_line(query.name, progress, query.lag))
+        logger.log(self._level, "%s", batch_line(query.name, progress, query.lag))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing new: what the last batch left is what there is."""
@@ -155,9 +155,9 @@ class QueryMonitor(StreamingQueryListener):
             query.active = False
             query.failures += event.exception is not None
         if event.exception is None:
-            log.log(self._level, "query %s ended", query.name)
+            logger.log(self._level, "query %s ended", query.name)
         else:
-            log.error("query %s failed: %s", query.name, last_cause(event.exception))
+            logger.error("query %s failed: %s", query.name, last_cause(event.exception))
 
     def _query(self, query_id: str, name: str | None) -> _Query:
         query = self._queries.get(query_id)

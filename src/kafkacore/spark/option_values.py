@@ -14,7 +14,7 @@ from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _DURATION = re.compile(r"\s*(\d{1,15})\s*([a-z]*)\s*")
 _DURATION_MS = {
@@ -44,7 +44,7 @@ def refuse_unknown(given: Mapping[str, str], names: Iterable[str]) -> None:
             raise KafkaConfigurationError(f"unknown option {name!r}: did you mean {known[near[0]]}?")
         ignored.append(name)
     if ignored:
-        log.warning("options without effect here: %s", ", ".join(sorted(ignored)))
+        logger.warning("options without effect here: %s", ", ".join(sorted(ignored)))
 
 
 def known_options(given: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:

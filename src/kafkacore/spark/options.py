@@ -30,7 +30,7 @@ from kafkacore.spark.option_values import (
 )
 from kafkacore.structs import TopicPartition, partition_name
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Offsets that have a name, as they are written inside a JSON of offsets.
 LATEST_OFFSET, EARLIEST_OFFSET = -1, -2
@@ -168,7 +168,7 @@ def _per_trigger(known: Mapping[str, str], streaming: bool) -> tuple[int | None,
     """How many offsets a micro-batch has at most and at least. Without effect in a batch read."""
     ignored = [name for name in STREAM_ONLY if name in known]
     if ignored and not streaming:
-        log.warning("options without effect in spark.read: %s", ", ".join(ignored))
+        logger.warning("options without effect in spark.read: %s", ", ".join(ignored))
     if not streaming and not {"maxOffsetsPerTrigger", "minOffsetsPerTrigger"} <= known.keys():
         return None, None
     most = positive(known, "maxOffsetsPerTrigger")
@@ -185,7 +185,7 @@ def _named_client(configs: Mapping[str, str], prefix: str | None) -> dict[str, s
     named = {name: text for name, text in configs.items() if name != "group_id"}
     group = configs.get("group_id")
     if group is not None:
-        log.warning(
+        logger.warning(
             "kafka.group.id is set: the source neither joins the group nor commits to it%s",
             ", and ignores groupIdPrefix" if prefix is not None else "",
         )
@@ -235,7 +235,7 @@ def _refuse_end_of_stream(known: Mapping[str, str], streaming: bool) -> None:
         if name in known:
             raise KafkaConfigurationError(f"{name} is for spark.read; a stream has no end: remove the option")
     if "endingTimestamp" in known:
-        log.warning("endingTimestamp is without effect in spark.readStream: a stream has no end")
+        logger.warning("endingTimestamp is without effect in spark.readStream: a stream has no end")
 
 
 def _bounds(known: Mapping[str, str], streaming: bool) -> tuple[Bound, Bound]:

@@ -20,7 +20,7 @@ from kafkacore.spark.offsets import OffsetRange, Offsets
 from kafkacore.spark.options import EARLIEST_OFFSET, LATEST_OFFSET, Bound, SourceOptions, names_of
 from kafkacore.structs import TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 #: Kafka's own topics, which Spark's sources pass over, whatever is subscribed to.
@@ -125,7 +125,9 @@ class OffsetPlanner:
             found = self._retried(self._find_latest)
             behind = [tp for tp, offset in found.items() if offset < read_up_to.get(tp, 0)]
             if behind and attempt < self._attempts:
-                log.warning("logs end before what has been read of them: %s; asking again", names_of(behind))
+                logger.warning(
+                    "logs end before what has been read of them: %s; asking again", names_of(behind)
+                )
                 self._clock.sleep_ms(self._options.fetch_retry_interval_ms)
             elif not behind:
                 break
@@ -299,7 +301,7 @@ class OffsetPlanner:
             except KafkaError as error:
                 if not error.retriable or attempt == self._attempts:
                     raise
-                log.info("asking for offsets again: %s", error)
+                logger.info("asking for offsets again: %s", error)
                 self.close()
                 self._clock.sleep_ms(self._options.fetch_retry_interval_ms)
         raise AssertionError("unreachable: the last attempt returns or raises")

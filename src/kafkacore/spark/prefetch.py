@@ -15,7 +15,7 @@ from typing import Generic, Self, TypeVar
 
 from kafkacore.clock import SYSTEM_CLOCK
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 #: How long the thread may take to end once it has been told to. It ends in a moment, unless it waits for what
@@ -90,7 +90,7 @@ class Prefetch(Generic[T]):
         """
         with self._changed:
             if not self._is_ended:
-                log.warning(
+                logger.warning(
                     "the thread that fetches ahead is still busy; it ends when what it waits for does"
                 )
                 self._at_end = call

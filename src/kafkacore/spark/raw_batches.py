@@ -141,18 +141,18 @@ class _Decode:
 
     def __call__(self, cells: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         output = self.plan.output()
-        gathered: list[pa.RecordBatch] = []
+        pending: list[pa.RecordBatch] = []
         rows = size = 0
         for batch in cells:
             for index in range(batch.num_rows):
                 for found in self._cell(batch, index, output):
-                    gathered.append(found)
+                    pending.append(found)
                     rows += found.num_rows
                     size += found.nbytes
                     if rows >= BATCH_ROWS or size >= _BATCH_BYTES:
-                        yield from _joined(gathered)
-                        gathered, rows, size = [], 0, 0
-        yield from _joined(gathered)
+                        yield from _joined(pending)
+                        pending, rows, size = [], 0, 0
+        yield from _joined(pending)
 
     def _cell(self, batch: pa.RecordBatch, index: int, output: Output) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

@@ -1,7 +1,4 @@
-"""Where each task of ours begins in a worker: Spark's two calls in, those of our readers and writers out.
-
-Does not know: what a task reads or writes.
-"""
+"""The entry point of a read task in a Python worker, shared by the batch, stream and log file readers."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from kafkacore.spark.worker_process import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.datasource import WriterCommitMessage
 
 
 class ReadingTask(ABC):
@@ -32,16 +28,3 @@ class ReadingTask(ABC):
     @abstractmethod
     def _read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of one partition."""
-
-
-class WritingTask(ABC):
-    """Of a writer of batches or of micro-batches."""
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """What Spark calls."""
-        begin_task()
-        return self._write(iterator)
-
-    @abstractmethod
-    def _write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of one task; what the driver is to know of it."""

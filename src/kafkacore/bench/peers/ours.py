@@ -22,11 +22,11 @@ class Producer(SendLoop):
         super().__init__(KafkaProducer(**settings))
 
 
-class ArrowProducer(Producer):
+class ArrowProducer(SendLoop):
     """``KafkaProducer.send_arrow``, :data:`ARROW_ROWS` a call. Needs pyarrow."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        super().__init__(settings)
+        super().__init__(KafkaProducer(**settings))
         self._batches: list[Any] = []
 
     def prepare(self, values: Sequence[bytes]) -> None:

@@ -23,7 +23,7 @@ from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.security.https import HttpsOptions, checked_url, fetch
 from kafkacore.security.sasl.oauth_token import json_object
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Broker property; where the keys are.
 JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
@@ -93,7 +93,7 @@ def _usable(entry: Any) -> VerificationKey | None:
     try:
         key = jwt.PyJWK(public)
     except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:
-        log.warning("a key of the set cannot be used: %s", type(error).__name__)
+        logger.warning("a key of the set cannot be used: %s", type(error).__name__)
         return None
     weak = isinstance(key.key, RSAPublicKey) and key.key.key_size < MIN_RSA_BITS
     return None if weak else VerificationKey(key, entry.get("alg"))
@@ -134,7 +134,7 @@ class FileKeys(KeySource):
                 self._seen = seen
                 self._keys = self._read()
         except KafkaError as error:
-            log.error("the keys stay as they were: %s", error)
+            logger.error("the keys stay as they were: %s", error)
 
     def _identity(self) -> tuple[int, int, int]:
         try:
@@ -205,7 +205,7 @@ class HttpsKeys(KeySource):
         except KafkaError as error:
             next_ms = min(times.retry_ms * 2.0 ** min(self._failures, 32), times.retry_max_ms)
             self._failures += 1
-            log.warning("the keys stay as they were, trying again in %.0f ms: %s", next_ms, error)
+            logger.warning("the keys stay as they were, trying again in %.0f ms: %s", next_ms, error)
         self._fetched_at_ms = self._clock.monotonic_ms()
         return next_ms
 

@@ -18,7 +18,7 @@ from kafkacore.security.sasl.token_rules import TokenRefusedError, ValidToken
 from kafkacore.security.sasl.unsecured_tokens import UNSECURED_VALIDATOR, UnsecuredValidator
 from kafkacore.security.server_mechanism import SaslServerMechanism
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 HANDLER: Final = "sasl.server.callback.handler.class"
@@ -119,7 +119,7 @@ class OAuthBearerServer:
 def _validator(config: Mapping[str, str], jaas_options: Mapping[str, str], clock: Clock) -> TokenValidator:
     handler = config.get(HANDLER, "").strip()
     if handler == UNSECURED_VALIDATOR:
-        log.warning("OAUTHBEARER believes tokens that nobody has signed: this is for development alone")
+        logger.warning("OAUTHBEARER believes tokens that nobody has signed: this is for development alone")
         return UnsecuredValidator(jaas_options, clock)
     if handler not in _VALIDATORS:
         raise KafkaConfigurationError(

@@ -19,7 +19,7 @@ from kafkacore.clock import Clock
 from kafkacore.errors import CredentialsUnavailableError
 from kafkacore.security.sasl.oauth_token import OAuthToken, RefreshSchedule
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: After a token could not be had, the next try. (Java's ``ExpiringCredentialRefreshingLogin``.)
 RETRY_MS = 10_000.0
@@ -137,7 +137,7 @@ class _State:
             token = self._retrieve()
         except Exception as error:  # noqa: BLE001 - the provider is the user's; told to whoever asks for a token
             failure = error
-            log.warning(
+            logger.warning(
                 "the token could not be refreshed, trying again in %.0f s: %s", RETRY_MS / 1000, error
             )
         with self.condition:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class DeltaWriter:
@@ -60,7 +60,7 @@ class DeltaWriter:
         query = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
         assert query, "a micro-batch belongs to a query"
         if self.is_written(query, batch_id):
-            log.info("batch %s of query %s is in the table already: skipped", batch_id, query)
+            logger.info("batch %s of query %s is in the table already: skipped", batch_id, query)
             return
         rows = frame.toArrow()
         if rows.num_rows:

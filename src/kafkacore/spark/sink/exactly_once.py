@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from kafkacore.producer import KafkaProducer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: How long a task or a batch that has failed waits for its transactions to be aborted; then they time out.
 ABORT_TIMEOUT_S = 5.0
@@ -199,9 +199,9 @@ def abort_batch(options: SinkOptions, tasks: Iterable[TaskTransaction]) -> None:
             with lend_producer(configs) as producer:
                 _abort(producer, one)
         except ENDED_ALREADY as error:
-            log.info("the transaction of task %d is no more to be aborted: %s", one.task, error)
+            logger.info("the transaction of task %d is no more to be aborted: %s", one.task, error)
         except KafkaError as error:
-            log.warning(
+            logger.warning(
                 "transactions of a failed batch were not aborted, and wait for their time-out: %s", error
             )
             return

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.sink.columns import SinkColumns, sink_columns
 from kafkacore.spark.sink.options import SinkOptions, parse_sink_options
-from kafkacore.spark.tasks import WritingTask
+from kafkacore.spark.worker_process import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,12 +48,17 @@ class KafkaTransactionMessage(WriterCommitMessage):
     transaction: TaskTransaction
 
 
-class _Writer(WritingTask):
+class _Writer:
     """What both writers do in a worker: at least once."""
 
     def __init__(self, options: SinkOptions, columns: SinkColumns) -> None:
         self._options = options
         self._columns = columns
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task. Spark calls this in a worker."""
+        begin_task()
+        return self._write(iterator)
 
     def _write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from kafkacore.spark.sink.producers import lend_producer

@@ -25,11 +25,11 @@ def avro_ddl(side: SideOptions, options: Mapping[str, str]) -> str:
     SchemaRegistryError
         The registry does not answer.
     """
-    told = avro_options(side.resolved(), side.side)
-    schema = given_schema(told)
+    side_options = avro_options(side.resolved(), side.side)
+    schema = given_schema(side_options)
     if schema is None:
-        assert told.registry is not None, "avro_options asks for one of the two"
-        schema = SchemaRegistry(told.registry).latest(subject_of(side, options))
+        assert side_options.registry is not None, "avro_options asks for one of the two"
+        schema = SchemaRegistry(side_options.registry).latest(subject_of(side, options))
     return ddl_of(schema)
 
 

@@ -105,17 +105,17 @@ def _plans(
     judged = options.mode != "PERMISSIVE" or any(origin.kind == "corrupt" for origin in origins)
     plans = []
     for side in SIDES:
-        told: SideOptions = getattr(options, side)
-        if told.format == BINARY:
+        side_options: SideOptions = getattr(options, side)
+        if side_options.format == BINARY:
             continue
         fields: list[pa.Field[Any]] = list(value_fields) if side == "value" else []
         wanted = bool(fields)
         for field, origin in zip(arrow, origins, strict=True):
             if origin.kind == "whole" and origin.column == side:
                 wanted = True
-                fields = list(field.type) if told.format in STRUCTURED else [field]
+                fields = list(field.type) if side_options.format in STRUCTURED else [field]
         if wanted or judged:
-            plans.append(DecoderPlan(told, pa.schema(fields)))
+            plans.append(DecoderPlan(side_options, pa.schema(fields)))
     return tuple(plans)
 
 
@@ -159,22 +159,22 @@ def _kafka_column(field: StructField, column: Column) -> Origin:
     return Origin("kafka", column)
 
 
-def _check_side(field: StructField, told: SideOptions) -> None:
+def _check_side(field: StructField, side_options: SideOptions) -> None:
     kind = field.dataType.simpleString()
-    if told.format in STRUCTURED:
+    if side_options.format in STRUCTURED:
         if not kind.startswith("struct<"):
             raise KafkaConfigurationError(
-                f"column {field.name} is a struct where {told.side}.format is {told.format}, not {kind}: "
-                f"change the schema"
+                f"column {field.name} is a struct where {side_options.side}.format is "
+                f"{side_options.format}, not {kind}: change the schema"
             )
         if kind == "struct<>":
             raise KafkaConfigurationError(
                 f"column {field.name} is a struct of no fields: name those that are wanted"
             )
-    elif kind != SCALAR_TYPES[told.format]:
+    elif kind != SCALAR_TYPES[side_options.format]:
         raise KafkaConfigurationError(
-            f"column {field.name} is of type {SCALAR_TYPES[told.format]} where {told.side}.format is "
-            f"{told.format}, not {kind}: change the schema"
+            f"column {field.name} is of type {SCALAR_TYPES[side_options.format]} where "
+            f"{side_options.side}.format is {side_options.format}, not {kind}: change the schema"
         )
 
 

@@ -1,7 +1,4 @@
-"""What a member of a group has printed: polls' records in, commits out; also just before a partition goes.
-
-Does not know: how records are printed, when the loop ends.
-"""
+"""Commits of `kafkacore consume --group`: only offsets of records that have been printed are committed."""
 
 from __future__ import annotations
 
@@ -11,22 +8,22 @@ from kafkacore import ConsumerRebalanceListener, ConsumerRecord, KafkaConsumer
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
 
-class PrintedOffsets(ConsumerRebalanceListener):
-    """Where the group should go on, by partition of this member."""
+class OffsetCommitter(ConsumerRebalanceListener):
+    """The offsets to commit for the partitions of this member; commits before a partition is revoked."""
 
     def __init__(self, consumer: KafkaConsumer) -> None:
         self._consumer = consumer
         self.offsets: dict[TopicPartition, OffsetAndMetadata] = {}
 
     def add(self, printed: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> None:
-        """These have been printed."""
+        """Record that these records have been printed."""
         for partition, records in printed.items():
             last = records[-1]
             epoch = -1 if last.leader_epoch is None else last.leader_epoch
             self.offsets[partition] = OffsetAndMetadata(last.offset + 1, "", epoch)
 
     def commit(self, partitions: Collection[TopicPartition]) -> None:
-        """Commit of ``partitions`` what has been printed, and wait for it."""
+        """Commit the printed offsets of ``partitions`` and wait for the response."""
         offsets = {tp: self.offsets[tp] for tp in partitions if tp in self.offsets}
         if offsets:
             self._consumer.commit(offsets)
@@ -40,4 +37,4 @@ class PrintedOffsets(ConsumerRebalanceListener):
             self.offsets.pop(partition, None)
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        """Nothing of them has been printed yet."""
+        """Do nothing: no record of a new partition has been printed."""
