@@ -324,7 +324,7 @@ class KafkaAdminClient:
     def describe_user_scram_credentials(
         self, users: Iterable[str] | None = None
     ) -> dict[str, dict[str, Any]]:
-        """Who has a password.
+        """Describe the SCRAM credentials of users.
 
         Parameters
         ----------
