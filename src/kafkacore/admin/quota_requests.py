@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent
-from kafkacore.admin.responses import error_of
-from kafkacore.errors import IllegalArgumentError, for_code
+from kafkacore.admin.responses import error_of, error_text
+from kafkacore.errors import IllegalArgumentError
 from kafkacore.protocol.generated.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -51,8 +51,7 @@ def altered(answer: AlterClientQuotasResponse, raise_errors: bool) -> list[dict[
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         if entry.error_code and raise_errors:
             raise error_of(entry.error_code, entry.error_message, entity)
-        error = entry.error_message or for_code(entry.error_code).__name__ if entry.error_code else None
-        results.append({"entity": entity, "error": error})
+        results.append({"entity": entity, "error": error_text(entry)})
     return results
 
 

@@ -17,6 +17,13 @@ def error_of(error_code: int, error_message: str | None, about: object) -> Broke
     return for_code(error_code)(error_message or str(about))
 
 
+def error_text(result: Any) -> str | None:
+    """Return the broker's message, or the error's name if it sent none; ``None`` without an error."""
+    if not result.error_code:
+        return None
+    return result.error_message or for_code(result.error_code).__name__
+
+
 def paired(asked: Sequence[A], answered: Sequence[Any]) -> list[tuple[A, Any]]:
     """What was asked, each with its answer; both are in the same order.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafkacore.admin.responses import error_of, member
+from kafkacore.admin.responses import error_of, error_text, member
 from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
-from kafkacore.errors import IllegalArgumentError, for_code
+from kafkacore.errors import IllegalArgumentError
 from kafkacore.protocol.generated.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -50,7 +50,7 @@ def altered(answer: AlterUserScramCredentialsResponse, raise_errors: bool) -> di
     for result in answer.results:
         if result.error_code and raise_errors:
             raise error_of(result.error_code, result.error_message, f"user {result.user!r}")
-        results[result.user] = _error_text(result)
+        results[result.user] = error_text(result)
     return results
 
 
@@ -66,7 +66,7 @@ def described(answer: DescribeUserScramCredentialsResponse) -> dict[str, dict[st
         raise error_of(answer.error_code, answer.error_message, "users")
     return {
         result.user: {
-            "error": _error_text(result),
+            "error": error_text(result),
             "credential_infos": [
                 {"mechanism": member(ScramMechanism, info.mechanism), "iterations": info.iterations}
                 for info in result.credential_infos
@@ -74,10 +74,3 @@ def described(answer: DescribeUserScramCredentialsResponse) -> dict[str, dict[st
         }
         for result in answer.results
     }
-
-
-def _error_text(result: Any) -> str | None:
-    """Return the broker's message, or the error's name if it sent none; ``None`` without an error."""
-    if not result.error_code:
-        return None
-    return result.error_message or for_code(result.error_code).__name__
