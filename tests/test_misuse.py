@@ -530,3 +530,9 @@ def allocations(objects: bool) -> Iterator[int]:
     while number < 5000:
         yield number
         number += 1 if not objects or number < 50 else max(number // 20, 1)
+
+
+def test_failing_allocations_inside_one_another_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="in use by another call"):
+        call_with_failure(lambda: call_with_failure(list, 1), 1_000_000)
+    assert not call_with_failure(list, 1_000_000)
