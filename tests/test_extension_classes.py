@@ -28,5 +28,5 @@ def test_no_call_of_an_extension_class_crashes(tmp_path: Path) -> None:
 
 def test_the_list_of_extension_classes_is_not_empty() -> None:
     names = {f"{cls.__module__}.{cls.__qualname__}" for cls in extension_classes.extension_classes()}
-    assert {"kafkacore.record.batch.RecordBatch", "kafkacore.decode._avro_reader.AvroReader"} <= names
+    assert {"kafkacore.record._batch.RecordBatch", "kafkacore.decode._avro_reader.AvroReader"} <= names
     assert set(extension_classes.FACTORIES) <= names, "a factory of a class that is gone"

@@ -19,7 +19,7 @@ SUFFIXES = {".py", ".pyi", ".pyx", ".pxd"}
 
 #: Layer of each package or module right under kafkacore.
 LAYERS = {
-    "errors": 0, "structs": 0, "clock": 0, "_version": 0,
+    "errors": 0, "structs": 0, "text": 0, "clock": 0, "_version": 0,
     "wire": 1, "metrics": 1,
     "protocol": 2, "record": 2,
     "network": 3, "security": 3, "coordinator": 3, "decode": 3,
@@ -150,18 +150,18 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        ("wire/cursor.pyx", "from kafkacore.record cimport batch"),
-        ("wire/cursor.pyx", "from kafkacore.protocol import (\n    ApiKey,\n    RequestHeader)"),
-        ("record/batch.pxd", "cimport kafkacore.network.selector"),
-        ("record/batch.pyi", "from kafkacore.protocol import ApiKey"),
+        ("wire/_cursor.pyx", "from kafkacore.record cimport batch"),
+        ("wire/_cursor.pyx", "from kafkacore.protocol import (\n    ApiKey,\n    RequestHeader)"),
+        ("record/_batch.pxd", "cimport kafkacore.network._selector"),
+        ("record/_batch.pyi", "from kafkacore.protocol import ApiKey"),
         ("protocol/types.py", "from ..record import read_batches"),
         ("client/metadata.py", "if TYPE_CHECKING:\n    from kafkacore.producer import KafkaProducer"),
         ("producer/sender.py", "def f():\n    import kafkacore.consumer.fetcher"),
         ("broker/apis.py", "from kafkacore.client import NetworkClient"),
         ("broker/apis.py", "import time"),
-        ("network/selector.pyx", "from time import monotonic"),
+        ("network/_selector.pyx", "from time import monotonic"),
         ("cli/main.py", "from kafkacore.testing import EmbeddedBroker"),
-        ("wire/cursor.py", "from kafkacore import KafkaProducer"),
+        ("wire/_cursor.py", "from kafkacore import KafkaProducer"),
         ("structs.py", "from kafkacore.wire import Cursor"),
         ("novelty/thing.py", "from kafkacore.wire import Cursor"),
     ],
@@ -176,9 +176,9 @@ def test_checker_finds_a_breach(source: Path, file: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        ("wire/cursor.pyx", "from libc.string cimport memcpy\nfrom kafkacore.wire.primitives cimport read"),
-        ("wire/cursor.pyx", "from kafkacore.errors import MalformedMessageError  # not kafkacore.client"),
-        ("record/batch.pyx", "from . cimport columns\nfrom kafkacore.wire cimport primitives"),
+        ("wire/_cursor.pyx", "from libc.string cimport memcpy\nfrom kafkacore.wire.primitives cimport read"),
+        ("wire/_cursor.pyx", "from kafkacore.errors import MalformedMessageError  # not kafkacore.client"),
+        ("record/_batch.pyx", "from . cimport columns\nfrom kafkacore.wire cimport primitives"),
         ("errors.py", "from kafkacore.structs import TopicPartition"),
         ("clock.py", "import time, random"),
         ("testing/broker.py", "from kafkacore.broker import server\nfrom kafkacore.cli import main"),

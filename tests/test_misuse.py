@@ -12,33 +12,33 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafkacore.broker._disk_write import WritingDisk
 from kafkacore.broker.log._batch_filter import BatchFilter
 from kafkacore.broker.log._batches import placed_header
 from kafkacore.broker.log._key_walk import map_batch
 from kafkacore.broker.log._offset_map import OffsetMap
-from kafkacore.broker.log.producer_batches import ProducerBatches
-from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.broker.log._producer_batches import ProducerBatches
+from kafkacore.broker.storage._disk_write import WritingDisk
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.decode._avro_reader import AvroReader
+from kafkacore.decode._json_columns import JsonColumns
 from kafkacore.decode.avro_program import Convert, NodeSpec, Op, compile_program
 from kafkacore.decode.avro_schema import parse_schema
-from kafkacore.decode.json_columns import JsonColumns
 from kafkacore.decode.json_schema import Node, root_of
 from kafkacore.errors import CorruptRecordError, IllegalStateError, InvalidRecordError
-from kafkacore.metrics.sensor import Sensor
+from kafkacore.metrics._sensor import Sensor
 from kafkacore.network import NetworkSend
-from kafkacore.network.poller import Poller
-from kafkacore.producer.future import FutureRecordMetadata, ProduceResult, _index_of
-from kafkacore.producer.partition_queue import PartitionQueue
-from kafkacore.producer.topic_state import TopicState
+from kafkacore.network._poller import Poller
+from kafkacore.producer._future import FutureRecordMetadata, ProduceResult, _index_of
+from kafkacore.producer._partition_queue import PartitionQueue
+from kafkacore.producer._topic_state import TopicState
 from kafkacore.record import Compression, RecordSource, encode, read_batches
-from kafkacore.record.columns import ColumnBuilder
-from kafkacore.record.legacy_builder import LegacyBatchBuilder
-from kafkacore.record.validation import with_codec
+from kafkacore.record._columns import ColumnBuilder
+from kafkacore.record._legacy_builder import LegacyBatchBuilder
+from kafkacore.record._validation import with_codec
 from kafkacore.structs import TopicPartition
-from kafkacore.wire import blocks
-from kafkacore.wire.failing_memory import call_with_failure
-from kafkacore.wire.writer import Writer
+from kafkacore.wire import _blocks as blocks
+from kafkacore.wire._failing_memory import call_with_failure
+from kafkacore.wire._writer import Writer
 
 TP = TopicPartition("t", 0)
 SCHEMA = pa.schema(
@@ -485,7 +485,7 @@ def convert_down() -> None:
 
 
 def receive_frames() -> None:
-    from kafkacore.network.receive import FrameReader
+    from kafkacore.network._receive import FrameReader
 
     reader = FrameReader("peer")
     for size in (10, 20_000, 40_000):

@@ -13,8 +13,8 @@ from golden.test_golden_messages import GoldenMessage
 from model.dose import dose
 from model.records_v2 import ModelBatch, ModelRecord, encode_batch
 
+from kafkacore.broker.log._validation import validate_append
 from kafkacore.broker.log.config import LogConfig
-from kafkacore.broker.log.validation import validate_append
 from kafkacore.errors import CorruptRecordError, InvalidReceiveError, InvalidRecordError, KafkaProtocolError
 from kafkacore.network import FrameReader
 from kafkacore.network.other_protocols import spoken_protocol

@@ -15,6 +15,7 @@ from kafkacore.structs import (
     OffsetSpec,
     TimestampType,
     TopicPartition,
+    is_topic_name,
 )
 
 
@@ -66,3 +67,12 @@ def test_numbers_are_those_on_the_wire() -> None:
     assert (TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME) == (0, 1)
     assert (OffsetSpec.LATEST, OffsetSpec.EARLIEST, OffsetSpec.MAX_TIMESTAMP) == (-1, -2, -3)
     assert OffsetSpec(-4) is OffsetSpec.EARLIEST_LOCAL
+
+
+@pytest.mark.parametrize(
+    ("name", "is_legal"),
+    [("a", True), ("a.B_c-9", True), ("x" * 249, True), ("x" * 250, False), ("", False), (".", False),
+     ("..", False), ("a/b", False), ("a\n", False), ("é", False)],
+)  # fmt: skip
+def test_topic_names_follow_kafkas_rule(name: str, is_legal: bool) -> None:
+    assert is_topic_name(name) is is_legal

@@ -6,12 +6,12 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.config_docs import TOPIC_DOCS
-from kafkacore.broker.config_keys import BROKER_KEYS, BrokerKey, as_text
-from kafkacore.broker.dynamic_config import DYNAMIC_NAMES
-from kafkacore.broker.listener_keys import LISTENER_KEYS, ListenerKey
-from kafkacore.broker.topic_config import INT_MAX, LONG_MAX, LONG_MIN, TOPIC_CONFIG, TopicConfigKey
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.config_docs import TOPIC_DOCS
+from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerKey, as_text
+from kafkacore.broker.config.dynamic_config import DYNAMIC_NAMES
+from kafkacore.broker.config.topic_config import INT_MAX, LONG_MAX, LONG_MIN, TOPIC_CONFIG, TopicConfigKey
+from kafkacore.broker.listeners.keys import LISTENER_KEYS, ListenerKey
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "BROKER.md"
 BEGIN, END = "<!-- {}: made by tools/broker_properties.py -->", "<!-- end of {} -->"

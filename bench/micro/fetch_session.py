@@ -13,14 +13,20 @@ from typing import Any
 
 import pytest
 
-from kafkacore.broker.cluster_state import BrokerNode, ClusterState
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.fetch_partition import ZERO_ID, FetchParams, FetchPartition, PartitionResults
-from kafkacore.broker.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, FetchAsk, FetchManager, next_epoch
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.log import LogManager
-from kafkacore.broker.replica_manager import ReplicaManager
-from kafkacore.broker.timer import Timer
-from kafkacore.broker.topic_catalog import TopicCatalog
+from kafkacore.broker.purgatory.timer import Timer
+from kafkacore.broker.replica.fetch_partition import ZERO_ID, FetchParams, FetchPartition, PartitionResults
+from kafkacore.broker.replica.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchAsk,
+    FetchManager,
+    next_epoch,
+)
+from kafkacore.broker.replica.replica_manager import ReplicaManager
+from kafkacore.broker.topics.cluster_state import BrokerNode, ClusterState
+from kafkacore.broker.topics.topic_catalog import TopicCatalog
 from kafkacore.clock import SYSTEM_CLOCK
 
 NODE = 1

@@ -15,9 +15,9 @@ from kafka.producer.transaction_manager import ProducerIdAndEpoch, TransactionMa
 from kafka.structs import TopicPartition as TheirTopicPartition
 
 from kafkacore.clock import SYSTEM_CLOCK
-from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer.idempotence import IdempotenceManager
-from kafkacore.record.builder import RecordBatchBuilder
+from kafkacore.record._builder import RecordBatchBuilder
 from kafkacore.structs import TopicPartition
 
 PARTITIONS = 16

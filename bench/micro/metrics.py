@@ -20,10 +20,10 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.consumer.metrics import FetchMetrics
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.metrics import Metrics, Sensor
-from kafkacore.producer.batch import ProducerBatch
-from kafkacore.producer.buffer_pool import BufferPool
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._buffer_pool import BufferPool
 from kafkacore.producer.sender_metrics import ProducerMetrics
-from kafkacore.record.builder import RecordBatchBuilder
+from kafkacore.record._builder import RecordBatchBuilder
 from kafkacore.structs import TopicPartition
 
 

@@ -17,10 +17,10 @@ from confluent_kafka import Producer
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
+from kafkacore.producer._record_sender import RecordSender
 from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.producer.record_sender import RecordSender
+from kafkacore.record._source import RecordSource
 from kafkacore.record.compression import Compression
-from kafkacore.record.source import RecordSource
 from kafkacore.structs import Node, TopicPartition
 
 PARTITIONS = [1, 6, 1000]

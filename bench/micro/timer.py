@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kafkacore.broker.timer import Timer, TimerTask
+from kafkacore.broker.purgatory.timer import Timer, TimerTask
 
 SESSION_MS = 45_000.0
 HEARTBEAT_MS = 3_000.0

@@ -5,8 +5,18 @@ Names and fields are kafka-python's (``kafka.structs``), so that a program can s
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+#: The largest values of the protocol's types.
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+
+MAX_TOPIC_NAME_LENGTH: Final = 249
+#: The characters of a topic name, for a regular expression.
+TOPIC_NAME_CHARACTERS: Final = "[a-zA-Z0-9._-]"
+_TOPIC_NAME = re.compile(f"{TOPIC_NAME_CHARACTERS}{{1,{MAX_TOPIC_NAME_LENGTH}}}")
 
 
 def printable(text: str) -> str:
@@ -17,6 +27,14 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def is_topic_name(name: str) -> bool:
+    """Return whether a topic may have this name, by the rule of Kafka's ``Topic`` class.
+
+    Only such a name may become the name of a folder.
+    """
+    return _TOPIC_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
 class TopicPartition(NamedTuple):

@@ -74,7 +74,7 @@ def test_java_is_told_by_a_file_of_its_users_own(tmp_path, cafile):
     file = tmp_path / "client.properties"
     security.write_java_properties(SECURE | {"ssl_cafile": cafile, "ssl_certfile": cafile}, file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    from kafkacore.broker.properties_file import read_properties
+    from kafkacore.broker.config.properties_file import read_properties
     from kafkacore.security.java_names import security_arguments
 
     told = read_properties(file)

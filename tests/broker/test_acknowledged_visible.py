@@ -13,8 +13,8 @@ from model.held_disk import PATIENCE_S, HeldDisk
 from model.raw_line import Line
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.server import KafkaBroker
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol import encode_request
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest

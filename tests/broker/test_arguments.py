@@ -14,7 +14,7 @@ import pytest
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.broker.__main__ import main
-from kafkacore.broker.properties_file import parse_properties
+from kafkacore.broker.config.properties_file import parse_properties
 
 LIMIT_S = 30.0
 COMMAND = [sys.executable, "-m", "kafkacore.broker", "--listen", "127.0.0.1:0"]

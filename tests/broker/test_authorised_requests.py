@@ -22,7 +22,7 @@ from model.authorisation_requests import Names, fetch, made, produce
 from model.broker_harness import BrokerHarness, batch
 from model.granted import Granted
 
-from kafkacore.broker.request import CloseConnectionError
+from kafkacore.broker.handlers.services import CloseConnectionError
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
 from kafkacore.protocol.generated.describe_topic_partitions import DescribeTopicPartitionsRequest
 from kafkacore.protocol.generated.fetch import FetchRequest

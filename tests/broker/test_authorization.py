@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from model.broker_harness import BrokerHarness
 
-from kafkacore.broker.authorization import (
+from kafkacore.broker.handlers.services import Request, RequestContext
+from kafkacore.broker.requests.authorization import (
     CLUSTER_NAME,
     allowed,
     allowed_names,
@@ -19,7 +20,6 @@ from kafkacore.broker.authorization import (
     require_configs,
     require_idempotent_write,
 )
-from kafkacore.broker.request import Request, RequestContext
 from kafkacore.errors import (
     AuthorizationError,
     ClusterAuthorizationFailedError,

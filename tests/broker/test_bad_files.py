@@ -20,7 +20,7 @@ from model.log_oracle import NOW_MS, batch, open_manager, read_all
 from model.power_rights import CONFIG as GUARDED
 from model.power_rights import Rights, found_in
 
-from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.log import LogManager
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, KafkaError, KafkaStorageError

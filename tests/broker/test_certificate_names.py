@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model.certificates import Authority, der
 
-from kafkacore.broker.certificate_names import PrincipalRules, distinguished_name
+from kafkacore.broker.listeners.certificate_names import PrincipalRules, distinguished_name
 from kafkacore.errors import KafkaConfigurationError, SslAuthenticationError
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.config_keys import parse_listen
-from kafkacore.broker.topic_config import TOPIC_CONFIG, checked_topic_configs
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.config_keys import parse_listen
+from kafkacore.broker.config.topic_config import TOPIC_CONFIG, checked_topic_configs
 from kafkacore.errors import InvalidConfigurationError, KafkaConfigurationError
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from model.broker_harness import BrokerHarness
 
-from kafkacore.broker.config_docs import DEFAULT_DOCS, TOPIC_DOCS
+from kafkacore.broker.config.config_docs import DEFAULT_DOCS, TOPIC_DOCS
+from kafkacore.broker.config.topic_config import BROKER_SYNONYMS, HIDDEN_TOPIC_CONFIG, TOPIC_CONFIG
 from kafkacore.broker.log.config import LogConfig
-from kafkacore.broker.topic_config import BROKER_SYNONYMS, HIDDEN_TOPIC_CONFIG, TOPIC_CONFIG
 from kafkacore.errors import (
     BrokerResponseError,
     InvalidConfigurationError,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkacore.broker.connection_limits import ConnectionLimits, ConnectionRate, ListenerLimit
+from kafkacore.broker.listeners.connection_limits import ConnectionLimits, ConnectionRate, ListenerLimit
 
 ANY = ListenerLimit("PLAINTEXT")
 

@@ -10,7 +10,7 @@ import pytest
 from model.broker_harness import BrokerHarness, batch
 from model.topic_changes import delete_topic
 
-from kafkacore.broker.request import CloseConnectionError
+from kafkacore.broker.handlers.services import CloseConnectionError
 from kafkacore.errors import (
     BrokerResponseError,
     CorruptRecordError,

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkacore.broker.delayed_operation import (
+from kafkacore.broker.purgatory.delayed_operation import (
     DelayedFetch,
     DelayedOperation,
     DelayedOperationPurgatory,
     DelayedProduce,
 )
-from kafkacore.broker.timer import Timer
+from kafkacore.broker.purgatory.timer import Timer
 
 
 class Purgatory(DelayedOperationPurgatory):

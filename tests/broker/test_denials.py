@@ -10,9 +10,9 @@ import pytest
 from model.broker_in_hand import BrokerInHand, broker_in_hand
 from model.granted import Granted
 
-from kafkacore.broker.config_keys import STANDARD_AUTHORIZER
-from kafkacore.broker.denials import MOST_LINES, WINDOW_MS, DenialLog
-from kafkacore.broker.request import Request, RequestContext
+from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
+from kafkacore.broker.handlers.services import Request, RequestContext
+from kafkacore.broker.requests.denials import MOST_LINES, WINDOW_MS, DenialLog
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest

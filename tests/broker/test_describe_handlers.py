@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from model.broker_harness import BrokerHarness, batch
 
-from kafkacore.broker.disk import Disk
+from kafkacore.broker.handlers.services import RequestContext
 from kafkacore.broker.log.producer_entries import BatchMetadata, ProducerStateEntry
-from kafkacore.broker.request import RequestContext
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import (
     InvalidRequestError,
     InvalidTopicError,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kafkacore.broker.checked_json import checked_json
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.dynamic_config import FILE_NAME, ConfigSource, DynamicConfigs
-from kafkacore.broker.topic_config import java_double
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.dynamic_config import FILE_NAME, ConfigSource, DynamicConfigs
+from kafkacore.broker.config.topic_config import java_double
+from kafkacore.broker.storage.checked_json import checked_json
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import InvalidRequestError, KafkaStorageError
 from kafkacore.testing.disk import SimulatedDisk
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from model.broker_harness import BrokerHarness
 
-from kafkacore.broker.cluster_state import BrokerNode
+from kafkacore.broker.topics.cluster_state import BrokerNode
 from kafkacore.errors import (
     ElectionNotNeededError,
     EligibleLeadersNotAvailableError,

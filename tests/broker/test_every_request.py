@@ -24,8 +24,8 @@ from model.dose import IS_FULL, dose, new_seed, note
 from model.granted import Granted
 from model.slow_codec import RandomMessages
 
-from kafkacore.broker.kafka_apis import HANDLERS
-from kafkacore.broker.request import ApiHandler
+from kafkacore.broker.handlers.services import ApiHandler
+from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.schema import APIS

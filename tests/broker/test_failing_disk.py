@@ -22,9 +22,9 @@ from model.power_rights import CONFIG as GUARDED
 from model.power_rights import Rights, found_in
 
 from kafkacore import KafkaConsumer, KafkaProducer
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.server import KafkaBroker
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.process.server import KafkaBroker
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import KafkaStorageError
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.produce import ProduceRequest

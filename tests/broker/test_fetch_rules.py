@@ -9,7 +9,7 @@ import pytest
 from model.broker_harness import BrokerHarness, batch
 from model.fetch_client import FINAL, FetchClient
 
-from kafkacore.broker.cluster_state import BrokerNode
+from kafkacore.broker.topics.cluster_state import BrokerNode
 from kafkacore.errors import (
     BrokerResponseError,
     FencedLeaderEpochError,

@@ -13,10 +13,10 @@ from model.broker_harness import BrokerHarness, batch
 from model.fetch_client import FINAL, FetchClient
 from model.topic_changes import delete_topic
 
-from kafkacore.broker import fetch_session
-from kafkacore.broker.fetch_partition import ZERO_ID, FetchPartition, FetchPartitionResult
-from kafkacore.broker.fetch_session import INT_MAX, FetchAsk, FetchManager, next_epoch
-from kafkacore.broker.request import RequestContext
+from kafkacore.broker.handlers.services import RequestContext
+from kafkacore.broker.replica import fetch_session
+from kafkacore.broker.replica.fetch_partition import FetchPartition, FetchPartitionResult
+from kafkacore.broker.replica.fetch_session import FetchAsk, FetchManager, next_epoch
 from kafkacore.errors import (
     FetchSessionIdNotFoundError,
     FetchSessionTopicIdError,
@@ -26,7 +26,8 @@ from kafkacore.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from kafkacore.structs import TopicPartition
+from kafkacore.protocol import ZERO_UUID
+from kafkacore.structs import INT32_MAX, TopicPartition
 
 NOBODY = UUID(int=77)
 
@@ -59,7 +60,7 @@ def a_client(broker: BrokerHarness, *partitions: int, by_id: bool = True) -> Fet
 
 
 def test_epochs_count_up_and_never_come_back_to_those_of_a_full_fetch() -> None:
-    assert [next_epoch(epoch) for epoch in (-1, 0, 1, INT_MAX)] == [-1, 1, 2, 1]
+    assert [next_epoch(epoch) for epoch in (-1, 0, 1, INT32_MAX)] == [-1, 1, 2, 1]
 
 
 @pytest.mark.parametrize("by_id", [True, False])
@@ -387,7 +388,7 @@ class Cache:
         self.manager = FetchManager(broker.replica_manager, lambda _: None, broker.clock, slots)
 
     def begin(self, size: int, *, is_replica: bool = False) -> int:
-        partitions = {("t", i): FetchPartition("t", ZERO_ID, i, 0, 1) for i in range(size)}
+        partitions = {("t", i): FetchPartition("t", ZERO_UUID, i, 0, 1) for i in range(size)}
         ask = FetchAsk(1, 0, 0, partitions, (), False, is_replica)
         return self.manager.begin(ask, [(p, FetchPartitionResult()) for p in partitions.values()])
 

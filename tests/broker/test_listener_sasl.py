@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from integration.secure_listeners import BELIEVES_EVERY_TOKEN
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.listener_sasl import ListenerSasl
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.listeners.sasl import ListenerSasl
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
 

@@ -17,8 +17,8 @@ from model.held_disk import PATIENCE_S
 from model.raw_line import Line
 from model.records_v2 import ModelBatch, ModelRecord, encode_batch, encode_records
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.server import KafkaBroker
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.errors import (
     InvalidRecordError,
     KafkaStorageError,

@@ -9,8 +9,8 @@ import pytest
 from model.broker_harness import BrokerHarness, batch
 from model.topic_changes import delete_topic
 
-from kafkacore.broker.internal_topics import OFFSETS_TOPIC
-from kafkacore.broker.kafka_apis import HANDLERS
+from kafkacore.broker.server.kafka_apis import HANDLERS
+from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.coordinator import partition_for
 from kafkacore.errors import (
     GroupIdNotFoundError,

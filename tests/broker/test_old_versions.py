@@ -10,7 +10,7 @@ import pytest
 from model.broker_harness import BrokerHarness, batch
 from model.granted import Granted
 
-from kafkacore.broker.request import CloseConnectionError
+from kafkacore.broker.handlers.services import CloseConnectionError
 from kafkacore.errors import (
     CorruptRecordError,
     KafkaProtocolError,

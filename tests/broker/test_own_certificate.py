@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from kafkacore.broker.own_certificate import authority_path, own_certificate
+from kafkacore.broker.listeners.own_certificate import authority_path, own_certificate
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.testing import VirtualClock
 

@@ -11,12 +11,12 @@ from model.power_run import PowerRun
 
 from kafkacore.broker.group.pending import PendingAppends
 from kafkacore.broker.handlers import produce
-from kafkacore.broker.identity import KeptMetadata
 from kafkacore.broker.log import LogManager, checkpoints
 from kafkacore.broker.log.producer_state import ProducerStateManager
 from kafkacore.broker.log.segment import LogSegment
 from kafkacore.broker.metadata.end_mark import EndMark
-from kafkacore.broker.producer_ids import ProducerIdManager
+from kafkacore.broker.storage.identity import KeptMetadata
+from kafkacore.broker.storage.producer_ids import ProducerIdManager
 from kafkacore.testing.disk import SimulatedDisk
 
 #: A bug that is not seen in so many runs of five losses of power is not seen.

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from model.raw_line import Line
 
-from kafkacore.broker.process import BrokerProcess, BrokerProcessError
+from kafkacore.broker.process.process import BrokerProcess, BrokerProcessError
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
 
@@ -111,7 +111,7 @@ def test_signal_stops_the_broker_with_status_0(tmp_path: Path, number: signal.Si
 def test_broker_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
     program = (
         "import sys\n"
-        "from kafkacore.broker.process import BrokerProcess\n"
+        "from kafkacore.broker.process.process import BrokerProcess\n"
         f"broker = BrokerProcess({str(tmp_path)!r}).start()\n"
         "print(broker.pid, broker.port, flush=True)\n"
         "sys.stdin.read()\n"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkacore.broker._produce_call import ProduceCall, encode_produce, read_produce
+from kafkacore.broker.replica._produce_call import ProduceCall, encode_produce, read_produce
 from kafkacore.errors import MalformedMessageError
 from kafkacore.protocol import decode_response, encode_response
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from model.broker_harness import BrokerHarness, batch
 from model.fetch_client import FetchClient
 
-from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.quota import (
     ClientQuota,
     QuotaEntity,

@@ -15,11 +15,10 @@ import pytest
 from model.certificates import Authority, der
 from model.raw_line import Line
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.own_certificate import authority_path
-from kafkacore.broker.request import Request
-from kafkacore.broker.server import KafkaBroker
-from kafkacore.broker.topic_config import INT_MAX
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.handlers.services import Request
+from kafkacore.broker.listeners.own_certificate import authority_path
+from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import AuthenticationFailedError, IllegalSaslStateError, InvalidRequestError
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
@@ -31,6 +30,7 @@ from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest
 from kafkacore.security import ANONYMOUS, KafkaPrincipal, Secret
 from kafkacore.security.client_authenticator import SaslClientAuthenticator
 from kafkacore.security.sasl import SaslConfig
+from kafkacore.structs import INT32_MAX
 from kafkacore.testing import VirtualClock
 
 USERS = {"alice": "alice-secret", "bob": "bob-secret"}
@@ -350,7 +350,7 @@ def test_certificate_that_is_changed_while_the_broker_runs_is_shown_to_the_next_
     path = authority.issue("first").write(tmp_path, "server").both
     given = {"port": 0, "security.protocol": "SSL", "ssl.keystore.location": path}
     # The log's threads move this clock on as they wait.
-    given |= {"data.dir": tmp_path / "d", "connection.setup.timeout.ms": INT_MAX}
+    given |= {"data.dir": tmp_path / "d", "connection.setup.timeout.ms": INT32_MAX}
     config = BrokerConfig.from_properties(given)
     theirs = ssl.create_default_context(cafile=authority.write(tmp_path))
     with KafkaBroker(config, clock=clock) as broker:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from integration.config_requests import BROKER, TOPIC, Change, config_requests
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.run import EXIT_CLEAN, EXIT_FAILED, run_broker
-from kafkacore.broker.server import KafkaBroker
-from kafkacore.broker.socket_server import SocketServer
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.process.run import EXIT_CLEAN, EXIT_FAILED, run_broker
+from kafkacore.broker.process.server import KafkaBroker
+from kafkacore.broker.server.socket_server import SocketServer
 from kafkacore.errors import KafkaConfigurationError
 
 

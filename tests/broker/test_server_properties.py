@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.config_keys import BROKER_KEYS, ResolvedProperties, resolve
-from kafkacore.broker.properties_file import parse_properties, read_properties
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.config_keys import BROKER_KEYS, ResolvedProperties, resolve
+from kafkacore.broker.config.properties_file import parse_properties, read_properties
 from kafkacore.errors import KafkaConfigurationError
 
 #: What is set in the file that comes with Apache Kafka 4.3.

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.run import POKE, _wait_for_end, run_broker
-from kafkacore.broker.server import KafkaBroker
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.process.run import POKE, _wait_for_end, run_broker
+from kafkacore.broker.process.server import KafkaBroker
 
 LIMIT_S = 60.0
 

@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.connection_limits import ConnectionLimits
-from kafkacore.broker.delayed_operation import DelayedFetch
-from kafkacore.broker.listener_access import ListenerAccess
-from kafkacore.broker.listeners import Listener
-from kafkacore.broker.metrics import BrokerMetrics
-from kafkacore.broker.node_listeners import OpenListener
-from kafkacore.broker.replica_manager import ReplicaManager
-from kafkacore.broker.request import CloseConnectionError, OnResponse, Request, RequestContext
-from kafkacore.broker.socket_server import SocketServer
-from kafkacore.broker.timer import Timer
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.handlers.services import CloseConnectionError, OnResponse, Request, RequestContext
+from kafkacore.broker.listeners.access import ListenerAccess
+from kafkacore.broker.listeners.connection_limits import ConnectionLimits
+from kafkacore.broker.listeners.listeners import Listener
+from kafkacore.broker.purgatory.delayed_operation import DelayedFetch
+from kafkacore.broker.purgatory.timer import Timer
+from kafkacore.broker.replica.replica_manager import ReplicaManager
+from kafkacore.broker.server.metrics import BrokerMetrics
+from kafkacore.broker.server.node_listeners import OpenListener
+from kafkacore.broker.server.socket_server import SocketServer
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import MalformedMessageError
 from kafkacore.network import MemoryPool, Selector

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.disk import Disk, FolderAccess, replace_file
-from kafkacore.broker.server import KafkaBroker
-from kafkacore.broker.start_errors import BrokerStartError, check_folder
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.listeners.start_errors import BrokerStartError, check_folder
+from kafkacore.broker.process.server import KafkaBroker
+from kafkacore.broker.storage.disk import Disk, FolderAccess, replace_file
 
 
 class RefusingDisk(Disk):

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from kafkacore.broker.checked_json import read_checked_json
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.identity import (
+from kafkacore.broker.log import checkpoints
+from kafkacore.broker.log.topics_file import read_topics
+from kafkacore.broker.storage.checked_json import read_checked_json
+from kafkacore.broker.storage.disk import Disk
+from kafkacore.broker.storage.identity import (
     SALT_KEY_NAME,
     SALT_KEY_SIZE,
     load_or_create_cluster_id,
     load_or_create_salt_key,
 )
-from kafkacore.broker.log import checkpoints
-from kafkacore.broker.log.topics_file import read_topics
-from kafkacore.broker.producer_ids import BLOCK_SIZE, FILE_NAME, ProducerIdManager
+from kafkacore.broker.storage.producer_ids import BLOCK_SIZE, FILE_NAME, ProducerIdManager
 from kafkacore.errors import KafkaConfigurationError, KafkaStorageError
 from kafkacore.testing import VirtualClock
 

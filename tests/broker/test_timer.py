@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.timer_list import TimerList
 
-from kafkacore.broker.timer import SLOTS_OF_A_WHEEL, Timer, TimerTask
+from kafkacore.broker.purgatory.timer import SLOTS_OF_A_WHEEL, Timer, TimerTask
 
 
 class Task(TimerTask):

@@ -15,12 +15,12 @@ from model.broker_harness import batch
 from model.held_disk import PATIENCE_S, HeldDisk
 from model.raw_line import Line
 
-from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.handlers import create_topics
-from kafkacore.broker.kafka_apis import HANDLERS
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.log.log_manager import FOLDERS_PER_ROUND
-from kafkacore.broker.server import KafkaBroker
+from kafkacore.broker.process.server import KafkaBroker
+from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import (
     CoordinatorNotAvailableError,

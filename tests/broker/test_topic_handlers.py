@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from model.broker_harness import BrokerHarness
 
-from kafkacore.broker.request import CloseConnectionError
+from kafkacore.broker.handlers.services import CloseConnectionError
 from kafkacore.errors import (
     BrokerResponseError,
     InvalidConfigurationError,

@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 from security.credentials import calls_of
 
+from kafkacore.broker.listeners.user_credentials import UserCredentials
 from kafkacore.broker.metadata.scram_users import Deletion, ScramUsers, Upsertion
-from kafkacore.broker.user_credentials import UserCredentials
 from kafkacore.errors import SaslAuthenticationFailedError
 from kafkacore.protocol.generated.metadata_records import UserScramCredentialRecord
 from kafkacore.security import Secret

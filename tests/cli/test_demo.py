@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from kafkacore import KafkaProducer
-from kafkacore.broker.process import BrokerProcess
+from kafkacore.broker.process.process import BrokerProcess
 from kafkacore.cli.demo import Folder, _logged_in
 from kafkacore.cli.main import main
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 from model.fetch_log import FetchLog
 
-from kafkacore.consumer.request_future import RequestFuture
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
     InvalidTopicError,

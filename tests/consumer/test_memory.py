@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
-from kafkacore.wire.blocks import statistics
+from kafkacore.wire._blocks import statistics
 
 MIB = 1 << 20
 VALUE_SIZE = 10_000

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kafkacore.consumer.request_future import CallbackInterruptedError, RequestFuture
+from kafkacore.consumer._request_future import CallbackInterruptedError, RequestFuture
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError
 
 

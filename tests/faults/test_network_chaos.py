@@ -17,7 +17,7 @@ from model.network_chaos import NetworkChaos
 from kafkacore import KafkaConsumer, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.testing import EmbeddedBroker, FaultProxy
 
 PARTITIONS = 4

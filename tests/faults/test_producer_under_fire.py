@@ -18,8 +18,8 @@ from model.paused_process import paused
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError, KafkaTimeoutError
-from kafkacore.producer.batch_future import BatchFuture
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._batch_future import BatchFuture
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.testing import EmbeddedBroker
 
 LIMIT_S = 60.0

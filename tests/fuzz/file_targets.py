@@ -10,13 +10,11 @@ from uuid import UUID
 
 from fuzz.harness import Target
 
-from kafkacore.broker.checked_json import checked_json
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.dynamic_config import DynamicConfigs
-from kafkacore.broker.identity import load_or_create_cluster_id
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.dynamic_config import DynamicConfigs
+from kafkacore.broker.config.properties_file import parse_properties
 from kafkacore.broker.log import checkpoints
-from kafkacore.broker.log.indexes import OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
+from kafkacore.broker.log._indexes import OFFSET_ENTRY, TIME_ENTRY, OffsetIndex, TimeIndex
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_entries import BatchMetadata, ProducerStateEntry
 from kafkacore.broker.log.producer_state import read_snapshot, snapshot_bytes
@@ -25,10 +23,12 @@ from kafkacore.broker.log.transaction_index import AbortedTransaction, aborted_b
 from kafkacore.broker.metadata import end_mark, metadata_log
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.records import MetadataRecord, decode_record, encode_record
-from kafkacore.broker.producer_ids import ProducerIdManager
-from kafkacore.broker.properties_file import parse_properties
 from kafkacore.broker.quota import Quotas
-from kafkacore.broker.topic_changes import TopicChanges
+from kafkacore.broker.storage.checked_json import checked_json
+from kafkacore.broker.storage.disk import Disk
+from kafkacore.broker.storage.identity import load_or_create_cluster_id
+from kafkacore.broker.storage.producer_ids import ProducerIdManager
+from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.protocol.generated.metadata_records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,

@@ -8,7 +8,7 @@ from functools import cache
 from fuzz.harness import Target
 from golden.test_golden_messages import GoldenMessage, golden_messages
 
-from kafkacore.broker._produce_call import encode_produce, read_produce
+from kafkacore.broker.replica._produce_call import encode_produce, read_produce
 from kafkacore.client.metadata import Metadata
 from kafkacore.errors import KafkaProtocolError, MalformedMessageError
 from kafkacore.protocol import (

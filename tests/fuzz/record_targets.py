@@ -14,14 +14,14 @@ from model.golden_batches import golden_cases
 from model.record_columns import COLUMNS
 
 from kafkacore.broker.log._batches import find_batch, walk_batches, whole_batches
+from kafkacore.broker.log._validation import validate_append
 from kafkacore.broker.log.config import LogConfig
-from kafkacore.broker.log.validation import validate_append
 from kafkacore.errors import CorruptRecordError, UnsupportedCompressionTypeError
-from kafkacore.network.receive import FrameReader
+from kafkacore.network._receive import FrameReader
 from kafkacore.record import ColumnBuilder, Compression, down_convert, read_batches
+from kafkacore.record._walk import walk_headers
 from kafkacore.record.compression import compress, decompress
 from kafkacore.record.segment_file import Damage, SegmentFile
-from kafkacore.record.walk import walk_headers
 from kafkacore.structs import TimestampType, TopicPartition
 from kafkacore.wire import crc32c
 

@@ -13,7 +13,7 @@ from jwt.algorithms import ECAlgorithm
 from model.certificates import der
 from security.credentials import Users
 
-from kafkacore.broker.certificate_names import distinguished_name
+from kafkacore.broker.listeners.certificate_names import distinguished_name
 from kafkacore.errors import SaslAuthenticationFailedError
 from kafkacore.protocol import (
     ApiKey,

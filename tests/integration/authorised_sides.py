@@ -17,9 +17,9 @@ from model.authorisation_matrix import Grant, codes_of
 from model.authorisation_requests import Names, made, offset_commit, produce
 from model.raw_line import Line
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.kafka_apis import HANDLERS
-from kafkacore.broker.server import KafkaBroker
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.process.server import KafkaBroker
+from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest

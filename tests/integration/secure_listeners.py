@@ -13,7 +13,7 @@ from integration.apache_kafka import free_ports
 from model.certificates import Authority
 from model.tokens import TokenOf
 
-from kafkacore.broker.config_keys import STANDARD_AUTHORIZER
+from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
 
 #: Listener → its protocol. PLAINTEXT is everybody's: the broker's own, and that of tests which look on.
 LISTENERS = {

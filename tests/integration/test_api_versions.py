@@ -9,7 +9,7 @@ from integration.apache_kafka import ApacheKafka
 from model.authorisation_requests import made
 from model.raw_line import Line
 
-from kafkacore.broker.features import FEATURES
+from kafkacore.broker.config.features import FEATURES
 from kafkacore.protocol.generated.api_key import ApiKey
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerRequest

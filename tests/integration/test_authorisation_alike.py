@@ -41,8 +41,8 @@ from model.authorisation_matrix import (
 from model.authorisation_requests import Names
 from model.broker_in_hand import frame_of
 
-from kafkacore.broker.authorization import SUPPORTED_OPERATIONS
-from kafkacore.broker.kafka_apis import HANDLERS
+from kafkacore.broker.requests.authorization import SUPPORTED_OPERATIONS
+from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.structs import ACLOperation, ResourceType

@@ -20,8 +20,8 @@ from kafka.admin import KafkaAdminClient as TheirAdminClient
 
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, UserScramCredentialUpsertion
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.server import KafkaBroker
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.errors import AuthenticationFailedError, KafkaConfigurationError
 
 __all__ = ["everything_logged"]

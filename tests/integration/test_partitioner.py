@@ -6,7 +6,7 @@ import random
 
 from integration.java_peer import JavaPeer
 
-from kafkacore.producer.murmur2 import murmur2
+from kafkacore.producer._murmur2 import murmur2
 
 
 def test_partition_of_a_key_is_javas(java_peer: JavaPeer) -> None:

@@ -8,7 +8,7 @@ import pytest
 from integration.apache_kafka import ApacheKafka
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
-from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.errors import KafkaConfigurationError
 
 

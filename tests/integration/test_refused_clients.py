@@ -12,8 +12,8 @@ from integration.samples import T0, expected
 from model.authorisation_matrix import GROUP, READ, TOPIC, WRITE, Grant
 from model.granted import Granted
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.server import KafkaBroker
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.process.server import KafkaBroker
 
 SAMPLES = [Sample(b"value %d" % number, b"key", 0, T0 + number) for number in range(20)]
 CLIENTS = ("kafkacore", "java", "confluent-kafka", "kafka-python", "aiokafka")

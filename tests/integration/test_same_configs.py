@@ -18,9 +18,9 @@ from integration.config_requests import (
     config_requests,
 )
 
-from kafkacore.broker.dynamic_config import is_dynamic
-from kafkacore.broker.kept_keys import KEPT_KEYS
-from kafkacore.broker.listener_keys import LISTENER_KEYS
+from kafkacore.broker.config.dynamic_config import is_dynamic
+from kafkacore.broker.config.kept_keys import KEPT_KEYS
+from kafkacore.broker.listeners.keys import LISTENER_KEYS
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 

@@ -12,7 +12,7 @@ from integration.authorised_sides import asked_until
 from integration.secure_kafka import SecureKafka
 
 from kafkacore.admin.requester import Requester
-from kafkacore.broker.config_keys import STANDARD_AUTHORIZER
+from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import resolve
 from kafkacore.clock import SYSTEM_CLOCK

@@ -12,7 +12,7 @@ from integration.jars import run_java
 from integration.java_tools import JavaTools, Printed, started_java_tools
 from integration.secure_kafka import SecureKafka
 
-from kafkacore.broker.config_keys import STANDARD_AUTHORIZER
+from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
 from kafkacore.broker.metadata.metadata_log import FILE_NAME
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 

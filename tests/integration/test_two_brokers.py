@@ -24,7 +24,7 @@ from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.testing import Ending, FaultProxy
 
 TIMEOUT_MS = 10_000

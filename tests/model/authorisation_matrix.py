@@ -40,7 +40,7 @@ from model.authorisation_requests import (
     update_features,
 )
 
-from kafkacore.broker.authorization import CLUSTER_NAME
+from kafkacore.broker.requests.authorization import CLUSTER_NAME
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest
 from kafkacore.protocol.generated.delete_groups import DeleteGroupsRequest
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest

@@ -8,23 +8,23 @@ from typing import Any
 
 from model.memory_log import MemoryLog, MemoryLogManager
 
-from kafkacore.broker.cluster_state import BrokerNode, ClusterState, NodeListener
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.denials import DenialLog
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.dynamic_config import DynamicConfigs
-from kafkacore.broker.fetch_session import FetchManager
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.dynamic_config import DynamicConfigs
 from kafkacore.broker.group.services import GroupServices
-from kafkacore.broker.kafka_apis import KafkaApis
+from kafkacore.broker.handlers.services import BrokerServices, Request, RequestContext
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
-from kafkacore.broker.producer_ids import ProducerIdManager
+from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.broker.quota import Quotas
-from kafkacore.broker.replica_manager import ReplicaManager
-from kafkacore.broker.request import BrokerServices, Request, RequestContext
-from kafkacore.broker.timer import Timer
-from kafkacore.broker.topic_catalog import TopicCatalog
-from kafkacore.broker.topic_changes import TopicChanges
+from kafkacore.broker.replica.fetch_session import FetchManager
+from kafkacore.broker.replica.replica_manager import ReplicaManager
+from kafkacore.broker.requests.denials import DenialLog
+from kafkacore.broker.server.kafka_apis import KafkaApis
+from kafkacore.broker.storage.disk import Disk
+from kafkacore.broker.storage.producer_ids import ProducerIdManager
+from kafkacore.broker.topics.cluster_state import BrokerNode, ClusterState, NodeListener
+from kafkacore.broker.topics.topic_catalog import TopicCatalog
+from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.record import Compression, RecordBatchBuilder
 from kafkacore.structs import TopicPartition

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.kafka_apis import HANDLERS
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.handlers.services import CloseConnectionError, Request, RequestContext
 from kafkacore.broker.log import LogManager
-from kafkacore.broker.request import CloseConnectionError, Request, RequestContext
-from kafkacore.broker.server import KafkaBroker
-from kafkacore.broker.topic_changes import TopicChanges
+from kafkacore.broker.process.server import KafkaBroker
+from kafkacore.broker.server.kafka_apis import HANDLERS
+from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.errors import KafkaProtocolError
 from kafkacore.protocol import decode_response, encode_request
 
@@ -58,7 +58,7 @@ class BrokerInHand(KafkaBroker):
 
     def start(self) -> None:
         log_manager = partial(LogManager, background=self._background)
-        with patch("kafkacore.broker.server.LogManager", log_manager):
+        with patch("kafkacore.broker.process.server.LogManager", log_manager):
             super().start()
         # What another thread would do is done by the one that asks for it.
         self.services.topics.changes = TopicChanges()

@@ -15,7 +15,7 @@ from model.topic_reader import read_log
 
 from kafkacore import KafkaProducer
 from kafkacore.errors import KafkaError
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.testing import Ending, FaultProxy
 
 LIMIT_S = 60.0

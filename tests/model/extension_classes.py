@@ -36,7 +36,7 @@ from kafkacore.consumer._memory import PinLedger
 from kafkacore.decode._avro_reader import AvroReader
 from kafkacore.decode.avro_program import compile_program
 from kafkacore.decode.avro_schema import parse_schema
-from kafkacore.metrics.sensor import Sensor
+from kafkacore.metrics._sensor import Sensor
 from kafkacore.record import Compression, encode, read_batch_headers, read_batches
 from kafkacore.structs import TopicPartition
 
@@ -50,14 +50,14 @@ BATCH = bytes(encode([b"value one", b"two", None], [b"k", None, b"key"], timesta
 LARGE_BATCH = bytes(encode([bytes(5000)] * 3)[0])
 
 #: Classes that are values: a copy is equal in every attribute.
-COPYABLE = {"kafkacore.consumer._record.ConsumerRecord", "kafkacore.record.header.BatchHeader"}
+COPYABLE = {"kafkacore.consumer._record.ConsumerRecord", "kafkacore.record._header.BatchHeader"}
 #: Have no state at all, so a copy is harmless.
-STATELESS = {"kafkacore.broker._disk_write.WritingDisk"}
+STATELESS = {"kafkacore.broker.storage._disk_write.WritingDisk"}
 #: Objects that Python code never gets hold of, so there is nothing to call.
 INTERNAL = {
-    "kafkacore.record.arrow_table.ArrowColumn",
-    "kafkacore.record.arrow_table._Chunks",
-    "kafkacore.producer.batch_future._Segment",
+    "kafkacore.record._arrow_table.ArrowColumn",
+    "kafkacore.record._arrow_table._Chunks",
+    "kafkacore.producer._batch_future._Segment",
 }
 #: Methods that wait for ever with some arguments: called with these alone.
 WAITING: dict[str, list[tuple[Any, ...]]] = {
@@ -164,7 +164,7 @@ class Made:
 ZONES = SimpleNamespace(session_offset_s=0, is_known=lambda name: True, to_instants=lambda name, local: local)
 S = Made(sensor)
 CLOCK = StillClock()
-of("metrics.sensor.Sensor", "name")
+of("metrics._sensor.Sensor", "name")
 of("consumer._counters.TopicSensors", S, S)
 of("consumer._counters.PartitionSensors", S, S)
 COUNTER = of("consumer._counters.FetchCounter", CLOCK, S, S, S, S)
@@ -173,76 +173,78 @@ of("consumer._counters.PollCounter", CLOCK, S, S)
 of("consumer._record.ConsumerRecord", "t", 0, 1, 2, 3, 0, b"k", b"v", [("h", b"x")])
 MEMORY = of("consumer._memory.FetchMemory", Made(PinLedger))
 of("consumer._reader.RecordReader", BATCH, "t", 0, 0, MEMORY, Anything())
-of("consumer.request_future._Callbacks", print, print)
-of("client.request_counter.ConnectionSensors", S, S, S, S)
-of("client.request_counter.RequestCounter", S)
-of("wire.cursor.Cursor", bytes(100))
-of("wire.file_slice.FileSlice", 10**6, 0, 10, Anything())
-of("decode.json_columns.JsonColumns", Made(lambda: json_root()), ZONES, True, True, True, True, 2**20)
+of("consumer._request_future._Callbacks", print, print)
+of("client._request_counter.ConnectionSensors", S, S, S, S)
+of("client._request_counter.RequestCounter", S)
+of("wire._cursor.Cursor", bytes(100))
+of("wire._file_slice.FileSlice", 10**6, 0, 10, Anything())
+of("decode._json_columns.JsonColumns", Made(lambda: json_root()), ZONES, True, True, True, True, 2**20)
 of("decode._builder.Columns", pa.schema([("a", pa.int64())]), 2**20)
 of("decode._fixed._View", b"x")
 AVRO = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.string()))])
 of("decode._avro_reader._Program", Made(lambda: avro_program()), FACTORIES and Made(lambda: avro_columns()))
-of("network.idle.IdleExpiry", 5.0)
-of("network.memory.MemoryPool", 1000)
-of("network.receive.NetworkReceive", "id", memoryview(bytearray(b"x")))
-of("network.receive.FrameReader", "id", 100)
-of("network.send.NetworkSend", "id", [b"a", b"b" * 1000, b"c", b"d", b""])
-of("network.heartbeat_line.HeartbeatLine", 1, 10)
-POLLER = of("network.poller.Poller")
-of("network.channel_set.ChannelSet", POLLER)
-of("network.channel_life.ChannelLife", CLOCK)
-of("network.selector.Selector", CLOCK)
-of("network.transport.PlaintextTransportLayer", 10**6)
-of("network.tls.TlsTransportLayer", Anything(), SimpleNamespace(fileno=lambda: 10**6), True)
-of("record.columns.ColumnBuilder", ["offset", "key", "value", "headers"])
-of("record.builder.RecordBatchBuilder", 1000, Compression.GZIP)
-of("record.legacy_builder.LegacyBatchBuilder", 1, Compression.GZIP)
-of("record.payload.Payload", b"x")
-SOURCE = of("record.source.RecordSource", [b"a", None, bytearray(b"b")], [b"k"] * 3, [[("h", b"x")]] * 3)
-POOL = of("producer.buffer_pool.BufferPool", 1000, CLOCK)
-BATCH_MEMORY = of("producer.batch_memory.BatchMemory", POOL, CLOCK, Compression.NONE, None)
+of("network._idle.IdleExpiry", 5.0)
+of("network._memory.MemoryPool", 1000)
+of("network._receive.NetworkReceive", "id", memoryview(bytearray(b"x")))
+of("network._receive.FrameReader", "id", 100)
+of("network._send.NetworkSend", "id", [b"a", b"b" * 1000, b"c", b"d", b""])
+of("network._heartbeat_line.HeartbeatLine", 1, 10)
+POLLER = of("network._poller.Poller")
+of("network._channel_set.ChannelSet", POLLER)
+of("network._setup_deadlines.SetupDeadlines", 5.0)
+of("network._selector.Selector", CLOCK)
+of("network._transport.PlaintextTransportLayer", 10**6)
+of("network._tls.TlsTransportLayer", Anything(), SimpleNamespace(fileno=lambda: 10**6), True)
+of("record._columns.ColumnBuilder", ["offset", "key", "value", "headers"])
+of("record._builder.RecordBatchBuilder", 1000, Compression.GZIP)
+of("record._legacy_builder.LegacyBatchBuilder", 1, Compression.GZIP)
+of("record._payload.Payload", b"x")
+SOURCE = of("record._source.RecordSource", [b"a", None, bytearray(b"b")], [b"k"] * 3, [[("h", b"x")]] * 3)
+POOL = of("producer._buffer_pool.BufferPool", 1000, CLOCK)
+BATCH_MEMORY = of("producer._batch_memory.BatchMemory", POOL, CLOCK, Compression.NONE, None)
 of(
-    "producer.batch.ProducerBatch",
+    "producer._batch.ProducerBatch",
     TP,
-    FACTORIES and Made(lambda: make("record.builder.RecordBatchBuilder")),
+    FACTORIES and Made(lambda: make("record._builder.RecordBatchBuilder")),
     CLOCK,
     0.0,
 )
-of("producer.batch_counter.TopicSensors", S, S, S, S, S)
-of("producer.batch_counter.BatchCounter", CLOCK, POOL, S, S, S, S, S)
-of("producer.sender_alarm.SenderAlarm", Anything())
-QUEUE = of("producer.partition_queue.PartitionQueue", TP)
+of("producer._batch_counter.TopicSensors", S, S, S, S, S)
+of("producer._batch_counter.BatchCounter", CLOCK, POOL, S, S, S, S, S)
+of("producer._sender_alarm.SenderAlarm", Anything())
+QUEUE = of("producer._partition_queue.PartitionQueue", TP)
 of(
-    "producer.topic_state.TopicState",
+    "producer._topic_state.TopicState",
     "t",
-    Made(lambda: [make("producer.partition_queue.PartitionQueue")]),
+    Made(lambda: [make("producer._partition_queue.PartitionQueue")]),
     (),
 )
-RESULT = of("producer.future.ProduceResult", TP, CLOCK)
-of("producer.future.FutureRecordMetadata", RESULT)
+RESULT = of("producer._future.ProduceResult", TP, CLOCK)
+of("producer._future.FutureRecordMetadata", RESULT)
 OPTIONS = {
     "batch_size": 100, "linger_ms": 0, "max_request_size": 1000, "max_block_ms": 0, "is_adaptive": True,
     "ignores_keys": False,
 }  # fmt: skip
-of("producer.appender.RecordAppender", CLOCK, Anything(), BATCH_MEMORY, **OPTIONS)
-of("producer.column_appender.ColumnAppender", CLOCK, Anything(), BATCH_MEMORY, **OPTIONS)
-of("broker._api_stats.ApiCounts", S, S, S, CLOCK, "", "")
-CONTEXT = of("broker._request.RequestContext", "id", 1)
-REQUEST = of("broker._request.Request", CONTEXT, 0, 1, 2, "client", Anything(), Anything(), Anything())
-of("broker._dispatch.Dispatcher", Anything(), None, {}, SimpleNamespace(apis={}))
-PUMP = of("broker._request_pump.RequestPump", Anything(), Anything())
-of("broker._request_pump.Connection", CONTEXT, PUMP)
+of("producer._appender.RecordAppender", CLOCK, Anything(), BATCH_MEMORY, **OPTIONS)
+of("producer._column_appender.ColumnAppender", CLOCK, Anything(), BATCH_MEMORY, **OPTIONS)
+of("broker.server._api_stats.ApiCounts", S, S, S, CLOCK, "", "")
+CONTEXT = of("broker.requests._request.RequestContext", "id", 1)
+REQUEST = of(
+    "broker.requests._request.Request", CONTEXT, 0, 1, 2, "client", Anything(), Anything(), Anything()
+)
+of("broker.server._dispatch.Dispatcher", Anything(), None, {}, SimpleNamespace(apis={}))
+PUMP = of("broker.server._request_pump.RequestPump", Anything(), Anything())
+of("broker.server._request_pump.Connection", CONTEXT, PUMP)
 MAP = of("broker.log._offset_map.OffsetMap", 2400, 0.5, 7)
 of("broker.log._batch_filter.BatchFilter", MAP, base_offset=0, end_offset=5, last_offsets={}, now_ms=5,
    delete_retention_ms=5, index_interval_bytes=4096, max_index_bytes=4096)  # fmt: skip
-of("broker.log.producer_batches.ProducerBatches", "t-0")
-of("broker.log.indexes.IndexFile", Files(), Path("x"), struct.Struct(">ii"), 800)
-INDEX = of("broker.log.indexes.OffsetIndex", Files(), Path("x"), 0, 800)
-TIMES = of("broker.log.indexes.TimeIndex", Files(), Path("x"), 0, 800)
+of("broker.log._producer_batches.ProducerBatches", "t-0")
+of("broker.log._indexes.IndexFile", Files(), Path("x"), struct.Struct(">ii"), 800)
+INDEX = of("broker.log._indexes.OffsetIndex", Files(), Path("x"), 0, 800)
+TIMES = of("broker.log._indexes.TimeIndex", Files(), Path("x"), 0, 800)
 CONFIG = SimpleNamespace(segment_bytes=1000, max_segment_ms=1000, index_interval_bytes=10)
 of("broker.log.growing_segment.GrowingSegment", Files().file("x", True), 0, INDEX, TIMES, 0, CONFIG, 5)
-of("broker.log.log_file.LogFile", Files(), Path("x"), True)
+of("broker.log._log_file.LogFile", Files(), Path("x"), True)
 
 
 def make(name: str) -> Any:
@@ -271,52 +273,52 @@ def avro_reader() -> Any:
     return reader
 
 
-@made_by("broker._produce_append.ProduceAppend")
+@made_by("broker.replica._produce_append.ProduceAppend")
 def produce_append() -> Any:
-    from kafkacore.broker._produce_append import ProduceAppend
-    from kafkacore.broker._request import Request, RequestContext
+    from kafkacore.broker.replica._produce_append import ProduceAppend
+    from kafkacore.broker.requests._request import Request, RequestContext
 
     return ProduceAppend(Request(RequestContext("id", 1), 0, 3, 1, "c", None, None, None), Anything())
 
 
-@made_by("record.columns.RecordColumns")
+@made_by("record._columns.RecordColumns")
 def record_columns() -> Any:
-    return make("record.columns.ColumnBuilder").finish()
+    return make("record._columns.ColumnBuilder").finish()
 
 
-@made_by("record.header.BatchHeader")
+@made_by("record._header.BatchHeader")
 def batch_header() -> Any:
     return read_batch_headers(BATCH)[0]
 
 
-@made_by("record.batch.RecordBatch")
+@made_by("record._batch.RecordBatch")
 def record_batch() -> Any:
     return next(read_batches(BATCH))
 
 
-@made_by("record.batch.BatchIterator")
+@made_by("record._batch.BatchIterator")
 def batch_iterator() -> Any:
     return read_batches(BATCH)
 
 
-@made_by("record.batch.RecordIterator")
+@made_by("record._batch.RecordIterator")
 def record_iterator() -> Any:
     return iter(record_batch())
 
 
-@made_by("record.batch._SmallRecord")
+@made_by("record._batch._SmallRecord")
 def small_record() -> Any:
     return next(record_iterator())
 
 
-@made_by("record.batch.Record")
+@made_by("record._batch.Record")
 def record() -> Any:
     return next(iter(next(read_batches(LARGE_BATCH))))
 
 
-@made_by("producer.batch_future.BatchFuture")
+@made_by("producer._batch_future.BatchFuture")
 def batch_future() -> Any:
-    return make("producer.column_appender.ColumnAppender").failed_source("t", SOURCE(), ValueError("no"))
+    return make("producer._column_appender.ColumnAppender").failed_source("t", SOURCE(), ValueError("no"))
 
 
 # ---- What is done to each ------------------------------------------------------------------------

@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.group.classic_group import ClassicGroup
 from kafkacore.broker.group.group_coordinator import GroupCoordinator, Leaving, Syncing
 from kafkacore.broker.group.joining import Joining
 from kafkacore.broker.group.member import JoinResult, MemberProtocol, SyncResult
 from kafkacore.broker.group.records import decode_group_metadata, decode_key
-from kafkacore.broker.timer import Timer
+from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.coordinator.group_partition import partition_for
 from kafkacore.coordinator.protocol import Subscription, encode_subscription
 from kafkacore.errors import BrokerResponseError, CoordinatorLoadInProgressError, NotCoordinatorError

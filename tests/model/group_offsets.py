@@ -12,6 +12,7 @@ from typing import Any
 
 from model.committed import ModelOffsets, topic_id
 
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.committed_offsets import CommittedOffsets
 from kafkacore.consumer.group.generation import NO_GENERATION, Generation
@@ -20,7 +21,6 @@ from kafkacore.consumer.group.membership import GroupCommits
 from kafkacore.consumer.group.offset_commits import OffsetCommits
 from kafkacore.consumer.interceptors import ConsumerInterceptors
 from kafkacore.consumer.offset_validator import OffsetValidator
-from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import OffsetResetStrategy, SubscriptionState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import CoordinatorNotAvailableError, KafkaConnectionError

@@ -6,7 +6,7 @@ import os
 import threading
 from pathlib import Path
 
-from kafkacore.broker.disk import Disk
+from kafkacore.broker.storage.disk import Disk
 
 PATIENCE_S = 60.0
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from model.raw_line import Line
 
-from kafkacore.broker.process import BrokerProcess
+from kafkacore.broker.process.process import BrokerProcess
 from kafkacore.protocol.generated.metadata import MetadataRequest
 
 MIB = 1 << 20

@@ -20,7 +20,7 @@ from model.history import History, SendId
 from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._future import FutureRecordMetadata
 
 LIMIT_S = 60.0
 THREADS = 4

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import CleanerConfig, LogManager, UnifiedLog
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.record import Compression, RecordBatchBuilder, read_batches
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.clock import VirtualClock

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from kafkacore.broker.disk import DiskSpace
 from kafkacore.broker.log.producer_entries import ProducerStateEntry
+from kafkacore.broker.storage.disk import DiskSpace
 from kafkacore.record import assign_offset, read_batches
 from kafkacore.structs import TopicPartition
 

@@ -9,17 +9,17 @@ from uuid import UUID
 
 from model.memory_log import MemoryLog, MemoryLogManager
 
-from kafkacore.broker.cluster_state import BrokerNode, ClusterState
-from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.group.coordinator_log import CoordinatorLog
 from kafkacore.broker.group.interfaces import OffsetExpiry
 from kafkacore.broker.group.offset_manager import Committer, OffsetManager, OffsetToCommit
 from kafkacore.broker.group.offset_sweeper import OffsetSweeper
 from kafkacore.broker.group.records import CoordinatorRecord, group_metadata_tombstone
-from kafkacore.broker.internal_topics import OFFSETS_TOPIC
-from kafkacore.broker.replica_manager import ReplicaManager
-from kafkacore.broker.timer import Timer
-from kafkacore.broker.topic_catalog import TopicCatalog
+from kafkacore.broker.purgatory.timer import Timer
+from kafkacore.broker.replica.replica_manager import ReplicaManager
+from kafkacore.broker.topics.cluster_state import BrokerNode, ClusterState
+from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
+from kafkacore.broker.topics.topic_catalog import TopicCatalog
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.coordinator import partition_for
 from kafkacore.errors import GroupIdNotFoundError, KafkaError

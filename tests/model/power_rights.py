@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from model.broker_in_hand import BrokerInHand
 
-from kafkacore.broker.config_keys import STANDARD_AUTHORIZER
+from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
 from kafkacore.protocol.generated.alter_client_quotas import AlterClientQuotasRequest
 from kafkacore.protocol.generated.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest

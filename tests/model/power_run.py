@@ -20,7 +20,7 @@ from model.log_oracle import NOW_MS, batch, read_all
 from model.power_rights import CONFIG as GUARDED
 from model.power_rights import Rights
 
-from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.group.loader import PartitionLoader
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol import decode_response

@@ -16,8 +16,8 @@ from model.producer_cluster import NODES, TableCluster
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError
-from kafkacore.producer.batch import ProducerBatch
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.partition_sequences import MAX_SEQUENCE, PartitionSequences
 from kafkacore.producer.record_accumulator import RecordAccumulator

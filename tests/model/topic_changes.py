@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkacore.broker.topic_catalog import TopicCatalog
+from kafkacore.broker.topics.topic_catalog import TopicCatalog
 
 
 def delete_topic(topics: TopicCatalog, name: str) -> None:

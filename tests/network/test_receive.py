@@ -11,7 +11,7 @@ from model.selector_frames import cut, frames_of, stream_of
 
 from kafkacore.errors import InvalidReceiveError
 from kafkacore.network import FrameReader, NetworkReceive
-from kafkacore.wire.blocks import statistics
+from kafkacore.wire._blocks import statistics
 
 FRAMES = st.lists(
     st.one_of(st.binary(max_size=40), st.integers(0, 70_000).map(lambda n: bytes([n % 251]) * n)), max_size=6

@@ -15,7 +15,7 @@ from model.selector_frames import stream_of
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError
 from kafkacore.network import NetworkSend, Selector
-from kafkacore.network.poller import READ, WRITE, Poller
+from kafkacore.network._poller import READ, WRITE, Poller
 
 
 @pytest.fixture(params=["epoll", "poll"])

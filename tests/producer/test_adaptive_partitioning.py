@@ -11,7 +11,7 @@ from model.producer_harness import AccumulatorHarness, SenderHarness
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.producer import KafkaProducer
-from kafkacore.record.source import RecordSource
+from kafkacore.record._source import RecordSource
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import EmbeddedBroker
 

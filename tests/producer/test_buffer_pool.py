@@ -9,7 +9,7 @@ import pytest
 
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalArgumentError, IllegalStateError, KafkaTimeoutError
-from kafkacore.producer.buffer_pool import BufferPool
+from kafkacore.producer._buffer_pool import BufferPool
 from kafkacore.testing import VirtualClock
 
 LIMIT_S = 10.0

@@ -11,7 +11,7 @@ import pytest
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaTimeoutError, NotLeaderForPartitionError, RecordListTooLargeError
-from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
+from kafkacore.producer._future import FutureRecordMetadata, ProduceResult
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
 

@@ -21,7 +21,7 @@ from model.sequenced_broker import (
 )
 
 from kafkacore.errors import KafkaError
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer.partition_sequences import MAX_SEQUENCE
 
 NODES = (1, 2)

@@ -12,7 +12,7 @@ from model.producer_harness import AccumulatorHarness
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.network import Selector
-from kafkacore.wire import gil
+from kafkacore.wire import _gil as gil
 
 native = ctypes.CDLL(gil.__file__)
 MIB = 1024 * 1024

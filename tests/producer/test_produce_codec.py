@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from model.producer_harness import AccumulatorHarness
 
 from kafkacore.errors import MalformedMessageError, UnsupportedVersionError
-from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer.produce_request import BatchesRequest, BatchesResponse
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
 from kafkacore.wire import Cursor, Writer

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kafkacore.errors import KafkaError
-from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer._batch import ProducerBatch
 from kafkacore.record import read_batches
-from kafkacore.record.batch import RecordBatch
-from kafkacore.record.builder import RecordBatchBuilder
+from kafkacore.record._batch import RecordBatch
+from kafkacore.record._builder import RecordBatchBuilder
 from kafkacore.record.compression import Compression
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock

@@ -19,11 +19,11 @@ from kafkacore.errors import (
     MessageSizeTooLargeError,
     NotLeaderForPartitionError,
 )
-from kafkacore.producer.batch import ProducerBatch
-from kafkacore.producer.batch_future import BatchFuture
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._batch_future import BatchFuture
 from kafkacore.record import RecordBatchBuilder, read_batches
+from kafkacore.record._source import RecordSource
 from kafkacore.record.compression import Compression
-from kafkacore.record.source import RecordSource
 from kafkacore.testing import VirtualClock
 
 LIMIT_S = 20.0

@@ -16,8 +16,8 @@ from kafkacore.errors import (
     KafkaTimeoutError,
     TopicAuthorizationFailedError,
 )
-from kafkacore.producer.batch import ProducerBatch
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer.sender_metrics import SenderMetrics
 from kafkacore.protocol.generated.produce import ProduceResponse
 

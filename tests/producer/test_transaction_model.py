@@ -20,7 +20,7 @@ from model.transaction_harness import TransactionHarness
 from model.transactional_brokers import TransactionalBrokers
 
 from kafkacore.errors import KafkaError
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer.transaction_manager import TransactionManager
 from kafkacore.producer.transaction_requests import EndTxn, TxnOffsetCommit
 from kafkacore.producer.transaction_result import TransactionalRequestResult

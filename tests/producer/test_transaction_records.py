@@ -18,7 +18,7 @@ from kafkacore.protocol.generated.end_txn import EndTxnRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 from kafkacore.protocol.generated.txn_offset_commit import TxnOffsetCommitRequest
-from kafkacore.record.source import RecordSource
+from kafkacore.record._source import RecordSource
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 NOT_LEADER, TOO_LARGE, NOT_ENOUGH_REPLICAS, TOPIC_DENIED, CLUSTER_DENIED = 6, 10, 19, 29, 31

@@ -12,7 +12,7 @@ import pytest
 from model.records_v2 import ModelBatch, ModelRecord, encode_batch
 
 from kafkacore.record import decode, encode, read_batches
-from kafkacore.record.source import RecordSource
+from kafkacore.record._source import RecordSource
 
 RECORDS = [
     ModelRecord(0, 1000, b"k", b"v", [("h", b"1"), ("h", None)]),

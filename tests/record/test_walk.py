@@ -7,7 +7,7 @@ from model.golden_batches import golden_cases
 from model.segment_bytes import file_of
 
 from kafkacore.record import read_batches
-from kafkacore.record.walk import walk_headers
+from kafkacore.record._walk import walk_headers
 
 
 def test_every_header_is_given_with_its_position_in_the_file() -> None:

@@ -14,7 +14,7 @@ from model.certificates import EXPIRED, Authority, PemFiles
 from model.raw_line import Line
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
-from kafkacore.broker.process import BrokerProcessError
+from kafkacore.broker.process.process import BrokerProcessError
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import SslAuthenticationError
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest

@@ -19,7 +19,7 @@ from kafkacore.spark.options import parse_options
 from kafkacore.spark.output import KafkaColumns
 from kafkacore.spark.schema import all_columns
 from kafkacore.testing import VirtualClock
-from kafkacore.wire import blocks
+from kafkacore.wire import _blocks as blocks
 
 MIB = 1024 * 1024
 ROWS, VALUE_BYTES = 40_000, 1_000

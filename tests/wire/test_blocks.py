@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkacore.wire import blocks
+from kafkacore.wire import _blocks as blocks
 
 KIB = 1024
 MIB = 1024 * KIB

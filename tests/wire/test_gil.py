@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-from kafkacore.wire import gil
+from kafkacore.wire import _gil as gil
 
 native = ctypes.CDLL(gil.__file__)
 

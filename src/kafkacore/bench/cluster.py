@@ -14,7 +14,7 @@ from typing import Any
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.bench.meter import process_cpu_seconds
-from kafkacore.broker.process import BrokerProcess
+from kafkacore.broker.process.process import BrokerProcess
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaError
 from kafkacore.structs import TopicPartition

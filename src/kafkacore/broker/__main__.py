@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from kafkacore.broker import arguments as broker_arguments
+from kafkacore.broker.process import arguments as broker_arguments
 from kafkacore.errors import KafkaConfigurationError
 
 EXIT_USAGE, EXIT_INTERRUPTED = 2, 130

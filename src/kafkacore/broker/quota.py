@@ -19,8 +19,8 @@ from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 
 if TYPE_CHECKING:
-    from kafkacore.broker._request import Request
-    from kafkacore.broker.config import BrokerConfig
+    from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.requests._request import Request
 
 PRODUCE_API_KEY = 0
 

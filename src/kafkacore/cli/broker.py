@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from kafkacore.broker import arguments as broker_arguments
-from kafkacore.broker.own_certificate import own_authority
+from kafkacore.broker.listeners.own_certificate import own_authority
+from kafkacore.broker.process import arguments as broker_arguments
 from kafkacore.cli.common import Commands, add_command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kafkacore.broker.listeners import Listener
-    from kafkacore.broker.server import KafkaBroker
+    from kafkacore.broker.listeners.listeners import Listener
+    from kafkacore.broker.process.server import KafkaBroker
 
 EXAMPLES = """  kafkacore broker --data-dir ./kafka
   kafkacore broker --ephemeral                        # a new folder, removed at the end

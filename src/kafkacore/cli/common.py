@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import difflib
 import json
 import logging
 import socket
@@ -16,6 +15,7 @@ from typing import Any
 from kafkacore.client.addresses import parse_bootstrap_servers
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.text import did_you_mean
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
 DEFAULT_TIMEOUT_S = 10.0
@@ -56,8 +56,7 @@ class CommandParser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         names = [str(choice) for choice in action.choices]
-        near = difflib.get_close_matches(str(value), names, 1)
-        meant = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(names)}"
+        meant = did_you_mean(str(value), names, f"choose from {', '.join(names)}", show=repr)
         if isinstance(action, argparse._SubParsersAction):
             self.error(f"there is no {str(action.metavar).lower()} {value!r}; {meant}")
         raise argparse.ArgumentError(action, f"there is no {value!r}; {meant}")
@@ -76,10 +75,7 @@ class CommandParser(argparse.ArgumentParser):
         shown = [
             name for name, action in self._option_string_actions.items() if action.help != argparse.SUPPRESS
         ]
-        near = difflib.get_close_matches(unknown, shown, 1)
-        return f"there is no option {unknown}; " + (
-            f"did you mean {near[0]}?" if near else f"see {self.prog} --help"
-        )
+        return f"there is no option {unknown}; " + did_you_mean(unknown, shown, f"see {self.prog} --help")
 
 
 def add_command(

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kafkacore.broker.properties_file import read_properties
+from kafkacore.broker.config.properties_file import read_properties
 from kafkacore.cli.common import DEFAULT_BOOTSTRAP, add_timeout, require_listener, time_limits
 from kafkacore.client.config import CLIENT_SETTINGS
 from kafkacore.client.text_settings import typed

@@ -42,7 +42,7 @@ from kafkacore.structs import TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkacore.broker.process import BrokerProcess
+    from kafkacore.broker.process.process import BrokerProcess
 
 TOPIC, PARTITIONS = "flights", 6
 #: Who logs in, where the protocol has SASL.
@@ -318,7 +318,7 @@ def _logged_in(folder: Folder, protocol: str) -> Iterator[dict[str, str]]:
 
 
 def _broker(folder: Folder, protocol: str) -> BrokerProcess:
-    from kafkacore.broker.process import BrokerProcess
+    from kafkacore.broker.process.process import BrokerProcess
 
     config: dict[str, Any] = {"security_protocol": protocol, "self_made_certificate": "SSL" in protocol}
     if protocol.startswith("SASL_"):

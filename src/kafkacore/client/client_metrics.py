@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafkacore.client.request_counter import ConnectionSensors, RequestCounter
+from kafkacore.client._request_counter import ConnectionSensors, RequestCounter
 from kafkacore.metrics import Authentications, Metrics, Sensor
 
 

@@ -11,7 +11,6 @@ marked with a KIP are Kafka's in snake case.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import math
 import selectors
@@ -27,6 +26,7 @@ from kafkacore.security import Secret
 from kafkacore.security.references import SECRET_SETTINGS
 from kafkacore.security.secret import HIDDEN
 from kafkacore.security.tls_contexts import TLS_VERSIONS
+from kafkacore.text import did_you_mean
 
 logger = logging.getLogger(__name__)
 
@@ -424,8 +424,9 @@ def _unknown(names: list[str], table: Mapping[str, Setting]) -> str:
         if "." in name and (underscored := name.replace(".", "_")) in table:
             sentences.append(f"there is no setting {name!r}: dots become underscores, {underscored!r}")
             continue
-        near = difflib.get_close_matches(name, table, n=1) or [known for known in table if name in known]
-        sentences.append(f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        longer = next((f"did you mean {known!r}?" for known in table if name in known), "")
+        hint = did_you_mean(name, table, longer, show=repr)
+        sentences.append(f"there is no setting {name!r}" + (f"; {hint}" if hint else ""))
     return ". ".join(sentences)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.text import parse_boolean
 
 #: Their defaults are numbers, and their texts have names for some.
 READ_BY_THE_CLIENT: Final = ("acks", "compression_type")
@@ -37,9 +38,10 @@ def typed(name: str, label: str, text: str, defaults: Mapping[str, Any]) -> Any:
     """
     default = defaults.get(name)
     if isinstance(default, bool):
-        if text.lower() not in ("true", "false"):
+        flag = parse_boolean(text, strip=False)
+        if flag is None:
             raise KafkaConfigurationError(f"{label} must be true or false")
-        return text.lower() == "true"
+        return flag
     if name == MAX_IDLE and text == "-1":
         return math.inf
     if name == ALSO_A_NUMBER or (isinstance(default, int | float) and name not in READ_BY_THE_CLIENT):

@@ -7,7 +7,7 @@ Nothing is done per record. Does not know: names of metrics; the subclass in Pyt
 cimport cython
 from libc.stdint cimport int64_t
 
-from kafkacore.metrics.sensor cimport Sensor
+from kafkacore.metrics._sensor cimport Sensor
 
 
 @cython.final

@@ -1,7 +1,5 @@
 from collections.abc import Mapping
-from typing import Any, Self, final
-
-from typing_extensions import disjoint_base
+from typing import final
 
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.structs import TopicPartition
@@ -13,8 +11,4 @@ class RecordIteration:
     def take(self) -> ConsumerRecord | None: ...
     def untaken(self) -> dict[TopicPartition, ConsumerRecord]: ...
 
-@disjoint_base
-class RecordLoop:
-    _iteration: Any
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> ConsumerRecord: ...
+def next_record(consumer: object) -> ConsumerRecord: ...

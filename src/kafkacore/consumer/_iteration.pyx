@@ -1,12 +1,7 @@
 # cython: auto_pickle=False, autotestdict=False
-"""``for record in consumer``: a poll's records in, one after the other out, with where that leaves us.
-
-Does not know: fetching, time-outs.
-"""
+"""``for record in consumer``: one record of a poll after the other, and where the loop is."""
 
 cimport cython
-
-from kafkacore.wire.copying import refuse_copy
 
 
 @cython.final
@@ -56,21 +51,14 @@ cdef class RecordIteration:
         return found
 
 
-cdef class RecordLoop:
-    """What makes an iterator of a consumer; the consumer polls when there is nothing left."""
-    cdef public RecordIteration _iteration
-
-    def __reduce__(self):
-        refuse_copy(self, "its connections belong to this process; make one in each process")
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        """The next record; waits ``consumer_timeout_ms`` for it. The position follows record by record."""
-        record = None if self._iteration is None else self._iteration.take()
+# Bound, so that KafkaConsumer can have it as its method.
+@cython.binding(True)
+def next_record(consumer):
+    """The next record; waits ``consumer_timeout_ms`` for it. The position follows record by record."""
+    cdef RecordIteration iteration = consumer._iteration
+    record = iteration.take()
+    if record is None:
+        record = consumer._poll_for_next()
         if record is None:
-            record = self._poll_for_next()
-            if record is None:
-                raise StopIteration
-        return record
+            raise StopIteration
+    return record

@@ -2,7 +2,7 @@
 
 from cpython.object cimport PyObject
 
-from kafkacore.record.batch cimport RecordBatch
+from kafkacore.record._batch cimport RecordBatch
 
 
 cdef class PinLedger:

@@ -9,7 +9,7 @@ detaches them: copies them out. Does not know: what is in a record, batches' for
 cimport cython
 from cpython.object cimport PyObject
 
-from kafkacore.record.batch cimport RecordBatch
+from kafkacore.record._batch cimport RecordBatch
 from kafkacore.wire.memory cimport free, malloc
 
 cdef enum:

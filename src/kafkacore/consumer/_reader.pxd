@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from kafkacore.consumer._memory cimport FetchMemory
 from kafkacore.consumer._record cimport ConsumerRecord
-from kafkacore.record.batch cimport RecordBatch
+from kafkacore.record._batch cimport RecordBatch
 
 
 cdef struct Scan:

@@ -4,7 +4,7 @@ from typing import Any, final
 from kafkacore.consumer._memory import FetchMemory
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.record import RecordBatch
-from kafkacore.record.batch import BatchIterator
+from kafkacore.record._batch import BatchIterator
 
 _Deserialize = Callable[[str, list[tuple[str, bytes | None]], bytes | None], Any]
 

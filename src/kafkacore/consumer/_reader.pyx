@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from kafkacore.consumer._memory cimport FetchMemory, RecordOrigin, new_origin
 from kafkacore.consumer._record cimport ConsumerRecord, new_record, own_fields
-from kafkacore.record.batch cimport RecordBatch
+from kafkacore.record._batch cimport RecordBatch
 from kafkacore.record.layout cimport (
     BASE_OFFSET_AT, CONTROL_BIT, CURRENT_MAGIC, LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT,
     RECORD_COUNT_AT, RECORDS_AT,

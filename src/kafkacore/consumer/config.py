@@ -25,14 +25,14 @@ from kafkacore.client.config import (
 from kafkacore.client.config import resolve as resolve_settings
 from kafkacore.client.interceptors import objects_with
 from kafkacore.consumer.offset_reset import OffsetResetStrategy
-from kafkacore.consumer.subscription_state import MAX_TOPIC_NAME_LENGTH, ensure_valid_topic_name
+from kafkacore.consumer.subscription_state import ensure_valid_topic_name
 from kafkacore.coordinator.assignors import assignors_for
 from kafkacore.coordinator.assignors.range import RangePartitionAssignor
 from kafkacore.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE
+from kafkacore.structs import INT32_MAX, MAX_TOPIC_NAME_LENGTH
 
-_MAX_INT32 = 2**31 - 1
 _ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _INTERCEPTOR_METHODS = ("on_consume", "on_commit", "close")
 _STRATEGY = (RangePartitionAssignor, RoundRobinPartitionAssignor)
@@ -55,8 +55,8 @@ def _int32(least: int) -> Check:
     def check(name: str, value: Any) -> int:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if checked(name, value) > _MAX_INT32:
-            raise refuse(name, value, f"at most {_MAX_INT32}")
+        if checked(name, value) > INT32_MAX:
+            raise refuse(name, value, f"at most {INT32_MAX}")
         return int(value)
 
     return check
@@ -89,8 +89,8 @@ def _instance_id(name: str, value: Any) -> Any:
 
 def _int32_ms(name: str, value: Any) -> Any:
     """Milliseconds that a request can carry."""
-    if at_least(1)(name, value) > _MAX_INT32:
-        raise refuse(name, value, f"at most {_MAX_INT32}")
+    if at_least(1)(name, value) > INT32_MAX:
+        raise refuse(name, value, f"at most {INT32_MAX}")
     return value
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from kafkacore.client import ClientRequest, ClientResponse, Metadata, NetworkClient
 from kafkacore.clock import SIGNAL_SLICE_S, Clock
-from kafkacore.consumer.request_future import CallbackInterruptedError, RequestFuture
+from kafkacore.consumer._request_future import CallbackInterruptedError, RequestFuture
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
     KafkaConnectionError,

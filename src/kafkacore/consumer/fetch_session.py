@@ -13,12 +13,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kafkacore.errors import FetchSessionIdNotFoundError, for_code
+from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchResponse
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import INT32_MAX, TopicPartition
 
 log = logging.getLogger(__name__)
 
-ZERO_UUID = UUID(int=0)
 INVALID_SESSION_ID = 0
 #: Asks for a new session.
 INITIAL_EPOCH = 0
@@ -26,7 +26,7 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 #: From this version of Fetch on, topics go by id (KIP-516).
 FIRST_VERSION_BY_ID = 13
-_MAX_EPOCH = 2**31 - 1
+_MAX_EPOCH = INT32_MAX
 
 
 class FetchPartition(NamedTuple):

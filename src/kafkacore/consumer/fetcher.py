@@ -22,7 +22,6 @@ from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.fetch_buffer import FetchBuffer
 from kafkacore.consumer.fetch_session import (
     FIRST_VERSION_BY_ID,
-    ZERO_UUID,
     FetchMetadata,
     FetchPartition,
     FetchRequestData,
@@ -43,6 +42,7 @@ from kafkacore.errors import (
     UnknownLeaderEpochError,
     for_code,
 )
+from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.record import ColumnBuilder, RecordColumns
 from kafkacore.structs import IsolationLevel, Node, TopicPartition, partition_name

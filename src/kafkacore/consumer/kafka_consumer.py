@@ -1,36 +1,48 @@
-"""The consumer that a program uses: topics or partitions in, records or columns out.
+"""The consumer that a program uses.
 
-Checks arguments, lets one thread at a time in, and turns the wheel: follow metadata, find positions, fetch,
-hand out. Everything else is done by the parts it owns. Does not know: the wire format, sockets.
+It checks arguments and admits one thread at a time. The work is done by its :class:`ConsumerEngine`.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import count
 from types import TracebackType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar, overload
 
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import refuse_positional, servers_text
 from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.consumer._iteration import next_record
 from kafkacore.consumer._record import ConsumerRecord
-from kafkacore.consumer.calls import check_partitions
-from kafkacore.consumer.commit_calls import CommitCalls
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.config import DEFAULTS, resolve
 from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.engine import ConsumerEngine
+from kafkacore.consumer.group.committed_offsets import CommittedOffsets
 from kafkacore.consumer.group.heartbeat_thread import HeartbeatThread
+from kafkacore.consumer.group.offset_commits import CommitCallback
 from kafkacore.consumer.guard import SingleOwnerGuard
 from kafkacore.consumer.hold import Hold
 from kafkacore.consumer.listener import RebalanceListener
-from kafkacore.consumer.position_calls import PositionCalls
+from kafkacore.consumer.offset_fetcher import UNKNOWN_OFFSET
+from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy
 from kafkacore.consumer.timer import Timer
-from kafkacore.errors import KafkaTimeoutError
+from kafkacore.errors import IllegalStateError, KafkaTimeoutError
 from kafkacore.record import ColumnBuilder, RecordColumns
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import (
+    ConsumerGroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    OffsetSpec,
+    TopicPartition,
+)
+from kafkacore.wire.copying import refuse_copy
+
+T = TypeVar("T")
 
 #: For the heartbeat thread to end: it never waits for the network.
 _THREAD_END_MS = 1000.0
@@ -38,7 +50,7 @@ _client_numbers = count(1)
 _COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
 
-class KafkaConsumer(PositionCalls, CommitCalls):
+class KafkaConsumer:
     """Reads records from Kafka. Arguments and methods are kafka-python 3.0's; :meth:`poll_arrow` is ours.
 
     No connection is made before it is needed: by :meth:`poll`, iteration, or a method that must ask a broker.
@@ -114,7 +126,7 @@ class KafkaConsumer(PositionCalls, CommitCalls):
             If one is no :class:`TopicPartition`.
         """
         wanted = list(partitions)
-        check_partitions(wanted)
+        _check_partitions(wanted)
         with self._guard:
             self._begin()
             if not wanted:
@@ -269,8 +281,14 @@ class KafkaConsumer(PositionCalls, CommitCalls):
                 max_records,
             ).columns
 
+    def __iter__(self) -> KafkaConsumer:
+        return self
+
+    # Compiled: it runs once per record, and all but one call per poll only take from the iteration.
+    __next__ = next_record
+
     def _poll_for_next(self) -> ConsumerRecord | None:
-        """For the iteration when it has nothing left; ``None`` ends it."""
+        """Poll when the iteration has no record left; ``None`` ends the loop."""
         with self._guard:
             return None if self._engine.closed else self._engine.next_record()
 
@@ -307,6 +325,367 @@ class KafkaConsumer(PositionCalls, CommitCalls):
         with self._guard:
             self._check_open()
         return Hold(self._engine.holds, self._guard)
+
+    # ---- Positions ---------------------------------------------------------------------------------------
+    def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
+        """The offset of the next record, found out by ``auto_offset_reset`` if there is none yet.
+
+        Parameters
+        ----------
+        timeout_ms:
+            For finding it out; ``request_timeout_ms`` by default.
+
+        Raises
+        ------
+        IllegalStateError
+            If the partition is not assigned.
+        KafkaTimeoutError
+            If it could not be found out in time; names the bootstrap servers.
+        """
+        _check_partitions([partition])
+        with self._guard:
+            self._check_open()
+            return self._engine.position(partition, self._timer(timeout_ms))
+
+    def highwater(self, partition: TopicPartition) -> int | None:
+        """The offset behind the last readable record, as of the last fetch; ``None`` before one."""
+        _check_partitions([partition])
+        with self._guard:
+            return self._engine.subscriptions.state(partition).high_watermark
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Go on from ``offset``.
+
+        Parameters
+        ----------
+        offset:
+            Or an :class:`OffsetAndMetadata`, as :meth:`committed` and ``LogTruncationError`` give it: by its
+            leader epoch the leader is asked first whether its log still has what comes before (KIP-320).
+
+        Raises
+        ------
+        ValueError
+            If the offset is negative or the partition is not assigned.
+        """
+        _check_partitions([partition])
+        epoch = -1
+        if isinstance(offset, OffsetAndMetadata):
+            offset, _, epoch = offset
+        if not isinstance(offset, int) or offset < 0:
+            raise ValueError(f"an offset is an int of at least 0, not {offset!r}")
+        with self._guard:
+            self._begin()
+            self._check_assigned([partition])
+            self._engine.metadata.update_last_seen_epoch_if_newer(partition, epoch)
+            self._engine.subscriptions.seek_unvalidated(partition, FetchPosition(offset, epoch))
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Go on from the first record there is, of ``partitions`` or of all; looked up when it is needed."""
+        self._seek_by_name(partitions, OffsetResetStrategy.EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Go on behind the last record, of ``partitions`` or of all; looked up when it is needed."""
+        self._seek_by_name(partitions, OffsetResetStrategy.LATEST)
+
+    def _seek_by_name(self, partitions: Sequence[TopicPartition], strategy: OffsetResetStrategy) -> None:
+        _check_partitions(partitions)
+        with self._guard:
+            self._begin()
+            chosen = partitions or self._engine.subscriptions.assigned_partitions()
+            if not chosen:
+                raise ValueError("no partitions are assigned")
+            self._check_assigned(chosen)
+            for partition in chosen:
+                self._engine.subscriptions.request_offset_reset(partition, strategy)
+
+    def _check_assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            if not self._engine.subscriptions.is_assigned(partition):
+                raise ValueError(f"{partition} is not assigned to this consumer")
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out nothing of ``partitions`` until :meth:`resume`; what was fetched of them is kept."""
+        _check_partitions(partitions)
+        with self._guard:
+            self._begin()
+            for partition in partitions:
+                self._engine.subscriptions.pause(partition)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Undo :meth:`pause`."""
+        _check_partitions(partitions)
+        with self._guard:
+            self._begin()
+            for partition in partitions:
+                self._engine.subscriptions.resume(partition)
+
+    def paused(self) -> set[TopicPartition]:
+        with self._guard:
+            return self._engine.subscriptions.paused_partitions()
+
+    # ---- Asking brokers ----------------------------------------------------------------------------------
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each partition, assigned or not.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            If that took longer than ``timeout_ms`` (default: ``request_timeout_ms``).
+        """
+        return self._named_offsets(partitions, OffsetSpec.EARLIEST, timeout_ms)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset behind the last record of each partition; reading committed, the last stable offset.
+
+        Raises as :meth:`beginning_offsets`.
+        """
+        return self._named_offsets(partitions, OffsetSpec.LATEST, timeout_ms)
+
+    def _named_offsets(
+        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, timeout_ms: float | None
+    ) -> dict[TopicPartition, int]:
+        wanted = list(partitions)
+        _check_partitions(wanted)
+        with self._guard:
+            self._check_open()
+            asked = dict.fromkeys(wanted, int(spec))
+            found = self._engine.offsets.fetch_offsets(asked, self._timer(timeout_ms))
+        return {tp: found[tp].offset for tp in asked if found[tp].offset != UNKNOWN_OFFSET}
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int], timeout_ms: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after a time (ms since the epoch) in each partition; ``None`` where there
+        is none.
+
+        Raises
+        ------
+        ValueError
+            For a negative time.
+        KafkaTimeoutError
+            As :meth:`beginning_offsets`.
+        """
+        _check_partitions(timestamps)
+        asked = {tp: int(timestamp) for tp, timestamp in timestamps.items()}
+        for tp, timestamp in asked.items():
+            if timestamp < 0:
+                raise ValueError(f"the time asked for in {tp} is {timestamp}; it must not be negative")
+        with self._guard:
+            self._check_open()
+            found = self._engine.offsets.fetch_offsets(asked, self._timer(timeout_ms))
+        return {
+            tp: None if found[tp].offset == UNKNOWN_OFFSET else OffsetAndTimestamp(*found[tp]) for tp in asked
+        }
+
+    def topics(self, timeout_ms: float | None = None) -> set[str]:
+        """All topics that this client may see, asked for anew by every call."""
+        with self._guard:
+            self._check_open()
+            return set(self._engine.topics.fetch(self._timer(timeout_ms)))
+
+    def partitions_by_topic(
+        self, topics: Iterable[str] | None = None, timeout_ms: float | None = None
+    ) -> dict[str, set[int]]:
+        """The partition numbers of ``topics``, of all by default; asked for anew by every call. A topic that
+        does not exist is left out, and none is created.
+
+        Raises
+        ------
+        TopicAuthorizationFailedError, InvalidTopicError
+            For a topic that was asked for by name.
+        KafkaTimeoutError
+            If that took longer than ``timeout_ms`` (default: ``request_timeout_ms``).
+        """
+        wanted = None if topics is None else list(topics)
+        with self._guard:
+            self._check_open()
+            return self._engine.topics.fetch(self._timer(timeout_ms), wanted)
+
+    def partitions_for_topic(self, topic: str, timeout_ms: float | None = None) -> set[int]:
+        """The topic's partition numbers; empty if it does not exist."""
+        with self._guard:
+            self._check_open()
+            known = self._engine.metadata.fetch().partitions_for_topic(topic)
+            if known:
+                return set(known)
+            return self._engine.topics.fetch(self._timer(timeout_ms), [topic]).get(topic, set())
+
+    # ---- Commits -----------------------------------------------------------------------------------------
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Commit ``offsets`` and wait until that is done; what may go better is tried again.
+
+        The callbacks of all asynchronous commits before it have been called when it returns.
+
+        Parameters
+        ----------
+        offsets:
+            Partition → the offset to go on from, with a note if wanted: ``OffsetAndMetadata(last + 1)``. By
+            default that of everything that has been handed out; in a loop over the consumer, up to the record
+            that the loop has now.
+        timeout_ms:
+            ``request_timeout_ms`` by default.
+
+        Raises
+        ------
+        IllegalStateError
+            Without a ``group_id``.
+        TypeError, ValueError
+            If the offsets are none.
+        CommitFailedError
+            The group has gone on without this consumer; its partitions may be another member's.
+        RebalanceInProgressError
+            The group is between two generations: call :meth:`poll`, then commit what is still assigned.
+        FencedInstanceIdError
+            Another consumer has this one's ``group_instance_id`` now.
+        KafkaTimeoutError
+            It took too long; the offsets may be committed or not.
+        WakeupError
+            If another thread called :meth:`wakeup`; as after a time-out.
+        """
+        given = None if offsets is None else _checked(offsets)
+        with self._guard:
+            commits = self._in_group(self._engine.commits)
+            chosen = self._engine.consumed_offsets() if given is None else given
+            with self._timed(self._engine.metrics.group.waited_for_commit):
+                commits.commit_sync(chosen, self._timer(timeout_ms))
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        callback: CommitCallback | None = None,
+    ) -> RequestFuture[None]:
+        """Send ``offsets`` off without waiting. It is not tried again: that could pass a later commit.
+
+        Parameters
+        ----------
+        offsets:
+            As of :meth:`commit`.
+        callback:
+            ``callback(offsets, error)``, called by a later :meth:`poll`, :meth:`commit` or :meth:`close`, in
+            the order of the commits; ``error`` is ``None`` if it succeeded, and a
+            :class:`RetriableCommitFailedError` with its cause if another try may help. By default
+            ``default_offset_commit_callback``, or else failures are logged.
+
+        Returns
+        -------
+        RequestFuture
+            Done when the commit has its outcome, which takes polls.
+
+        Raises
+        ------
+        IllegalStateError, TypeError, ValueError, FencedInstanceIdError
+            As of :meth:`commit`.
+        """
+        given = None if offsets is None else _checked(offsets)
+        if callback is not None and not callable(callback):
+            raise TypeError(f"a callback must be a function of offsets and error, not {callback!r}")
+        with self._guard:
+            commits = self._in_group(self._engine.commits)
+            chosen = self._engine.consumed_offsets() if given is None else given
+            return commits.commit_async(chosen, callback)
+
+    @overload
+    def committed(
+        self, partition: TopicPartition, metadata: bool = False, timeout_ms: float | None = None
+    ) -> int | OffsetAndMetadata | None: ...
+    @overload
+    def committed(
+        self, partition: Collection[TopicPartition], metadata: bool = False, timeout_ms: float | None = None
+    ) -> dict[TopicPartition, int | OffsetAndMetadata | None]: ...
+    def committed(
+        self,
+        partition: TopicPartition | Collection[TopicPartition],
+        metadata: bool = False,
+        timeout_ms: float | None = None,
+    ) -> Any:
+        """Where the group goes on in a partition, whoever committed it.
+
+        Parameters
+        ----------
+        partition:
+            One, assigned or not; or several, and the answer is a dictionary.
+        metadata:
+            Give the :class:`OffsetAndMetadata` instead of its offset.
+        timeout_ms:
+            ``request_timeout_ms`` by default.
+
+        Returns
+        -------
+        int, OffsetAndMetadata or None
+            ``None`` if nothing is committed.
+
+        Raises
+        ------
+        IllegalStateError
+            Without a ``group_id``.
+        KafkaTimeoutError
+            If it took too long; also while a transaction that commits the offset is open.
+        """
+        one = isinstance(partition, TopicPartition)
+        if not one and not isinstance(partition, list | tuple | set | frozenset):
+            raise TypeError(f"a partition must be a TopicPartition, not {partition!r}")
+        wanted = [partition] if isinstance(partition, TopicPartition) else list(partition)
+        _check_partitions(wanted)
+        with self._guard:
+            reader: CommittedOffsets = self._in_group(self._engine.committed)
+            with self._timed(self._engine.metrics.group.waited_for_committed):
+                found = reader.fetch_committed(set(wanted), self._timer(timeout_ms))
+        chosen = {
+            tp: committed if metadata or committed is None else committed.offset
+            for tp, committed in ((tp, found[tp]) for tp in wanted)
+        }
+        return chosen[wanted[0]] if one else chosen
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """Records between the position and the log's end (reading committed, the last stable offset), as of
+        the last answer of a broker. Does not wait: ``None`` where the position is not known yet, or the end,
+        which is asked for then and known after some polls. (Kafka's ``currentLag``, KIP-695.)
+
+        Raises
+        ------
+        IllegalStateError
+            If the partition is not assigned.
+        """
+        _check_partitions([partition])
+        with self._guard:
+            self._check_open()
+            return self._engine.current_lag(partition)
+
+    # ---- Membership --------------------------------------------------------------------------------------
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """Who this consumer is in its group now, for ``KafkaProducer.send_offsets_to_transaction()``
+        (KIP-447). Without a group, nobody.
+        """
+        with self._guard:
+            self._check_open()
+            membership = self._engine.membership
+            return ConsumerGroupMetadata() if membership is None else membership.group_metadata()
+
+    def enforce_rebalance(self, reason: str | None = None) -> None:
+        """Have the next :meth:`poll` begin a rebalance, such as after something that an assignor looks at has
+        changed (KIP-568).
+
+        Parameters
+        ----------
+        reason:
+            For the coordinator's log.
+
+        Raises
+        ------
+        IllegalStateError
+            Without a ``group_id``.
+        """
+        with self._guard:
+            membership = self._in_group(self._engine.membership)
+            membership.request_rejoin(reason or "a rebalance was asked for by enforce_rebalance()")
 
     # ---- Connection --------------------------------------------------------------------------------------
     def bootstrap(self, timeout_ms: float | None = None, refresh: bool = False) -> None:
@@ -408,10 +787,71 @@ class KafkaConsumer(PositionCalls, CommitCalls):
         else:
             self._heartbeat_thread.abandon(self._engine.client.close)
 
+    def __reduce__(self) -> NoReturn:
+        refuse_copy(self, "its connections belong to this process; make one in each process")
+
     def __repr__(self) -> str:
         return (
             f"<KafkaConsumer client_id={self.config['client_id']!r} servers={self._engine.bootstrap_servers}>"
         )
+
+    # ---- What every call begins with ---------------------------------------------------------------------
+    def _begin(self) -> None:
+        self._engine.begin()
+
+    def _check_open(self) -> None:
+        if self._engine.closed:
+            raise IllegalStateError("this KafkaConsumer is closed")
+
+    def _timer(self, timeout_ms: float | None) -> Timer:
+        return Timer(
+            self._engine.clock, self.config["request_timeout_ms"] if timeout_ms is None else timeout_ms
+        )
+
+    @contextmanager
+    def _timed(self, tell: Callable[[float], None]) -> Iterator[None]:
+        started_ms = self._engine.clock.monotonic_ms()
+        try:
+            yield
+        finally:
+            tell(self._engine.clock.monotonic_ms() - started_ms)
+
+    def _in_group(self, part: T | None) -> T:
+        self._check_open()
+        if part is None:
+            raise IllegalStateError(
+                "this needs a group_id: offsets are committed for a group, and read of one. Pass "
+                "group_id='...' to KafkaConsumer, also if partitions are chosen with assign()"
+            )
+        return part
+
+
+def _check_partitions(partitions: Iterable[object]) -> None:
+    for partition in partitions:
+        if not isinstance(partition, TopicPartition):
+            raise TypeError(f"a partition must be a TopicPartition, not {partition!r}")
+
+
+def _checked(offsets: Mapping[TopicPartition, Any]) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What kafka-python takes, of today and of before 3.0: values of two or of three fields."""
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f"offsets must be a dict of TopicPartition and OffsetAndMetadata, not {offsets!r}")
+    _check_partitions(offsets)
+    return {tp: _checked_offset(tp, value) for tp, value in offsets.items()}
+
+
+def _checked_offset(tp: TopicPartition, value: Any) -> OffsetAndMetadata:
+    if not isinstance(value, tuple) or not 2 <= len(value) <= 3:
+        raise TypeError(f"the offset of {tp} must be an OffsetAndMetadata, not {value!r}")
+    offset, metadata, *epoch = value
+    leader_epoch = epoch[0] if epoch and epoch[0] is not None else -1
+    if isinstance(offset, bool) or not isinstance(offset, int) or not isinstance(leader_epoch, int):
+        raise TypeError(f"offset and leader epoch of {tp} must be whole numbers, not {value!r}")
+    if metadata is not None and not isinstance(metadata, str):
+        raise TypeError(f"the note of {tp} must be text, not {metadata!r}")
+    if not 0 <= offset < 2**63 or not -1 <= leader_epoch < 2**31:
+        raise ValueError(f"the offset of {tp} must not be negative: {value!r}")
+    return OffsetAndMetadata(offset, metadata or "", leader_epoch)
 
 
 def _check_poll(timeout_ms: float, max_records: int | None) -> None:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from kafkacore.client import ClientResponse, Metadata
 from kafkacore.clock import Clock
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
-from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import FetchPosition, OffsetResetStrategy, SubscriptionState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (

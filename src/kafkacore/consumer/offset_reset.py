@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from kafkacore.structs import OffsetSpec
+from kafkacore.structs import INT64_MAX, OffsetSpec
 
 _BY_DURATION = "by_duration:"
 _MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000}
@@ -21,7 +21,7 @@ _DURATION = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 #: Seconds that fit what Java counts durations in.
-_MOST_SECONDS = 2**63 - 1
+_MOST_SECONDS = INT64_MAX
 
 
 class OffsetResetStrategy:

@@ -17,10 +17,13 @@ from typing import NamedTuple
 from kafkacore.consumer.listener import RebalanceListener
 from kafkacore.consumer.offset_reset import OffsetResetStrategy as OffsetResetStrategy
 from kafkacore.errors import IllegalStateError, NoOffsetForPartitionError
-from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
-
-MAX_TOPIC_NAME_LENGTH = 249
-_LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+from kafkacore.structs import (
+    MAX_TOPIC_NAME_LENGTH,
+    OffsetAndMetadata,
+    TopicPartition,
+    is_topic_name,
+    partition_name,
+)
 
 
 class SubscriptionType(Enum):
@@ -52,8 +55,7 @@ def ensure_valid_topic_name(topic: str) -> None:
     """Refuse what no broker accepts, before a request is made of it."""
     if not isinstance(topic, str):
         raise TypeError(f"a topic name must be a str, not {type(topic).__name__}")
-    legal = _LEGAL_TOPIC_NAME.fullmatch(topic) and topic not in (".", "..")
-    if not legal or len(topic) > MAX_TOPIC_NAME_LENGTH:
+    if not is_topic_name(topic):
         raise ValueError(
             f"{topic!r} is no topic name: 1 to {MAX_TOPIC_NAME_LENGTH} of a-z, A-Z, 0-9, '.', '_', '-'"
         )

@@ -11,6 +11,7 @@ from libc.string cimport memcpy, memset
 from kafkacore.decode._builder cimport (
     append_bit, append_bytes, append_fixed, append_null, end_list, end_struct,
 )
+from kafkacore.wire.primitives cimport MAX_VARLONG_SIZE, read_varlong
 
 cdef enum:
     #: Values within values: only a schema that contains itself comes near.
@@ -25,20 +26,9 @@ cdef uint64_t HIGH_BITS = 0x8080808080808080
 # ---- Numbers -----------------------------------------------------------------------------------------------
 cdef inline int _number(Cursor *cursor, int64_t *value) noexcept nogil:
     """A zigzag varint of 64 bits."""
-    cdef uint64_t raw = 0
-    cdef uint64_t byte
-    cdef int shift = 0
-    while cursor.at < cursor.end:
-        byte = cursor.at[0]
-        cursor.at += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            value[0] = <int64_t> (raw >> 1) ^ -<int64_t> (raw & 1)
-            return LONG_NUMBER if shift == 63 and byte > 1 else 0
-        shift += 7
-        if shift > 63:
-            return LONG_NUMBER
-    return ENDS_EARLY
+    if read_varlong(&cursor.at, cursor.end, value) < 0:
+        return ENDS_EARLY if cursor.end - cursor.at < MAX_VARLONG_SIZE else LONG_NUMBER
+    return 0
 
 
 cdef int _put_number(const Node *node, int64_t value) noexcept nogil:

@@ -6,8 +6,10 @@ the same. Does not know: what the numbers mean.
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.string cimport memset
+
+from kafkacore.wire.primitives cimport load_int16, load_int32, load_int64
 
 BOOLEAN = -1
 
@@ -15,17 +17,6 @@ cdef enum:
     KIND_BOOLEAN = -1
     # Rows of an Arrow array with 32-bit offsets.
     MAX_ROWS = 0x7FFFFFFF
-
-cdef extern from *:
-    """
-    #include <stdint.h>
-    static inline uint16_t from_big_16(uint16_t x) { return __builtin_bswap16(x); }
-    static inline uint32_t from_big_32(uint32_t x) { return __builtin_bswap32(x); }
-    static inline uint64_t from_big_64(uint64_t x) { return __builtin_bswap64(x); }
-    """
-    uint16_t from_big_16(uint16_t) noexcept nogil
-    uint32_t from_big_32(uint32_t) noexcept nogil
-    uint64_t from_big_64(uint64_t) noexcept nogil
 
 
 cdef class _View:
@@ -126,21 +117,12 @@ cdef bint _decode(
 
 
 cdef inline bint _put(const uint8_t *value, int kind, uint8_t *out, Py_ssize_t row) noexcept nogil:
-    cdef uint64_t eight
-    cdef uint32_t four
-    cdef uint16_t two
     if kind == 8:
-        memcpy(&eight, value, 8)
-        eight = from_big_64(eight)
-        memcpy(out + row * 8, &eight, 8)
+        (<int64_t *> out)[row] = load_int64(value)
     elif kind == 4:
-        memcpy(&four, value, 4)
-        four = from_big_32(four)
-        memcpy(out + row * 4, &four, 4)
+        (<int32_t *> out)[row] = load_int32(value)
     elif kind == 2:
-        memcpy(&two, value, 2)
-        two = from_big_16(two)
-        memcpy(out + row * 2, &two, 2)
+        (<int16_t *> out)[row] = load_int16(value)
     else:
         if value[0] > 1:
             return False

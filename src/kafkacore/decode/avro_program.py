@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from kafkacore.decode.avro_schema import NO_DEFAULT, AvroField, AvroType
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.wire import Writer
 
 Path = tuple[int, ...]
 #: Where counting the least bytes of a value ends: no value is so large.
@@ -430,36 +431,32 @@ def _encoded(kind: AvroType, value: Any) -> bytes:
     if kind.kind == "boolean":
         return b"\1" if value else b"\0"
     if kind.kind in ("int", "long"):
-        return _zigzag(int(value))
+        return _long(int(value))
     if kind.kind in ("float", "double"):
         return struct.pack("<f" if kind.kind == "float" else "<d", float(value))
     if kind.kind == "string":
         text = value.encode()
-        return _zigzag(len(text)) + bytes(text)
+        return _long(len(text)) + bytes(text)
     if kind.kind == "bytes":
         raw = value.encode("latin-1")
-        return _zigzag(len(raw)) + bytes(raw)
+        return _long(len(raw)) + bytes(raw)
     if kind.kind == "fixed":
         return bytes(value.encode("latin-1"))
     if kind.kind == "enum":
-        return _zigzag(kind.symbols.index(value))
+        return _long(kind.symbols.index(value))
     if kind.kind == "union":
-        return _zigzag(0) + _encoded(kind.branches[0], value)
+        return _long(0) + _encoded(kind.branches[0], value)
     if kind.kind == "array":
         items = b"".join(_encoded(kind.branches[0], item) for item in value)
-        return (_zigzag(len(value)) + items if value else b"") + b"\0"
+        return (_long(len(value)) + items if value else b"") + b"\0"
     if kind.kind == "map":
         string = AvroType("string")
         items = b"".join(_encoded(string, k) + _encoded(kind.branches[0], v) for k, v in value.items())
-        return (_zigzag(len(value)) + items if value else b"") + b"\0"
+        return (_long(len(value)) + items if value else b"") + b"\0"
     return b"".join(_encoded(field.type, value.get(field.name, field.default)) for field in kind.fields)
 
 
-def _zigzag(number: int) -> bytes:
-    raw = (number << 1) ^ (number >> 63)
-    out = bytearray()
-    while raw > 0x7F:
-        out.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    out.append(raw)
-    return bytes(out)
+def _long(number: int) -> bytes:
+    writer = Writer()
+    writer.write_varlong(number)
+    return b"".join(writer.pieces())

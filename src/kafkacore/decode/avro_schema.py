@@ -14,6 +14,7 @@ from typing import Any
 
 from kafkacore.decode.decoder import quoted
 from kafkacore.errors import KafkaError
+from kafkacore.structs import INT32_MAX
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 #: Longest text of a schema, in characters, and how deep types may lie in types.
@@ -192,7 +193,7 @@ class _Parser:
     def _fixed(self, given: Mapping[str, object], namespace: str) -> AvroType:
         fixed, _ = self._define("fixed", given, namespace)
         size = given.get("size")
-        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= 2**31 - 1:
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= INT32_MAX:
             raise AvroSchemaError(f"fixed {fixed.name} has no size")
         fixed.size = size
         return _with_logical(fixed, given)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import compute
 
+from kafkacore.decode._json_columns import JsonColumns
 from kafkacore.decode.decoder import (
     BATCH_BYTES,
     QUOTED_CHARACTERS,
@@ -20,12 +21,12 @@ from kafkacore.decode.decoder import (
     one_too_large,
     quoted,
 )
-from kafkacore.decode.json_columns import JsonColumns
 from kafkacore.decode.json_option_names import JSON_OPTION_NAMES
 from kafkacore.decode.json_patterns import pattern_program
 from kafkacore.decode.json_schema import DATE, TIMESTAMP, TIMESTAMP_NTZ, root_of
 from kafkacore.decode.json_zones import Zones
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.text import parse_boolean
 
 #: Where only one value can be followed: that, and what it means.
 ONLY = {
@@ -95,10 +96,12 @@ def json_options(given: Mapping[str, str]) -> JsonOptions:
 
 
 def _boolean(found: Mapping[str, str], name: str, default: bool = True) -> bool:
-    text = found.get(name, str(default))
-    if text.strip().lower() not in ("true", "false"):
-        raise KafkaConfigurationError(f"{name} must be true or false, not {text!r}")
-    return text.strip().lower() == "true"
+    if name not in found:
+        return default
+    flag = parse_boolean(found[name])
+    if flag is None:
+        raise KafkaConfigurationError(f"{name} must be true or false, not {found[name]!r}")
+    return flag
 
 
 def json_decoder(schema: pa.Schema, options: JsonOptions, batch_bytes: int = BATCH_BYTES) -> Decoder:

@@ -4,11 +4,11 @@ Sensor.record → samples of some seconds each → KafkaMetric.value, by name in
 kafka-python's and Apache Kafka's. Does not know: what is counted.
 """
 
+from kafkacore.metrics._sensor import Sensor
 from kafkacore.metrics.authentications import Authentications
 from kafkacore.metrics.metric import KafkaMetric, MetricName
 from kafkacore.metrics.registry import MetricConfig, Metrics
 from kafkacore.metrics.reporter import DictReporter, MetricsReporter
-from kafkacore.metrics.sensor import Sensor
 
 __all__ = [
     "Authentications",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kafkacore.metrics._sensor import Sensor
 from kafkacore.metrics.registry import Metrics
-from kafkacore.metrics.sensor import Sensor
 
 
 class Authentications:

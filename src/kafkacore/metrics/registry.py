@@ -12,8 +12,8 @@ from threading import RLock
 from typing import Any
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.metrics._sensor import Sensor
 from kafkacore.metrics.metric import KafkaMetric, Measure, MetricName
-from kafkacore.metrics.sensor import Sensor
 
 log = logging.getLogger(__name__)
 

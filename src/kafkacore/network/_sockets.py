@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kafkacore.clock import Clock
-from kafkacore.network.poller import READ, Poller
+from kafkacore.network._poller import READ, Poller
 
 logger = logging.getLogger(__name__)
 

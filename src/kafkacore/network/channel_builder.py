@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kafkacore.errors import SslAuthenticationError
-from kafkacore.network.tls import TlsTransportLayer
-from kafkacore.network.transport import PlaintextTransportLayer, TransportLayer
+from kafkacore.network._tls import TlsTransportLayer
+from kafkacore.network._transport import PlaintextTransportLayer, TransportLayer
 
 
 class ChannelBuilder:

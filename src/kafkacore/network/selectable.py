@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from kafkacore.network._heartbeat_line import HeartbeatLine
+from kafkacore.network._receive import NetworkReceive
+from kafkacore.network._send import NetworkSend
 from kafkacore.network.channel_builder import ChannelBuilder
 from kafkacore.network.channel_state import ChannelState, OnAuthenticated
-from kafkacore.network.heartbeat_line import HeartbeatLine
-from kafkacore.network.receive import NetworkReceive
-from kafkacore.network.send import NetworkSend
 
 
 class Selectable(Protocol):

@@ -5,8 +5,8 @@ KafkaProducer.send → RecordSender → RecordAppender → PartitionQueue → Pr
 FutureRecordMetadata ← ProduceResult ← ProducerBatch.complete ← Sender ← NetworkClient
 """
 
-from kafkacore.producer.batch_future import BatchFuture
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._batch_future import BatchFuture
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer.interceptors import ProducerInterceptor, ProducerRecord
 from kafkacore.producer.kafka import KafkaProducer
 from kafkacore.producer.record_metadata import RecordMetadata

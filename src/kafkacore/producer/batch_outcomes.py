@@ -18,7 +18,7 @@ from kafkacore.errors import (
     MessageSizeTooLargeError,
     RecordListTooLargeError,
 )
-from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer.produce_outcome import may_be_written, produce_error
 from kafkacore.producer.produce_request import PartitionAnswer
 from kafkacore.producer.record_accumulator import RecordAccumulator

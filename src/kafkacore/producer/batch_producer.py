@@ -12,13 +12,13 @@ from typing import Any
 from kafkacore.client import Cluster
 from kafkacore.clock import Clock
 from kafkacore.errors import BrokerResponseError
-from kafkacore.producer.batch_future import BatchFuture
-from kafkacore.producer.column_appender import partition_range
+from kafkacore.producer._batch_future import BatchFuture
+from kafkacore.producer._column_appender import partition_range
 from kafkacore.producer.interceptors import ProducerInterceptors, ProducerRecord
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.transactional import TransactionalProducer
-from kafkacore.record.source import RecordSource
+from kafkacore.record._source import RecordSource
 from kafkacore.structs import printable
 
 #: Of one record.

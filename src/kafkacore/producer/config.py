@@ -25,10 +25,10 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.idempotence import MAX_IN_FLIGHT
 from kafkacore.producer.partitioner import FunctionPartitioner
 from kafkacore.record.compression import LEVELS, Compression, check_level
+from kafkacore.structs import INT32_MAX
 
 log = logging.getLogger("kafkacore.producer")
 
-MAX_INT32 = 2**31 - 1
 
 COMPRESSIONS = {"none": Compression.NONE} | {
     codec.name.lower(): codec for codec in Compression if codec is not Compression.NONE
@@ -105,8 +105,8 @@ def _transactional_id(name: str, value: Any) -> str | None:
 
 def _transaction_timeout(name: str, value: Any) -> int:
     timeout_ms = int(whole(1)(name, value))
-    if timeout_ms > MAX_INT32:
-        raise refuse(name, value, f"at most {MAX_INT32} milliseconds")
+    if timeout_ms > INT32_MAX:
+        raise refuse(name, value, f"at most {INT32_MAX} milliseconds")
     return timeout_ms
 
 

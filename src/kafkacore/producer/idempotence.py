@@ -22,11 +22,11 @@ from kafkacore.errors import (
     UnsupportedVersionError,
     for_code,
 )
-from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer.control_request import ControlRequest
 from kafkacore.producer.partition_sequences import NO_SEQUENCE, PartitionSequences, sequence_after
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
-from kafkacore.structs import Node, TopicPartition
+from kafkacore.structs import INT32_MAX, Node, TopicPartition
 
 log = logging.getLogger("kafkacore.producer")
 
@@ -301,7 +301,7 @@ class IdempotenceManager:
         def on_response(response: ClientResponse) -> None:
             self._handle_init(request, response)
 
-        message = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+        message = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX)
         request = ControlRequest(message, on_response)
         return request
 

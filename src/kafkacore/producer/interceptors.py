@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from kafkacore.client.interceptors import Interceptors
-from kafkacore.producer.batch_future import BatchFuture
-from kafkacore.producer.future import FutureRecordMetadata
+from kafkacore.producer._batch_future import BatchFuture
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer.record_metadata import RecordMetadata
 from kafkacore.structs import TopicPartition, printable
 

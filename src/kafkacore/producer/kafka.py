@@ -7,7 +7,6 @@ the end. Does not know: batches, requests, when anything is sent.
 from __future__ import annotations
 
 import itertools
-import re
 import warnings
 from collections.abc import Callable
 from types import TracebackType
@@ -23,17 +22,16 @@ from kafkacore.errors import (
     KafkaTimeoutError,
     NoBrokersAvailable,
 )
+from kafkacore.producer._future import FutureRecordMetadata, ProduceResult
 from kafkacore.producer.batch_producer import BatchProducer, Headers
 from kafkacore.producer.config import producer_defaults, resolve_producer
-from kafkacore.producer.future import FutureRecordMetadata, ProduceResult
 from kafkacore.producer.interceptors import ProducerInterceptors, ProducerRecord
 from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.parts import make_parts
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.sender_thread import SenderThread
-from kafkacore.structs import TopicPartition, printable
+from kafkacore.structs import MAX_TOPIC_NAME_LENGTH, TopicPartition, is_topic_name, printable
 
-TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 #: How long a close waits for a thread that has been told to drop everything.
 FORCED_CLOSE_TIMEOUT_S = 5.0
 #: How long leaving a ``with`` block by Ctrl-C or ``sys.exit`` waits for records.
@@ -233,9 +231,10 @@ class KafkaProducer(BatchProducer):
         """
         if not isinstance(topic, str):
             raise TypeError(f"topic must be a str, not {type(topic).__name__}")
-        if not TOPIC_NAME.match(topic) or topic in (".", ".."):
+        if not is_topic_name(topic):
             raise ValueError(
-                f"topic {topic!r} is not a name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'"
+                f"topic {topic!r} is not a name: 1 to {MAX_TOPIC_NAME_LENGTH} of the characters "
+                "a-z, A-Z, 0-9, '.', '_', '-'"
             )
         self._check_usable()
         # Of a new topic alone is asked at once; what else there is to ask waits for the back-off.

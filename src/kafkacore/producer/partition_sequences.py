@@ -6,10 +6,11 @@ Numbers count records from 0 to 2^31 - 1, and on from 0. Source: KIP-98; Apache 
 
 from __future__ import annotations
 
-from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.structs import INT32_MAX
 
 NO_SEQUENCE = -1
-MAX_SEQUENCE = 2**31 - 1
+MAX_SEQUENCE = INT32_MAX
 
 
 def sequence_after(sequence: int, count: int = 1) -> int:

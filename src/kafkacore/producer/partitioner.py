@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Any, Protocol
 
 from kafkacore.clock import SYSTEM_CLOCK
-from kafkacore.producer.murmur2 import murmur2
+from kafkacore.producer._murmur2 import murmur2
 from kafkacore.structs import printable
 
 __all__ = ["DefaultPartitioner", "Partitioner", "PartitionerCluster", "StickyPartitioner", "murmur2"]

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from kafkacore.client import Cluster
 from kafkacore.errors import InvalidRecordError, KafkaError, for_code
-from kafkacore.producer.batch import ProducerBatch
-from kafkacore.producer.produce_codec import read_acknowledgements, write_body
-from kafkacore.protocol import ResponseMessage
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._produce_codec import read_acknowledgements, write_body
+from kafkacore.protocol import ZERO_UUID, ResponseMessage
 from kafkacore.protocol.generated.produce import ProduceRequest, ProduceResponse
 from kafkacore.protocol.message import unsupported_version
 from kafkacore.structs import Node, TopicPartition
@@ -23,7 +23,6 @@ from kafkacore.wire import Cursor, Writer
 
 #: The last version that names topics by name.
 LAST_VERSION_BY_NAME = 12
-NO_TOPIC_ID = UUID(int=0)
 
 
 @dataclass(slots=True)
@@ -128,7 +127,7 @@ def produce_request(
     topics = [(topic, cluster.topic_id(topic), of_topic) for topic, of_topic in by_topic.items()]
     if all(topic_id for _, topic_id, _ in topics):
         return BatchesRequest(acks, timeout_ms, cast(Any, topics), transactional_id), max_version
-    named = [(topic, topic_id or NO_TOPIC_ID, of_topic) for topic, topic_id, of_topic in topics]
+    named = [(topic, topic_id or ZERO_UUID, of_topic) for topic, topic_id, of_topic in topics]
     newest = LAST_VERSION_BY_NAME if max_version is None else min(max_version, LAST_VERSION_BY_NAME)
     return BatchesRequest(acks, timeout_ms, named, transactional_id), newest
 
@@ -144,7 +143,7 @@ def answers_of(response: ProduceResponse, sent: BatchesRequest) -> Mapping[tuple
             (names.get(topic, topic), partition): PartitionAnswer(base_offset, log_append_time_ms)
             for topic, partition, base_offset, log_append_time_ms in acknowledged
         }
-    name_of = {topic_id: topic for topic, topic_id, _ in sent.topics if topic_id != NO_TOPIC_ID}
+    name_of = {topic_id: topic for topic, topic_id, _ in sent.topics if topic_id != ZERO_UUID}
     return {
         (topic.name or name_of.get(topic.topic_id, ""), partition.index): _answer_of(partition)
         for topic in response.responses

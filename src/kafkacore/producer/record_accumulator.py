@@ -16,13 +16,13 @@ from typing import Protocol
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError, KafkaTimeoutError
-from kafkacore.producer.batch import ProducerBatch
-from kafkacore.producer.batch_memory import BatchMemory
-from kafkacore.producer.buffer_pool import BufferPool
-from kafkacore.producer.column_appender import ColumnAppender
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._batch_memory import BatchMemory
+from kafkacore.producer._buffer_pool import BufferPool
+from kafkacore.producer._column_appender import ColumnAppender
+from kafkacore.producer._partition_queue import PartitionQueue
+from kafkacore.producer._readiness import backing_off_ms, by_leader, move_behind, survey
 from kafkacore.producer.idempotence import IdempotenceManager
-from kafkacore.producer.partition_queue import PartitionQueue
-from kafkacore.producer.readiness import backing_off_ms, by_leader, move_behind, survey
 from kafkacore.record.compression import Compression
 from kafkacore.structs import Node, TopicPartition
 

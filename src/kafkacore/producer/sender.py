@@ -21,7 +21,7 @@ from kafkacore.errors import (
     UnknownError,
     UnsupportedVersionError,
 )
-from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer.batch_outcomes import BatchOutcomes
 from kafkacore.producer.control_channel import ControlChannel
 from kafkacore.producer.idempotence import IdempotenceManager

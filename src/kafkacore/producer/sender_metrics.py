@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from kafkacore.clock import Clock
 from kafkacore.metrics import Metrics
-from kafkacore.producer.batch import ProducerBatch
-from kafkacore.producer.batch_counter import BatchCounter, TopicSensors
-from kafkacore.producer.buffer_pool import BufferPool
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._batch_counter import BatchCounter, TopicSensors
+from kafkacore.producer._buffer_pool import BufferPool
 
 
 class SenderMetrics:

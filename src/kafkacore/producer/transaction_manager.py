@@ -29,9 +29,9 @@ from kafkacore.errors import (
     TransactionalIdAuthorizationFailedError,
     UnsupportedVersionError,
 )
-from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer._batch import ProducerBatch
+from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer.control_request import ControlRequest
-from kafkacore.producer.partition_queue import PartitionQueue
 from kafkacore.producer.prepared_transactions import PreparedTransactions
 from kafkacore.producer.transaction_requests import (
     TRANSACTION,

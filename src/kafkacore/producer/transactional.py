@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from kafkacore.client import ApiVersions, NetworkClient
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, KafkaError
+from kafkacore.producer._record_sender import RecordSender
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.prepared_transactions import PreparedTransaction
-from kafkacore.producer.record_sender import RecordSender
 from kafkacore.producer.transaction_manager import TransactionManager
 from kafkacore.producer.transaction_result import TransactionalRequestResult
 from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition

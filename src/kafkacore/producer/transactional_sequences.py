@@ -7,7 +7,7 @@ Apache Kafka 4.3's ``TransactionManager.canRetry`` and ``handleFailedBatch``. Do
 from __future__ import annotations
 
 from kafkacore.errors import KafkaError, OutOfOrderSequenceNumberError, UnknownProducerIdError
-from kafkacore.producer.batch import ProducerBatch
+from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer.idempotence import IdempotenceManager
 
 

@@ -3,16 +3,16 @@
 Does not know: messages, sockets, partitions. Cython callers cimport ``builder`` and ``batch``.
 """
 
-from kafkacore.record.batch import Record, RecordBatch, read_batches
-from kafkacore.record.builder import RecordBatchBuilder
-from kafkacore.record.columns import ColumnBuilder, RecordColumns
+from kafkacore.record._batch import Record, RecordBatch, read_batches
+from kafkacore.record._builder import RecordBatchBuilder
+from kafkacore.record._columns import ColumnBuilder, RecordColumns
+from kafkacore.record._encoding import encode
+from kafkacore.record._header import BatchHeader, assign_offset, read_batch_headers
+from kafkacore.record._legacy_builder import LegacyBatchBuilder, down_convert
+from kafkacore.record._source import RecordSource
+from kafkacore.record._validation import first_at_time, judge_records, validate_batch, with_codec
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE, Compression
 from kafkacore.record.decoding import decode
-from kafkacore.record.encoding import encode
-from kafkacore.record.header import BatchHeader, assign_offset, read_batch_headers
-from kafkacore.record.legacy_builder import LegacyBatchBuilder, down_convert
-from kafkacore.record.source import RecordSource
-from kafkacore.record.validation import first_at_time, judge_records, validate_batch, with_codec
 
 __all__ = [
     "DEFAULT_MAX_DECOMPRESSED_SIZE",

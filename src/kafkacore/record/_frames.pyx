@@ -8,8 +8,7 @@ more than 100,000 frames.
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from kafkacore.record.parse cimport read_unsigned
-from kafkacore.wire.primitives cimport load_int32
+from kafkacore.wire.primitives cimport load_int32, read_unsigned_varint
 
 from kafkacore.errors import CorruptRecordError
 
@@ -76,12 +75,12 @@ cdef int64_t snappy_elements_size(const uint8_t *at, const uint8_t *end) noexcep
 
 cdef int64_t snappy_block_size(const uint8_t *at, const uint8_t *end, bint verifies) noexcept nogil:
     cdef const uint8_t *start = at
-    cdef uint64_t promise
+    cdef uint32_t promise
     cdef int64_t size
     # A raw block begins with its plain size, a varint of 32 bits.
-    if read_unsigned(&at, end, 5, 0x0F, &promise) < 0:
+    if read_unsigned_varint(&at, end, &promise) < 0:
         return CUT_SHORT
-    size = <int64_t> promise
+    size = promise
     if verifies and size > TRUSTED_RATIO * (end - start) and snappy_elements_size(at, end) != size:
         return LYING
     return size

@@ -44,7 +44,7 @@ struct ArrowArray {
 /* What a column holds of a record. */
 enum { KC_OFFSET, KC_TIMESTAMP, KC_TIMESTAMP_TYPE, KC_KEY, KC_VALUE, KC_HEADERS, KC_COLUMN_KINDS };
 
-/* Where the memory of columns comes from: kafkacore.wire.blocks. */
+/* Where the memory of columns comes from: kafkacore.wire._blocks. */
 typedef struct {
     void *(*alloc)(size_t size);
     void *(*realloc)(void *block, size_t used, size_t size);

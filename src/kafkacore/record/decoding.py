@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from kafkacore.record.batch import read_batches
-from kafkacore.record.columns import ColumnBuilder, RecordColumns
+from kafkacore.record._batch import read_batches
+from kafkacore.record._columns import ColumnBuilder, RecordColumns
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ Used by every loop over records. The whole record is checked, its headers too, b
 believed. The functions are in C, for the loop over columns is. Does not know: batches' headers, compression.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
-cdef extern from "kafkacore/record/parse_impl.h":
+cdef extern from "parse_impl.h":
     cdef enum:
         PARSE_OK "KC_PARSE_OK"
         BAD_LENGTH "KC_BAD_LENGTH"
@@ -30,9 +30,6 @@ cdef extern from "kafkacore/record/parse_impl.h":
         const uint8_t *value
         const uint8_t *headers
 
-    # A strict varint of at most `max` bytes, the last of which is at most `last`. 0, or -1.
-    int read_unsigned "kc_read_unsigned"(const uint8_t **pos, const uint8_t *end, int max, uint8_t last,
-                                         uint64_t *out) noexcept nogil
     # A header; its key may not be null. 0, or -1.
     int read_header "kc_read_header"(const uint8_t **pos, const uint8_t *end, const uint8_t **key,
                                      int32_t *key_size, const uint8_t **value,

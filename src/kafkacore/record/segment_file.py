@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafkacore.errors import CorruptRecordError
-from kafkacore.record.batch import RecordBatch, read_batches
+from kafkacore.record._batch import RecordBatch, read_batches
+from kafkacore.record._header import BatchHeader
+from kafkacore.record._layout import BATCH_OVERHEAD, CURRENT_MAGIC, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT
+from kafkacore.record._walk import walk_headers
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE
-from kafkacore.record.header import BatchHeader
-from kafkacore.record.walk import walk_headers
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -31,10 +32,6 @@ _FIRST_BYTES = 1 << 10
 #: Of one batch, read into memory whole. Kafka's own limit (max.message.bytes) is a megabyte unless raised.
 MAX_BATCH_BYTES = 1 << 28
 
-_LENGTH_AT, _LOG_OVERHEAD, _MAGIC_AT = 8, 12, 16
-_CURRENT_MAGIC = 2
-#: The longest header of any format.
-_HEADER_BYTES = 61
 #: Where batches are as large as this, their headers are read one by one and not with what lies between.
 _LARGE_BATCH_BYTES = 1 << 13
 _HEADERS_CHUNK_BYTES = 1 << 16
@@ -97,7 +94,7 @@ class SegmentFile:
         self._size = size
         self._end = size if end is None else min(end, size)
         self._check_crcs = check_crcs
-        self._chunk_bytes = max(chunk_bytes, _HEADER_BYTES)
+        self._chunk_bytes = max(chunk_bytes, BATCH_OVERHEAD)
         self._first_bytes = min(_FIRST_BYTES, self._chunk_bytes)
         self._read_bytes = self._chunk_bytes
         self._max_decompressed_size = max_decompressed_size
@@ -148,7 +145,7 @@ class SegmentFile:
         chunk = memoryview(self._read(position, min(self._read_bytes, left)))
         self._read_bytes = min(2 * self._read_bytes, self._chunk_bytes)
         size = _size_of_batch(chunk)
-        if len(chunk) < _LOG_OVERHEAD or size > left:
+        if len(chunk) < LOG_OVERHEAD or size > left:
             return self._cut(position, size, left)
         if size > MAX_BATCH_BYTES:
             return self._behind(position, f"batch of {size} bytes exceeds {MAX_BATCH_BYTES}", None)
@@ -165,32 +162,32 @@ class SegmentFile:
         position = self.position
         if self._is_unwritten():
             return None
-        size = _size_of_batch(memoryview(self._read(position, _LOG_OVERHEAD)))
-        if size > _LOG_OVERHEAD and self._may_go_on_at(position + size):
+        size = _size_of_batch(memoryview(self._read(position, LOG_OVERHEAD)))
+        if size > LOG_OVERHEAD and self._may_go_on_at(position + size):
             return Damage(position, position + size, reason, offset)
         return self._behind(position, reason, offset)
 
     def _cut(self, position: int, size: int, left: int) -> Damage:
-        what = f"{left} bytes are no batch" if left < _LOG_OVERHEAD else f"batch of {size} bytes is cut"
-        reason = what if left < _LOG_OVERHEAD else f"{what} after {left}"
+        what = f"{left} bytes are no batch" if left < LOG_OVERHEAD else f"batch of {size} bytes is cut"
+        reason = what if left < LOG_OVERHEAD else f"{what} after {left}"
         found = self._behind(position, reason, None)
         is_cut = found.next_position == self._end == self._size
         return Damage(position, found.next_position, reason, None, is_cut)
 
     def _behind(self, position: int, reason: str, offset: int | None) -> Damage:
         """Damage up to the next bytes that are a batch: header, offset and CRC are right."""
-        at, overlap, size = position + 1, _HEADER_BYTES - 1, self._first_bytes
-        while self._end - at >= _HEADER_BYTES:
+        at, overlap, size = position + 1, BATCH_OVERHEAD - 1, self._first_bytes
+        while self._end - at >= BATCH_OVERHEAD:
             chunk = bytes(self._read(at, min(size + overlap, self._end - at)))
             size = min(2 * size, self._chunk_bytes)
-            found = chunk.find(_CURRENT_MAGIC, _MAGIC_AT)
+            found = chunk.find(CURRENT_MAGIC, MAGIC_AT)
             while found >= 0:
-                begin = found - _MAGIC_AT
-                if len(chunk) - begin < _HEADER_BYTES:
+                begin = found - MAGIC_AT
+                if len(chunk) - begin < BATCH_OVERHEAD:
                     break
-                if self._is_batch(chunk[begin : begin + _HEADER_BYTES], at + begin):
+                if self._is_batch(chunk[begin : begin + BATCH_OVERHEAD], at + begin):
                     return Damage(position, at + begin, reason, offset)
-                found = chunk.find(_CURRENT_MAGIC, found + 1)
+                found = chunk.find(CURRENT_MAGIC, found + 1)
             if len(chunk) <= overlap:
                 break
             at += len(chunk) - overlap
@@ -211,7 +208,7 @@ class SegmentFile:
     def _may_go_on_at(self, position: int) -> bool:
         if position >= self._end:
             return position == self._end
-        headers, _, _ = walk_headers(self._read(position, _HEADER_BYTES), position)
+        headers, _, _ = walk_headers(self._read(position, BATCH_OVERHEAD), position)
         return bool(headers) or self._is_zeros(position)
 
     def _is_unwritten(self) -> bool:
@@ -231,8 +228,8 @@ class SegmentFile:
 
 def _size_of_batch(chunk: memoryview) -> int:
     """As its header says, which need not be true; at least that of offset and length."""
-    length = int.from_bytes(chunk[_LENGTH_AT:_LOG_OVERHEAD], "big", signed=True)
-    return _LOG_OVERHEAD + max(length, 0)
+    length = int.from_bytes(chunk[LENGTH_AT:LOG_OVERHEAD], "big", signed=True)
+    return LOG_OVERHEAD + max(length, 0)
 
 
 def read_headers(read: ReadAt, size: int, start: int = 0) -> Iterator[BatchHeader | Damage]:
@@ -260,7 +257,7 @@ def read_headers(read: ReadAt, size: int, start: int = 0) -> Iterator[BatchHeade
             behind = found.next_position
             chunk_bytes = _FIRST_BYTES
         elif (behind - position) // len(headers) >= _LARGE_BATCH_BYTES:
-            chunk_bytes = _HEADER_BYTES
+            chunk_bytes = BATCH_OVERHEAD
         else:
             chunk_bytes = min(max(2 * chunk_bytes, _FIRST_BYTES), _HEADERS_CHUNK_BYTES)
         position = behind

@@ -32,10 +32,10 @@ from pyspark.sql.datasource import (
 
 from kafkacore.spark.offsets import OffsetRange, Offsets
 from kafkacore.spark.schema import Column
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import INT64_MAX, TopicPartition
 
 #: Every offset lies below.
-END_OF_OFFSETS = 2**63 - 1
+END_OF_OFFSETS = INT64_MAX
 
 #: Gives, for each partition and time in ms since the epoch, the first offset at or after it.
 AtTimes = Callable[[Mapping[TopicPartition, int]], Offsets]

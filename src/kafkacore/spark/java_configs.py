@@ -5,7 +5,6 @@ Options in, arguments of a client out. Does not know: what a setting does, its t
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.java_names import JAVA_NAMES, security_arguments
 from kafkacore.security.references import refuse_reference
+from kafkacore.text import did_you_mean
 
 logger = logging.getLogger(__name__)
 
@@ -104,12 +104,9 @@ def _kept(configs: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
         if name in known:
             kept[name] = text
             continue
-        if name not in JAVA_ONLY:
-            near = difflib.get_close_matches(name, known | JAVA_ONLY, n=1, cutoff=NEAR)
-            if near:
-                raise KafkaConfigurationError(
-                    f"unknown option {option_name(name)}: did you mean {option_name(near[0])}?"
-                )
+        hint = did_you_mean(name, known | JAVA_ONLY, cutoff=NEAR, show=option_name)
+        if hint and name not in JAVA_ONLY:
+            raise KafkaConfigurationError(f"unknown option {option_name(name)}: {hint}")
         ignored.append(option_name(name))
     if ignored:
         logger.warning("options without effect here: %s", ", ".join(sorted(ignored)))
@@ -127,8 +124,8 @@ def _kept_of_security(configs: Mapping[str, str], known: set[str]) -> tuple[dict
     arguments, ignored = security_arguments({_java(n): text for n, text in given.items()}, None, PREFIX)
     if strange := [option_name(name) for name in arguments if name not in known]:
         # Not ignored: whoever writes it relies on it.
-        near = difflib.get_close_matches(strange[0], [PREFIX + name for name in JAVA_NAMES], n=1, cutoff=NEAR)
-        advice = f"did you mean {near[0]}?" if near else "kafkacore has none of that name; leave it out"
+        names = [PREFIX + name for name in JAVA_NAMES]
+        advice = did_you_mean(strange[0], names, "kafkacore has none of that name; leave it out", cutoff=NEAR)
         raise KafkaConfigurationError(f"unknown option {strange[0]}: {advice}")
     return {name: text for name, text in given.items() if option_name(name) not in ignored}, ignored
 

@@ -5,7 +5,6 @@ Does not know: which options there are, or what they mean.
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 import re
@@ -13,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.structs import INT64_MAX
+from kafkacore.text import did_you_mean, parse_boolean
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,6 @@ _DURATION_MS = {
 }  # fmt: skip
 #: What Java reads as a number; Python would also take "1_000" and digits of other alphabets.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
-_MAX_INT64 = 2**63 - 1
 #: Characters of an option's text in a message.
 MAX_SHOWN = 200
 #: A name this near to an option's is taken for a mistake.
@@ -39,9 +39,8 @@ def refuse_unknown(given: Mapping[str, str], names: Iterable[str]) -> None:
     for name in given:
         if name in known or name.startswith("kafka."):
             continue
-        near = difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
-        if near:
-            raise KafkaConfigurationError(f"unknown option {name!r}: did you mean {known[near[0]]}?")
+        if hint := did_you_mean(name, known, cutoff=NEAR, show=known.__getitem__):
+            raise KafkaConfigurationError(f"unknown option {name!r}: {hint}")
         ignored.append(name)
     if ignored:
         logger.warning("options without effect here: %s", ", ".join(sorted(ignored)))
@@ -87,7 +86,7 @@ def integer(known: Mapping[str, str], name: str, default: int, least: int | None
 
 def whole_number(text: str) -> int | None:
     """What ``Long.parseLong`` gives; ``None`` where it fails."""
-    if _WHOLE.fullmatch(text) is None or abs(int(text)) > _MAX_INT64:
+    if _WHOLE.fullmatch(text) is None or abs(int(text)) > INT64_MAX:
         return None
     return int(text)
 
@@ -102,10 +101,12 @@ def positive(known: Mapping[str, str], name: str) -> int | None:
 
 
 def boolean(known: Mapping[str, str], name: str, default: bool) -> bool:
-    text = str(known.get(name, default)).lower()
-    if text not in ("true", "false"):
-        raise KafkaConfigurationError(f"{name} must be true or false, not {text!r}")
-    return text == "true"
+    if name not in known:
+        return default
+    flag = parse_boolean(known[name], strip=False)
+    if flag is None:
+        raise KafkaConfigurationError(f"{name} must be true or false, not {known[name].lower()!r}")
+    return flag
 
 
 def duration_ms(known: Mapping[str, str], name: str, default: str) -> int:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from kafkacore.broker.kafka_apis import HANDLERS
-from kafkacore.broker.request import HANG_UP, BrokerServices, Request
-from kafkacore.broker.timer import TimerTask
+from kafkacore.broker.handlers.services import HANG_UP, BrokerServices, Request
+from kafkacore.broker.purgatory.timer import TimerTask
+from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.api_key import ApiKey
 from kafkacore.structs import TopicPartition

@@ -1,7 +1,7 @@
 """A disk in memory that fails when told and forgets, at a loss of power, what was not synced.
 
-The verbs of :class:`kafkacore.broker.disk.Disk` in, ``OSError`` or :class:`PowerLossError` out. What is
-promised is what POSIX promises: bytes are durable after ``fdatasync`` of the file, names after
+The verbs of :class:`kafkacore.broker.storage.disk.Disk` in, ``OSError`` or :class:`PowerLossError` out. What
+is promised is what POSIX promises: bytes are durable after ``fdatasync`` of the file, names after
 ``fsync_dir`` of the folder. A failing ``fdatasync`` is Linux's: what it could not write stays readable until
 the power goes, and no later one tries again. Does not know: logs.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from kafkacore.broker.disk import FOLDER_MODE, Buffer, Disk, DiskSpace, FolderAccess
+from kafkacore.broker.storage.disk import FOLDER_MODE, Buffer, Disk, DiskSpace, FolderAccess
 from kafkacore.clock import Clock
 
 #: A lost write may be kept in part, in units of this.

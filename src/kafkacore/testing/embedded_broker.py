@@ -1,6 +1,7 @@
 """A broker for a test: a process with a folder of its own, both gone when the block is left.
 
-Does not know: what the broker does; it is ``kafkacore.broker.process.BrokerProcess`` with a temporary folder.
+Does not know: what the broker does. It is a
+``kafkacore.broker.process.process.BrokerProcess`` with a temporary folder.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 from types import TracebackType
 from typing import Any
 
-from kafkacore.broker.process import BrokerProcess
+from kafkacore.broker.process.process import BrokerProcess
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.testing.own_certificate import secure
 from kafkacore.testing.scratch_folder import ScratchFolder

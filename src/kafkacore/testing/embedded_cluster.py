@@ -12,11 +12,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kafkacore.broker.cluster_state import NO_LEADER, ClusterState
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.internal_topics import OFFSETS_TOPIC
-from kafkacore.broker.request import BrokerServices
-from kafkacore.broker.server import KafkaBroker
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.handlers.services import BrokerServices
+from kafkacore.broker.process.server import KafkaBroker
+from kafkacore.broker.topics.cluster_state import NO_LEADER, ClusterState
+from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalArgumentError, IllegalStateError
 from kafkacore.structs import TopicPartition

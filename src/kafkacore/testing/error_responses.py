@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kafkacore.broker.request import Request
+from kafkacore.broker.handlers.services import Request
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsResponse
 from kafkacore.protocol.generated.create_topics import CreateTopicsResponse
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsResponse

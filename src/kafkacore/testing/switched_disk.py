@@ -1,7 +1,8 @@
 """The real disk of a broker, with switches: full, or failing at what it is told to.
 
-The verbs of :class:`kafkacore.broker.disk.Disk` in; what the operating system does, or the ``OSError`` that
-was switched on, out. Does not know: logs. For a disk that loses its power, see ``kafkacore.testing.disk``.
+The verbs of :class:`kafkacore.broker.storage.disk.Disk` in; what the operating system does, or the
+``OSError`` that was switched on, out. Does not know: logs. For a disk that loses its power, see
+``kafkacore.testing.disk``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafkacore.broker.disk import Buffer, Disk
+from kafkacore.broker.storage.disk import Buffer, Disk
 
 #: What can be made to fail.
 VERBS = ("write", "sync", "create")

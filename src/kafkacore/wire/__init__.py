@@ -5,8 +5,8 @@ Cython callers find the readers on raw memory in ``primitives.pxd``.
 """
 
 from kafkacore.wire._crc32c import crc32c
-from kafkacore.wire.cursor import Cursor
-from kafkacore.wire.file_slice import FileSlice
-from kafkacore.wire.writer import Writer
+from kafkacore.wire._cursor import Cursor
+from kafkacore.wire._file_slice import FileSlice
+from kafkacore.wire._writer import Writer
 
 __all__ = ["Cursor", "FileSlice", "Writer", "crc32c"]

@@ -9,7 +9,7 @@ from model.offsets_harness import NODE, OffsetsHarness, noted
 from model.topic_changes import delete_topic
 
 from kafkacore.broker.group import records
-from kafkacore.broker.internal_topics import OFFSETS_TOPIC
+from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,

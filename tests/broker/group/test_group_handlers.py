@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from model.broker_harness import Answer, BrokerHarness
 
-from kafkacore.broker.request import RequestContext
+from kafkacore.broker.handlers.services import RequestContext
 from kafkacore.coordinator.protocol import Subscription, encode_subscription
 from kafkacore.errors import (
     GroupIdNotFoundError,

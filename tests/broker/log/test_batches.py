@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from model.log_oracle import NOW_MS, batch
 
 from kafkacore.broker.log._batches import (
-    BATCH_OVERHEAD,
     find_batch,
     placed_header,
     walk_batches,
     whole_batches,
 )
 from kafkacore.record import read_batches, validate_batch
+from kafkacore.record._layout import BATCH_OVERHEAD
 
 
 def placed(count: int, base_offset: int) -> bytes:

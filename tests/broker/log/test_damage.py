@@ -13,8 +13,8 @@ import pytest
 from model.dose import dose, new_seed, note
 from model.log_oracle import NOW_MS, TP, batch, make_log, open_manager, read_all, records_of, the_log
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import UnifiedLog
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import Compression
 from kafkacore.testing.disk import SimulatedDisk

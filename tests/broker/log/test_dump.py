@@ -9,8 +9,8 @@ import pytest
 from model.golden_batches import golden_cases
 from model.log_oracle import NOW_MS, batch, make_log, open_manager
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log.dump import dump_log_segments
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError, IllegalArgumentError
 from kafkacore.record import Compression
 

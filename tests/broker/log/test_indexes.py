@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkacore.broker.log.indexes import OffsetIndex, TimeIndex
+from kafkacore.broker.log._indexes import OffsetIndex, TimeIndex
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.errors import CorruptRecordError
 from kafkacore.testing.disk import SimulatedDisk

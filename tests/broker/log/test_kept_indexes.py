@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from model.log_oracle import NOW_MS, batch, make_log, open_manager, read_all, the_log
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import UnifiedLog
 from kafkacore.broker.log.checkpoints import BOOT_FILE
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.testing.clock import VirtualClock
 from kafkacore.testing.disk import PowerLossError, SimulatedDisk
 

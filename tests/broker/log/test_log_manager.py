@@ -16,9 +16,9 @@ import pytest
 from model.held_disk import PATIENCE_S, HeldDisk
 from model.log_oracle import NOW_MS, TOPIC_ID, TP, batch, make_log, open_manager, read_all, the_log
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import LogConfig, LogManager, TopicState
 from kafkacore.broker.log.flusher import SYNC_THREADS
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     InvalidConfigurationError,

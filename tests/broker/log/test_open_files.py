@@ -21,9 +21,9 @@ from model.log_oracle import (
     the_log,
 )
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import LogManager, UnifiedLog
 from kafkacore.broker.log.open_files import MIN_OPEN, LogFile, OpenFiles, descriptor_budget
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import KafkaStorageError
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.disk import SimulatedDisk

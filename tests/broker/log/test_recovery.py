@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from model.log_oracle import NOW_MS, TP, LogRecord, batch, clock, make_log, open_manager, read_all, the_log
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import LogManager
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError, KafkaStorageError
 from kafkacore.testing.disk import SimulatedDisk
 

@@ -10,10 +10,10 @@ from uuid import UUID
 import pytest
 from model.log_oracle import NOW_MS, TOPIC, batch, clock, make_log, read_all
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import LogManager, UnifiedLog
 from kafkacore.broker.log.reading import MIN_SLICE_SIZE
 from kafkacore.broker.log.segment import LogSegment
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.record import read_batch_headers
 from kafkacore.wire import FileSlice
 

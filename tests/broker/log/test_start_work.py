@@ -9,8 +9,8 @@ from uuid import UUID
 
 from model.broker_harness import batch
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import LogManager
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
 

@@ -8,7 +8,7 @@ import pytest
 from model.log_oracle import NOW_MS, batch, make_log, open_manager, read_all
 
 from kafkacore.broker.log import UnifiedLog
-from kafkacore.broker.log.validation import (
+from kafkacore.broker.log._validation import (
     RefusedRecordsError,
     RefusedTimestampsError,
     ValidationBudget,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkacore.broker.handlers.services import RequestContext
 from kafkacore.broker.metadata.acls import Acl, AclFilter, AclStore, checked_acl, checked_filter
 from kafkacore.broker.metadata.authorizer import MOST_REMEMBERED, StandardAuthorizer
-from kafkacore.broker.request import RequestContext
 from kafkacore.errors import InvalidRequestError
 from kafkacore.security.principal import KafkaPrincipal
 from kafkacore.structs import (

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.metadata import end_mark
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
 from kafkacore.broker.metadata.records import MetadataRecord, decode_record, encode_record
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import KafkaStorageError, MalformedMessageError
 from kafkacore.protocol.generated.metadata_records import (
     ClientQuotaRecord,

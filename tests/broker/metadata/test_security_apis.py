@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from model.broker_in_hand import BrokerInHand, broker_in_hand
 
-from kafkacore.broker import identity
-from kafkacore.broker.config_keys import STANDARD_AUTHORIZER
-from kafkacore.broker.disk import Disk
+from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
 from kafkacore.broker.metadata import end_mark
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
 from kafkacore.broker.quota import QuotaEntity, QuotaKind
+from kafkacore.broker.storage import identity
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import (
     DuplicateResourceError,
     InvalidRequestError,

@@ -16,10 +16,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kafkacore import KafkaProducer
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.run import ready_line
-from kafkacore.broker.server import KafkaBroker
-from kafkacore.broker.start_errors import BrokerStartError
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.listeners.start_errors import BrokerStartError
+from kafkacore.broker.process.run import ready_line
+from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.broker.status.http_status import MOST_CONNECTIONS, REQUEST_MS, StatusServer, listen
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.testing.clock import VirtualClock

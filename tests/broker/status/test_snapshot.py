@@ -10,9 +10,9 @@ from uuid import UUID
 from model.log_oracle import batch
 from prometheus_client.parser import text_string_to_metric_families
 
-from kafkacore.broker.config import BrokerConfig
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.log import LogManager
-from kafkacore.broker.metrics import BrokerMetrics
+from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.broker.status.collector import StatusCollector, _Grown
 from kafkacore.broker.status.groups import shown_groups
 from kafkacore.broker.status.history import INTERVAL_MS, MOST_SAMPLES, TOTALS, Counts, History

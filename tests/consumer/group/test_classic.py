@@ -6,8 +6,8 @@ import math
 import pytest
 from model.group_coordinator import COORDINATOR_ID
 
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.group.generation import NO_GENERATION, Generation, MemberState
-from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
     FencedInstanceIdError,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.group.membership import GroupCommits
-from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import FetchPosition
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import RetriableCommitFailedError

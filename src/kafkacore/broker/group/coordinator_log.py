@@ -17,14 +17,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group import records
 from kafkacore.broker.group.interfaces import Groups, OnSafe
 from kafkacore.broker.group.loader import LoadedPartition, LoadJob, PartitionLoader
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.pending import PendingAppends
 from kafkacore.broker.group.records import CoordinatorRecord
-from kafkacore.broker.internal_topics import OFFSETS_TOPIC, offsets_topic_settings
+from kafkacore.broker.requests.error_answer import error_code
+from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC, offsets_topic_settings
 from kafkacore.coordinator import partition_for
 from kafkacore.errors import (
     CoordinatorLoadInProgressError,
@@ -45,11 +45,11 @@ from kafkacore.record import Compression, RecordBatchBuilder
 from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
-    from kafkacore.broker.cluster_state import ClusterState
-    from kafkacore.broker.config import BrokerConfig
+    from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.broker.log import UnifiedLog
-    from kafkacore.broker.replica_manager import ReplicaManager
-    from kafkacore.broker.topic_catalog import TopicCatalog
+    from kafkacore.broker.replica.replica_manager import ReplicaManager
+    from kafkacore.broker.topics.cluster_state import ClusterState
+    from kafkacore.broker.topics.topic_catalog import TopicCatalog
     from kafkacore.clock import Clock
 
 logger = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkacore.broker.delayed_operation import DelayedOperation
 from kafkacore.broker.log_lines import NameLogger
+from kafkacore.broker.purgatory.delayed_operation import DelayedOperation
 
 if TYPE_CHECKING:
     from kafkacore.broker.group.classic_group import ClassicGroup

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.group_record import born_record
 from kafkacore.broker.group.joining import Admission, Joining
@@ -20,6 +19,7 @@ from kafkacore.broker.group.rebalancer import Rebalancer
 from kafkacore.broker.group.records import CoordinatorRecord, group_metadata_tombstone
 from kafkacore.broker.group.registry import GroupRegistry
 from kafkacore.broker.log_lines import NameLogger
+from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     BrokerResponseError,
@@ -35,9 +35,9 @@ from kafkacore.errors import (
 )
 
 if TYPE_CHECKING:
-    from kafkacore.broker.config import BrokerConfig
+    from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.broker.group.interfaces import CoordinatorLog
-    from kafkacore.broker.timer import Timer
+    from kafkacore.broker.purgatory.timer import Timer
 
 logger = NameLogger(__name__)
 

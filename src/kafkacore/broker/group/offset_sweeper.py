@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafkacore.broker.group.records import CoordinatorRecord
-from kafkacore.broker.internal_topics import OFFSETS_TOPIC
-from kafkacore.broker.timer import Timer, TimerTask
+from kafkacore.broker.purgatory.timer import Timer, TimerTask
+from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.protocol import ZERO_UUID
 
 if TYPE_CHECKING:
-    from kafkacore.broker.config import BrokerConfig
+    from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.broker.group.coordinator_log import CoordinatorLog
     from kafkacore.broker.group.offset_manager import OffsetManager
-    from kafkacore.broker.topic_catalog import TopicCatalog
+    from kafkacore.broker.topics.topic_catalog import TopicCatalog
     from kafkacore.clock import Clock
     from kafkacore.structs import TopicPartition
 

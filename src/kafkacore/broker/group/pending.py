@@ -10,8 +10,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafkacore.broker.delayed_operation import DelayedOperation, DelayedOperationPurgatory
 from kafkacore.broker.group.interfaces import OnSafe
+from kafkacore.broker.purgatory.delayed_operation import DelayedOperation, DelayedOperationPurgatory
 from kafkacore.errors import CoordinatorNotAvailableError, NotCoordinatorError
 
 if TYPE_CHECKING:

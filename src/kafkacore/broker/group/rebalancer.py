@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kafkacore.broker.delayed_operation import DelayedOperationPurgatory
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.delayed import DelayedHeartbeat, DelayedJoin, DelayedSync, InitialDelayedJoin
 from kafkacore.broker.group.group_record import record_of
 from kafkacore.broker.group.member import NO_ASSIGNMENT, ClassicGroupMember, JoinResult, SyncResult
 from kafkacore.broker.group.outbox import Outbox
 from kafkacore.broker.log_lines import NameLogger
+from kafkacore.broker.purgatory.delayed_operation import DelayedOperationPurgatory
 from kafkacore.clock import Clock
 from kafkacore.errors import RebalanceInProgressError, UnknownMemberIdError
 
 if TYPE_CHECKING:
-    from kafkacore.broker.config import BrokerConfig
+    from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.broker.group.interfaces import CoordinatorLog, OnSafe
-    from kafkacore.broker.timer import Timer
+    from kafkacore.broker.purgatory.timer import Timer
 
 logger = NameLogger(__name__)
 

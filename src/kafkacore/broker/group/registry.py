@@ -24,7 +24,7 @@ from kafkacore.errors import (
 )
 
 if TYPE_CHECKING:
-    from kafkacore.broker.config import BrokerConfig
+    from kafkacore.broker.config.broker_config import BrokerConfig
     from kafkacore.protocol.generated.group_records import GroupMetadataValue
 
 logger = NameLogger(__name__)

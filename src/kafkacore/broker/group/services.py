@@ -13,11 +13,11 @@ from kafkacore.broker.group.offset_manager import OffsetManager
 from kafkacore.broker.group.offset_sweeper import OffsetSweeper
 
 if TYPE_CHECKING:
-    from kafkacore.broker.cluster_state import ClusterState
-    from kafkacore.broker.config import BrokerConfig
-    from kafkacore.broker.replica_manager import ReplicaManager
-    from kafkacore.broker.timer import Timer
-    from kafkacore.broker.topic_catalog import TopicCatalog
+    from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.purgatory.timer import Timer
+    from kafkacore.broker.replica.replica_manager import ReplicaManager
+    from kafkacore.broker.topics.cluster_state import ClusterState
+    from kafkacore.broker.topics.topic_catalog import TopicCatalog
     from kafkacore.clock import Clock
     from kafkacore.structs import TopicPartition
 

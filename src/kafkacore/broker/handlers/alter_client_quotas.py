@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import require_cluster
-from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.broker.metadata.quota_entities import Entity, entity_of
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require_cluster
+from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.alter_client_quotas import (
     AlterClientQuotasRequest,

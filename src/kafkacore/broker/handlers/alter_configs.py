@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kafkacore.broker.authorization import require_configs
-from kafkacore.broker.config_changes import check_request, replace_configs
-from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require_configs
+from kafkacore.broker.requests.config_changes import check_request, replace_configs
+from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import InvalidRequestError
 from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kafkacore.structs import ACLOperation

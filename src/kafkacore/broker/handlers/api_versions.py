@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from kafkacore.broker.features import FEATURES
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.config.features import FEATURES
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafkacore.protocol.generated.produce import ProduceRequest

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.log_lines import NameLogger
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kafkacore.broker.authorization import require
-from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.gathered import Gathered
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.purgatory.gathered import Gathered
+from kafkacore.broker.requests.authorization import require
+from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import (
     InvalidReplicationAssignmentError,
     InvalidRequestError,

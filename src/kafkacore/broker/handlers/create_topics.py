@@ -11,15 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from kafkacore.broker.authorization import allowed, allowed_on_cluster, require
-from kafkacore.broker.cluster_state import DEFAULT_REPLICATION_FACTOR
-from kafkacore.broker.config_entries import topic_entries
-from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.gathered import Gathered
-from kafkacore.broker.internal_topics import CLUSTER_METADATA
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.broker.log import TopicState
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
-from kafkacore.broker.topic_catalog import ZERO_ID
+from kafkacore.broker.purgatory.gathered import Gathered
+from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster, require
+from kafkacore.broker.requests.config_entries import topic_entries
+from kafkacore.broker.requests.error_answer import error_code, error_message
+from kafkacore.broker.topics.cluster_state import DEFAULT_REPLICATION_FACTOR
+from kafkacore.broker.topics.internal_topics import CLUSTER_METADATA
 from kafkacore.errors import (
     InvalidReplicationAssignmentError,
     InvalidReplicationFactorError,
@@ -27,6 +26,7 @@ from kafkacore.errors import (
     PolicyViolationError,
     TopicAuthorizationFailedError,
 )
+from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kafkacore.structs import ACLOperation, ResourceType
 
@@ -77,7 +77,7 @@ def _wanted_partitions(topic: Any, services: BrokerServices) -> int:
 
 def _refused(name: str, error: Exception) -> Any:
     code, text = error_code(error), error_message(error)
-    return _Result(name=name, topic_id=ZERO_ID, error_code=code, error_message=text)
+    return _Result(name=name, topic_id=ZERO_UUID, error_code=code, error_message=text)
 
 
 def _made_unseen(name: str, topic_id: UUID) -> Any:
@@ -123,7 +123,7 @@ def _create(topic: Any, request: Request, services: BrokerServices, answer: Call
             answer(told(outcome.topic_id, outcome.configs))
 
     if request.message.validate_only:
-        answer(told(ZERO_ID, services.topics.check_new(topic.name, partition_count, configs)))
+        answer(told(ZERO_UUID, services.topics.check_new(topic.name, partition_count, configs)))
         return
     partitions = range(partition_count)
     services.topics.create_soon(

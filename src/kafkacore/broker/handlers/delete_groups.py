@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import allowed_names
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import allowed_names
 from kafkacore.errors import GroupAuthorizationFailedError
 from kafkacore.protocol.generated.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kafkacore.structs import ACLOperation, ResourceType

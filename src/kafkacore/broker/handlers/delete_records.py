@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import require
-from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.internal_topics import is_internal
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require
+from kafkacore.broker.requests.error_answer import error_code
+from kafkacore.broker.topics.internal_topics import is_internal
 from kafkacore.errors import (
     InvalidTopicError,
     OffsetOutOfRangeError,

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from kafkacore.broker.authorization import allowed, allowed_on_cluster, require
-from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.gathered import Gathered
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.broker.log import TopicState
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
-from kafkacore.broker.topic_catalog import ZERO_ID
+from kafkacore.broker.purgatory.gathered import Gathered
+from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster, require
+from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import (
     InvalidRequestError,
     TopicDeletionDisabledError,
     UnknownTopicIdError,
 )
+from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kafkacore.structs import ACLOperation, ResourceType
 
@@ -32,7 +32,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     if request.version >= FIRST_VERSION_BY_ID:
         wanted = [(topic.name, topic.topic_id) for topic in request.message.topics]
     else:
-        wanted = [(name, ZERO_ID) for name in request.message.topic_names]
+        wanted = [(name, ZERO_UUID) for name in request.message.topic_names]
     gathered = Gathered[Any](
         len(wanted), lambda results: request.respond(DeleteTopicsResponse(responses=results))
     )
@@ -60,7 +60,7 @@ def _delete(
     try:
         if not services.config.delete_topic_enable:
             raise TopicDeletionDisabledError("delete.topic.enable is false")
-        if (name is None) == (topic_id == ZERO_ID):
+        if (name is None) == (topic_id == ZERO_UUID):
             raise InvalidRequestError("A topic to delete is named by name or by id, by one of the two.")
         if name is None:
             name = services.topics.name_of(topic_id)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import require_cluster
-from kafkacore.broker.error_answer import error_code, error_message
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.metadata.quota_entities import Match
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require_cluster
+from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.describe_client_quotas import (
     DescribeClientQuotasRequest,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import cluster_operations
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import cluster_operations
 from kafkacore.errors import MismatchedEndpointTypeError, UnsupportedEndpointTypeError
 from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafkacore.broker.authorization import allowed_on_cluster
-from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import allowed_on_cluster
+from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import (
     ClusterAuthorizationFailedError,
     KafkaStorageError,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker import topic_names
-from kafkacore.broker.authorization import require
-from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.config import topic_names
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require
+from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.protocol.generated.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import authorized_operations
 from kafkacore.broker.handlers.metadata import describe_topic, partition_state, visible_topics
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import authorized_operations
 from kafkacore.errors import InvalidRequestError, TopicAuthorizationFailedError
 from kafkacore.protocol.generated.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafkacore.broker.authorization import require_cluster
-from kafkacore.broker.cluster_state import NO_LEADER
-from kafkacore.broker.error_answer import error_code, error_message
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require_cluster
+from kafkacore.broker.requests.error_answer import error_code, error_message
+from kafkacore.broker.topics.cluster_state import NO_LEADER
 from kafkacore.errors import (
     ClusterAuthorizationFailedError,
     ElectionNotNeededError,

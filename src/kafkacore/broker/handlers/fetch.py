@@ -20,20 +20,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kafkacore.broker.authorization import allowed, allowed_on_cluster
-from kafkacore.broker.current_leader import CurrentLeaders
-from kafkacore.broker.fetch_partition import (
-    ZERO_ID,
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.replica.current_leader import CurrentLeaders
+from kafkacore.broker.replica.fetch_partition import (
     FetchParams,
     FetchPartition,
     FetchPartitionResult,
     PartitionResults,
 )
-from kafkacore.broker.fetch_session import FetchAsk, PartitionKey
-from kafkacore.broker.long_work import answer_after
-from kafkacore.broker.old_versions import decode_fetch, encode_fetch
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
-from kafkacore.broker.topic_changes import Change
+from kafkacore.broker.replica.fetch_session import FetchAsk, PartitionKey
+from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster
+from kafkacore.broker.requests.long_work import answer_after
+from kafkacore.broker.requests.old_versions import decode_fetch, encode_fetch
+from kafkacore.broker.topics.topic_changes import Change
 from kafkacore.errors import (
     CorruptRecordError,
     FetchSessionIdNotFoundError,
@@ -46,8 +45,9 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
 )
+from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
-from kafkacore.record.legacy_builder import down_convert_some
+from kafkacore.record._legacy_builder import down_convert_some
 from kafkacore.structs import ACLOperation, IsolationLevel, ResourceType
 
 FIRST_VERSION_WITH_TIMESTAMPS = 2
@@ -271,7 +271,7 @@ def _ask(request: Request, services: BrokerServices) -> FetchAsk:
                 services.topics.name_of(topic.topic_id),
             )
         else:
-            topic_key, topic_id, name = topic.topic, ZERO_ID, topic.topic
+            topic_key, topic_id, name = topic.topic, ZERO_UUID, topic.topic
         for asked in topic.partitions:
             partitions[topic_key, asked.partition] = FetchPartition(
                 name,

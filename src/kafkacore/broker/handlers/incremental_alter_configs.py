@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import require_configs
-from kafkacore.broker.config_changes import Change, Operation, change_configs, check_request
 from kafkacore.broker.handlers.alter_configs import answers
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require_configs
+from kafkacore.broker.requests.config_changes import Change, Operation, change_configs, check_request
 from kafkacore.protocol.generated.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import require, require_idempotent_write
-from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require, require_idempotent_write
+from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import AuthorizationError, UnsupportedVersionError
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafkacore.structs import ACLOperation, ResourceType

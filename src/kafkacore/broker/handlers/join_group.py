@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import require
-from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.joining import Joining
 from kafkacore.broker.group.member import JoinResult, MemberProtocol
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require
+from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import AuthorizationError
 from kafkacore.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 from kafkacore.structs import ACLOperation, ResourceType

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import require
-from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.group_coordinator import Leaving
 from kafkacore.broker.handlers.join_group import reason_of
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require
+from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kafkacore.structs import ACLOperation, ResourceType
 

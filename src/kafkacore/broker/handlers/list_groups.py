@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import allowed, allowed_on_cluster
-from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster
+from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafkacore.structs import ACLOperation, ResourceType
 

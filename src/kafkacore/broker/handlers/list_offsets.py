@@ -10,12 +10,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from kafkacore.broker.authorization import require
-from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.long_work import answer_after
-from kafkacore.broker.old_versions import decode_list_offsets, encode_list_offsets
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
-from kafkacore.broker.topic_changes import Change, run_here
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require
+from kafkacore.broker.requests.error_answer import error_code
+from kafkacore.broker.requests.long_work import answer_after
+from kafkacore.broker.requests.old_versions import decode_list_offsets, encode_list_offsets
+from kafkacore.broker.topics.topic_changes import Change, run_here
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kafkacore.structs import (

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kafkacore.broker import topic_names
-from kafkacore.broker.authorization import (
+from kafkacore.broker.config import topic_names
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, CloseConnectionError, Request
+from kafkacore.broker.requests.authorization import (
     allowed_names,
     allowed_on_cluster,
     authorized_operations,
     cluster_operations,
 )
-from kafkacore.broker.cluster_state import DEFAULT_REPLICATION_FACTOR, NO_LEADER
-from kafkacore.broker.internal_topics import is_internal
-from kafkacore.broker.request import ApiHandler, BrokerServices, CloseConnectionError, Request
-from kafkacore.broker.topic_catalog import ZERO_ID
+from kafkacore.broker.topics.cluster_state import DEFAULT_REPLICATION_FACTOR, NO_LEADER
+from kafkacore.broker.topics.internal_topics import is_internal
 from kafkacore.errors import (
     InvalidTopicError,
     LeaderNotAvailableError,
@@ -28,6 +27,7 @@ from kafkacore.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
 from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 
@@ -69,7 +69,7 @@ def _topics(request: Request, services: BrokerServices) -> list[Any]:
     by_name: list[str] = []
     described: list[Any] = []
     for topic in message.topics:
-        if version >= 10 and (topic.name is None or topic.topic_id != ZERO_ID):
+        if version >= 10 and (topic.name is None or topic.topic_id != ZERO_UUID):
             if version < 12:
                 raise CloseConnectionError(f"Metadata v{version} cannot name topics by id")
             described.append(_describe_id(topic.topic_id, request, services))

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafkacore.broker.authorization import allowed
 from kafkacore.broker.group.offset_manager import Committer, OffsetToCommit
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import allowed
 from kafkacore.errors import (
     GroupAuthorizationFailedError,
     TopicAuthorizationFailedError,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kafkacore.broker.authorization import allowed
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import allowed
 from kafkacore.errors import (
     GroupAuthorizationFailedError,
     InvalidGroupIdError,

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kafkacore.broker.authorization import allowed
 from kafkacore.broker.group.offset_store import TopicOffsets
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
-from kafkacore.broker.topic_catalog import ZERO_ID
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import allowed
 from kafkacore.errors import (
     CoordinatorNotAvailableError,
     GroupAuthorizationFailedError,
@@ -21,6 +20,7 @@ from kafkacore.errors import (
     TopicAuthorizationFailedError,
     UnknownTopicIdError,
 )
+from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kafkacore.structs import ACLOperation, ResourceType
 
@@ -94,7 +94,7 @@ class _Fetch:
             if not self._may_describe(ResourceType.TOPIC, name, is_asked_for=False):
                 continue
             topic = self._services.topics.get(name)
-            topic_id = ZERO_ID if topic is None else topic.topic_id
+            topic_id = ZERO_UUID if topic is None else topic.topic_id
             if self._request.version >= FIRST_VERSION_BY_ID:
                 if topic is None:
                     continue
@@ -114,7 +114,7 @@ class _Fetch:
             return _all_with(TopicAuthorizationFailedError.errno, topic)
         if not by_id:
             partitions = offsets.get(name, {})
-            return name, ZERO_ID, [_known(index, partitions) for index in topic.partition_indexes]
+            return name, ZERO_UUID, [_known(index, partitions) for index in topic.partition_indexes]
         partitions = _of_topic(offsets.get(name, {}), topic.topic_id)
         return name, topic.topic_id, [_known(index, partitions) for index in topic.partition_indexes]
 
@@ -148,7 +148,7 @@ class _Fetch:
 
 def _of_topic(partitions: TopicOffsets, topic_id: Any) -> TopicOffsets:
     """Without what was committed to another topic of the same name; old records do not say to which."""
-    return {index: offset for index, offset in partitions.items() if offset.topic_id in (ZERO_ID, topic_id)}
+    return {index: offset for index, offset in partitions.items() if offset.topic_id in (ZERO_UUID, topic_id)}
 
 
 def _known(index: int, partitions: TopicOffsets) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _all_with(code: int, topic: Any) -> tuple[str, Any, list[dict[str, Any]]]:
         {"partition_index": index, "committed_offset": NO_OFFSET, "metadata": "", "error_code": code}
         for index in topic.partition_indexes
     ]
-    return topic.name, getattr(topic, "topic_id", ZERO_ID), partitions
+    return topic.name, getattr(topic, "topic_id", ZERO_UUID), partitions
 
 
 def handle(request: Request, services: BrokerServices) -> Any:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import allowed_on_cluster, require
-from kafkacore.broker.error_answer import error_code
-from kafkacore.broker.request import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import allowed_on_cluster, require
+from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,

@@ -11,19 +11,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from kafkacore.broker._produce_append import ProduceAppend
-from kafkacore.broker._produce_call import (
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    ApiHandler,
+    BrokerServices,
+    CloseConnectionError,
+    Request,
+)
+from kafkacore.broker.purgatory.delayed_operation import NEVER_MS, DelayedProduce
+from kafkacore.broker.replica._produce_append import ProduceAppend
+from kafkacore.broker.replica._produce_call import (
     ProduceCall,
     ProducePartition,
     ProduceTopic,
     encode_produce,
     read_produce,
 )
-from kafkacore.broker.current_leader import CurrentLeaders
-from kafkacore.broker.delayed_operation import NEVER_MS, DelayedProduce
-from kafkacore.broker.long_work import LongOperation, answer_after
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, CloseConnectionError, Request
-from kafkacore.broker.topic_changes import Change
+from kafkacore.broker.replica.current_leader import CurrentLeaders
+from kafkacore.broker.requests.long_work import LongOperation, answer_after
+from kafkacore.broker.topics.topic_changes import Change
 from kafkacore.errors import (
     KafkaStorageError,
     NotLeaderForPartitionError,

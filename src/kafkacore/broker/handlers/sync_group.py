@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.authorization import require
-from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.group_coordinator import Syncing
 from kafkacore.broker.group.member import SyncResult
-from kafkacore.broker.request import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.requests.authorization import require
+from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import InconsistentGroupProtocolError
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from kafkacore.structs import ACLOperation, ResourceType

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 from typing_extensions import Buffer, disjoint_base
 
 from kafkacore.broker.log._offset_map import OffsetMap
-from kafkacore.record.batch import RecordBatch
+from kafkacore.record._batch import RecordBatch
 
 @disjoint_base
 class BatchFilter:

@@ -17,7 +17,7 @@ from kafkacore.broker.log._key_walk cimport (
     BAD_BATCH, LOOK, NEEDS_MORE, NO_MEMORY, Batch, is_special, read_batch, stopped,
 )
 from kafkacore.broker.log._offset_map cimport OffsetMap
-from kafkacore.record.batch cimport RecordBatch
+from kafkacore.record._batch cimport RecordBatch
 from kafkacore.record.layout cimport (
     ATTRIBUTES_AT, BASE_TIMESTAMP_AT, COMPRESSION_MASK, CRC_AT, DELETE_HORIZON_BIT, LENGTH_AT, LOG_OVERHEAD,
     MAX_TIMESTAMP_AT, RECORD_COUNT_AT, RECORDS_AT, TIMESTAMP_TYPE_BIT,
@@ -27,8 +27,7 @@ from kafkacore.wire._crc32c cimport crc32c_of
 from kafkacore.wire.exclusive cimport begin_use, check_unused
 from kafkacore.wire.memory cimport free
 from kafkacore.wire.primitives cimport (
-    read_varint, read_varlong, size_of_varlong, store_int16, store_int32, store_int64, store_varint,
-    store_varlong,
+    read_varint, read_varlong, size_of_varlong, store_int16, store_int32, store_int64, store_varlong,
 )
 
 from kafkacore.errors import IllegalStateError
@@ -190,7 +189,7 @@ cdef class BatchFilter:
                 return RECORDS_LEFT
             delta = <int64_t> (<uint64_t> delta - <uint64_t> later)
             at = to.data + to.size
-            at = store_varint(at, <int32_t> (1 + size_of_varlong(delta) + (spans[index].end - rest)))
+            at = store_varlong(at, <int32_t> (1 + size_of_varlong(delta) + (spans[index].end - rest)))
             at[0] = 0
             at = store_varlong(at + 1, delta)
             to.size = at - to.data

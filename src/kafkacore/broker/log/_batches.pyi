@@ -1,11 +1,7 @@
-from typing import Final
-
 from typing_extensions import Buffer
 
-from kafkacore.record.batch import RecordBatch
-from kafkacore.record.header import BatchHeader
-
-BATCH_OVERHEAD: Final[int]
+from kafkacore.record._batch import RecordBatch
+from kafkacore.record._header import BatchHeader
 
 def walk_batches(
     chunk: Buffer, position: int, end: int, check_crcs: bool

@@ -7,8 +7,8 @@ so that recovery and the search for an offset cost nothing per record. Does not 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
 
-from kafkacore.record.batch cimport RecordBatch
-from kafkacore.record.header cimport BatchHeader
+from kafkacore.record._batch cimport RecordBatch
+from kafkacore.record._header cimport BatchHeader
 from kafkacore.record.layout cimport (
     ATTRIBUTES_AT, BASE_OFFSET_AT, CRC_AT, CURRENT_MAGIC, LAST_OFFSET_DELTA_AT, LENGTH_AT, LOG_OVERHEAD,
     MAGIC_AT, MAX_TIMESTAMP_AT, PARTITION_LEADER_EPOCH_AT, RECORDS_AT, TIMESTAMP_TYPE_BIT,
@@ -17,9 +17,6 @@ from kafkacore.wire._crc32c cimport crc32c_of
 from kafkacore.wire.primitives cimport load_int32, load_int64, store_int32, store_int64
 
 from kafkacore.errors import CorruptRecordError
-
-#: Size of a batch's header; no batch is smaller.
-BATCH_OVERHEAD = <int> RECORDS_AT
 
 
 cdef inline int64_t batch_size(const uint8_t *at) noexcept nogil:

@@ -3,7 +3,7 @@ from typing import Final
 from typing_extensions import Buffer
 
 from kafkacore.broker.log._offset_map import OffsetMap
-from kafkacore.record.batch import RecordBatch
+from kafkacore.record._batch import RecordBatch
 
 STOPPED_AT_BATCH: Final[int]
 STOPPED_FULL: Final[int]

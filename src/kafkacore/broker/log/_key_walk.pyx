@@ -9,7 +9,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from kafkacore.broker.log._offset_map cimport OffsetMap
-from kafkacore.record.batch cimport RecordBatch
+from kafkacore.record._batch cimport RecordBatch
 from kafkacore.record.layout cimport BASE_OFFSET_AT, RECORDS_AT
 from kafkacore.record.parse cimport PARSE_OK, RECORDS_LEFT, RecordFields, describe, parse_record
 from kafkacore.wire.exclusive cimport begin_use

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from uuid import UUID
 
-from kafkacore.broker.disk import Disk
-from kafkacore.structs import TopicPartition, printable
+from kafkacore.broker.storage.disk import Disk
+from kafkacore.structs import INT32_MAX, INT64_MAX, TopicPartition, printable
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,6 @@ BOOT_FILE = ".kafkacore_boot"
 PARTITION_METADATA_FILE = "partition.metadata"
 
 _VERSION = "0"
-_MAX_INT32, _MAX_INT64 = 2**31 - 1, 2**63 - 1
 #: One line at a time: a list of them all takes many times what the file has.
 _LINE = re.compile(r"[^\r\n]+")
 
@@ -44,7 +43,7 @@ def _entries(data: bytes, fields: int) -> Iterator[list[str]]:
     version, count = next(lines, ""), next(lines, "")
     if version != _VERSION:
         raise ValueError(f"version {version[:40]}")
-    expected, found = _number(count, _MAX_INT32), 0
+    expected, found = _number(count, INT32_MAX), 0
     for line in lines:
         found += 1
         if found > expected or len(entry := line.split(" ", fields)) != fields:
@@ -73,7 +72,7 @@ def read_offsets(disk: Disk, path: Path) -> dict[TopicPartition, int]:
     """The checkpoint; empty if it is missing or broken, which only makes recovery longer."""
     try:
         return {
-            TopicPartition(topic, _number(partition, _MAX_INT32)): _number(offset, _MAX_INT64)
+            TopicPartition(topic, _number(partition, INT32_MAX)): _number(offset, INT64_MAX)
             for topic, partition, offset in _entries(disk.read_file(path), 3)
         }
     except FileNotFoundError:
@@ -100,7 +99,7 @@ def parse_leader_epochs(data: bytes) -> list[tuple[int, int]]:
     entries = []
     previous = (-1, -1)
     for epoch_text, start_text in _entries(data, 2):
-        epoch, start_offset = _number(epoch_text, _MAX_INT32), _number(start_text, _MAX_INT64)
+        epoch, start_offset = _number(epoch_text, INT32_MAX), _number(start_text, INT64_MAX)
         if epoch <= previous[0] or start_offset <= previous[1]:
             raise ValueError(f"epoch {epoch} at {start_offset} is not behind epoch {previous[0]}")
         previous = epoch, start_offset

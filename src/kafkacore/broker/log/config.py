@@ -12,9 +12,8 @@ from typing import Any, Self
 
 from kafkacore.errors import InvalidConfigurationError
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE
-from kafkacore.structs import TimestampType
+from kafkacore.structs import INT64_MAX, TimestampType
 
-LONG_MAX = 2**63 - 1
 WEEK_MS = 7 * 24 * 3600 * 1000
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
@@ -45,7 +44,7 @@ class LogConfig:
     retention_bytes: int = -1
     max_message_bytes: int = 1_048_588
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
-    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_before_max_ms: int = INT64_MAX
     message_timestamp_after_max_ms: int = HOUR_MS
     cleanup_policy: str = "delete"
     compression_type: str = "producer"
@@ -54,7 +53,7 @@ class LogConfig:
     compression_zstd_level: int = 3
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
-    max_compaction_lag_ms: int = LONG_MAX
+    max_compaction_lag_ms: int = INT64_MAX
     delete_retention_ms: int = DAY_MS
     #: The broker's, not a topic's: what a compressed batch may have in it.
     max_decompressed_batch_bytes: int = DEFAULT_MAX_DECOMPRESSED_SIZE

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from uuid import UUID
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import checkpoints
-from kafkacore.broker.log.topics_file import TopicState, is_legal_name
+from kafkacore.broker.log.topics_file import TopicState
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.structs import TopicPartition, printable
+from kafkacore.structs import TopicPartition, is_topic_name, printable
 
 logger = logging.getLogger(__name__)
 
@@ -173,6 +173,6 @@ def _partition_folders(names: Iterable[str]) -> list[tuple[str, TopicPartition]]
     found = []
     for name in names:
         match = _PARTITION_FOLDER.fullmatch(name)
-        if match and is_legal_name(match[1]) and match[1] != _KRAFT_LOG:
+        if match and is_topic_name(match[1]) and match[1] != _KRAFT_LOG:
             found.append((name, TopicPartition(match[1], int(match[2]))))
     return found

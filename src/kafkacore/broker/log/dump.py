@@ -12,10 +12,10 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.log.indexes import OFFSET_ENTRY, TIME_ENTRY
+from kafkacore.broker.log._indexes import OFFSET_ENTRY, TIME_ENTRY
 from kafkacore.broker.log.producer_state import SNAPSHOT_SUFFIX, read_snapshot
 from kafkacore.broker.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError, IllegalArgumentError
 from kafkacore.record import BatchHeader, Record, RecordBatch
 from kafkacore.record.segment_file import Damage, SegmentFile

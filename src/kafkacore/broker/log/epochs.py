@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import checkpoints
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.record import BatchHeader
 from kafkacore.structs import printable
 

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 from kafkacore.broker.log.growing_segment cimport GrowingSegment
-from kafkacore.record.batch cimport RecordBatch
+from kafkacore.record._batch cimport RecordBatch
 
 cdef class GrowingLog:
     cdef public object topic_partition

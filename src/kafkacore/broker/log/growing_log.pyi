@@ -3,13 +3,13 @@ from typing import Any, overload
 
 from typing_extensions import disjoint_base
 
+from kafkacore.broker.log._validation import ValidationBudget
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.epochs import LeaderEpochCache
 from kafkacore.broker.log.log_structs import BackgroundWork, LogAppendInfo, ValidatedBatch
 from kafkacore.broker.log.producer_state import ProducerStateManager
 from kafkacore.broker.log.reading import EndPlace
 from kafkacore.broker.log.segment import LogSegment
-from kafkacore.broker.log.validation import ValidationBudget
 from kafkacore.structs import TopicPartition
 
 @disjoint_base

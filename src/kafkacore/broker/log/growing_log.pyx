@@ -8,11 +8,11 @@ from libc.stdint cimport int64_t
 
 from kafkacore.broker.log._batches cimport placed_header
 from kafkacore.broker.log.growing_segment cimport GrowingSegment
-from kafkacore.broker.log.validation cimport ValidationBudget, validate_append
-from kafkacore.record.batch cimport RecordBatch
+from kafkacore.broker.log._validation cimport ValidationBudget, validate_append
+from kafkacore.record._batch cimport RecordBatch
 from kafkacore.record.layout cimport RECORDS_AT
 
-from kafkacore.broker.disk import DISK_FULL as _DISK_FULL
+from kafkacore.broker.storage.disk import DISK_FULL as _DISK_FULL
 from kafkacore.broker.log.growing_segment import AppendNotUndoneError
 from kafkacore.broker.log.log_structs import LogAppendInfo
 from kafkacore.broker.log.reading import EndPlace
@@ -51,7 +51,7 @@ cdef class GrowingLog:
         ------
         CorruptRecordError, InvalidRecordError, RefusedRecordsError, RefusedTimestampsError,
         MessageSizeTooLargeError, RecordListTooLargeError
-            As :func:`~kafkacore.broker.log.validation.validate_append` says.
+            As :func:`~kafkacore.broker.log._validation.validate_append` says.
         InvalidProducerEpochError, OutOfOrderSequenceNumberError
             As :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.check` says.
         KafkaStorageError

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from kafkacore.broker.log.indexes cimport OffsetIndex, TimeIndex
+from kafkacore.broker.log._indexes cimport OffsetIndex, TimeIndex
 
 cdef class GrowingSegment:
     cdef readonly int64_t base_offset

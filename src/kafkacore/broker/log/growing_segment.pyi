@@ -3,9 +3,9 @@ from typing import Final
 
 from typing_extensions import disjoint_base
 
+from kafkacore.broker.log._indexes import OffsetIndex, TimeIndex, TimestampOffset
+from kafkacore.broker.log._log_file import LogFile
 from kafkacore.broker.log.config import LogConfig
-from kafkacore.broker.log.indexes import OffsetIndex, TimeIndex, TimestampOffset
-from kafkacore.broker.log.log_file import LogFile
 from kafkacore.record import BatchHeader
 
 MAX_SEGMENT_SIZE: Final[int]

@@ -6,7 +6,7 @@ the behaviour: Kafka's ``LogSegment.append`` and ``shouldRoll``.
 
 from libc.stdint cimport INT32_MAX, int64_t
 
-from kafkacore.broker.log.indexes cimport OffsetIndex, TimeIndex
+from kafkacore.broker.log._indexes cimport OffsetIndex, TimeIndex
 from kafkacore.record.layout cimport RECORDS_AT
 
 from kafkacore.broker.log._batches import walk_batches

@@ -12,12 +12,12 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import NamedTuple
 
-from kafkacore.broker.disk import DISK_FULL
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.cleaner import Cleaner, CleanerConfig, CleaningAbortedError, CleaningResult
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.segment import LogSegment
 from kafkacore.broker.log.unified_log import UnifiedLog
+from kafkacore.broker.storage.disk import DISK_FULL
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, KafkaStorageError
 from kafkacore.structs import TopicPartition

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import Self
 from uuid import UUID
 
-from kafkacore.broker.disk import Disk, DiskSpace
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.cleaner import CleanerConfig, CleaningResult
 from kafkacore.broker.log.config import LogConfig
@@ -24,8 +23,9 @@ from kafkacore.broker.log.data_folder import DataFolder
 from kafkacore.broker.log.flusher import LogFlusher
 from kafkacore.broker.log.log_cleaner import LogCleaner
 from kafkacore.broker.log.open_files import OpenFiles
-from kafkacore.broker.log.topics_file import TopicState, is_legal_name, read_topics, write_topics
+from kafkacore.broker.log.topics_file import TopicState, read_topics, write_topics
 from kafkacore.broker.log.unified_log import UnifiedLog
+from kafkacore.broker.storage.disk import Disk, DiskSpace
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     CorruptRecordError,
@@ -35,7 +35,7 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
 )
 from kafkacore.metrics import Sensor
-from kafkacore.structs import TopicPartition, partition_name
+from kafkacore.structs import TopicPartition, is_topic_name, partition_name
 
 logger = logging.getLogger(__name__)
 
@@ -312,7 +312,7 @@ class LogManager:
         OSError
             The disk refuses; nothing has been made.
         """
-        if not is_legal_name(name):
+        if not is_topic_name(name):
             raise InvalidTopicError(f"Topic name {name!r} is illegal")
         with self._changing(name):
             assert name not in self._topics, f"{name} exists"

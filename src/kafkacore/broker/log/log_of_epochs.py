@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.epochs import EpochEndOffset
 from kafkacore.broker.log.failing_log import FailingLog
+from kafkacore.broker.storage.disk import Disk
 
 
 class LogOfEpochs(FailingLog):

@@ -13,8 +13,8 @@ from collections import OrderedDict
 from pathlib import Path
 from threading import RLock
 
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.log.log_file import CLOSED, LogFile
+from kafkacore.broker.log._log_file import CLOSED, LogFile
+from kafkacore.broker.storage.disk import Disk
 
 logger = logging.getLogger(__name__)
 

@@ -14,16 +14,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.log.producer_batches import ProducerBatches, batch_metadata
+from kafkacore.broker.log._producer_batches import ProducerBatches, batch_metadata
 from kafkacore.broker.log.producer_entries import (
     BATCHES_TO_RETAIN,
     NO_SEQUENCE,
     BatchMetadata,
     ProducerStateEntry,
 )
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader
+from kafkacore.structs import INT32_MAX
 from kafkacore.wire import crc32c
 
 logger = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 SNAPSHOT_SUFFIX = ".snapshot"
 #: Kafka's ``producer.id.expiration.ms``.
 PRODUCER_ID_EXPIRATION_MS = 24 * 3600 * 1000
-_MAX_SEQUENCE = 2**31 - 1
+_MAX_SEQUENCE = INT32_MAX
 
 _SNAPSHOT_VERSION = 1
 # Version, CRC-32C of all that follows it, number of entries.

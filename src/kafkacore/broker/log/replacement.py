@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafkacore.broker.disk import Disk
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.segment import (
@@ -20,6 +19,7 @@ from kafkacore.broker.log.segment import (
     TRANSACTION_INDEX_SUFFIX,
     LogSegment,
 )
+from kafkacore.broker.storage.disk import Disk
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"

@@ -11,15 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.log._batches import BATCH_OVERHEAD, find_batch, walk_batches, whole_batches
+from kafkacore.broker.log._batches import find_batch, walk_batches, whole_batches
+from kafkacore.broker.log._indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimestampOffset
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.growing_segment import GrowingSegment
-from kafkacore.broker.log.indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimestampOffset
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.read_places import ReadPlaces
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader
+from kafkacore.record._layout import BATCH_OVERHEAD
+from kafkacore.structs import INT64_MAX
 from kafkacore.wire import FileSlice
 
 LOG_SUFFIX = ".log"
@@ -32,7 +34,7 @@ DELETED_SUFFIX = ".deleted"
 _SEARCH_CHUNK = 4096
 #: Read at once to go over a whole file.
 SCAN_CHUNK = 1 << 20
-MAX_OFFSET = 2**63 - 1
+MAX_OFFSET = INT64_MAX
 
 
 def segment_file(folder: Path, base_offset: int, suffix: str) -> Path:

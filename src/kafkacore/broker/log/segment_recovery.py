@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kafkacore.broker.log._batches import BATCH_OVERHEAD, walk_batches
-from kafkacore.broker.log.indexes import MAX_RELATIVE_OFFSET
+from kafkacore.broker.log._batches import walk_batches
+from kafkacore.broker.log._indexes import MAX_RELATIVE_OFFSET
 from kafkacore.broker.log.segment import SCAN_CHUNK, LogSegment
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader
-
-#: Where a batch has the number of its format.
-_MAGIC_AT = 16
+from kafkacore.record._layout import BATCH_OVERHEAD, CURRENT_MAGIC, MAGIC_AT
 
 
 class RecoveredSegment(NamedTuple):
@@ -151,7 +149,7 @@ def _has_batch_behind(segment: LogSegment, position: int, offset: int) -> bool:
 
 def _batch_starts(chunk: bytes) -> Iterator[int]:
     """Where in ``chunk`` a batch could begin, by the magic byte alone."""
-    at = chunk.find(b"\x02", _MAGIC_AT)
+    at = chunk.find(CURRENT_MAGIC, MAGIC_AT)
     while at >= 0:
-        yield at - _MAGIC_AT
-        at = chunk.find(b"\x02", at + 1)
+        yield at - MAGIC_AT
+        at = chunk.find(CURRENT_MAGIC, at + 1)

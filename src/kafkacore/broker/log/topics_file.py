@@ -6,20 +6,18 @@ Does not know: logs. Apache Kafka keeps this in its metadata log, which a single
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from kafkacore.broker.checked_json import checked_json, read_checked_json
-from kafkacore.broker.disk import Disk
+from kafkacore.broker.storage.checked_json import checked_json, read_checked_json
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import KafkaStorageError
+from kafkacore.structs import INT32_MAX, is_topic_name
 
 FILE_NAME = "topics.json"
 _VERSION = 1
-_MAX_PARTITIONS = 2**31 - 1
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class TopicState(NamedTuple):
@@ -29,11 +27,6 @@ class TopicState(NamedTuple):
     topic_id: UUID
     partition_count: int
     configs: Mapping[str, str]
-
-
-def is_legal_name(name: str) -> bool:
-    """Whether a topic may be called so; only then may the name become a file's."""
-    return _LEGAL_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
 def write_topics(disk: Disk, data_dir: Path, topics: Iterable[TopicState], deleting: Iterable[UUID]) -> None:
@@ -80,9 +73,9 @@ def read_topics(disk: Disk, data_dir: Path) -> tuple[list[TopicState], set[UUID]
 
 def _topic(entry: Mapping[str, object]) -> TopicState:
     name, count, configs = entry["name"], entry["partition_count"], entry["configs"]
-    if not isinstance(name, str) or not is_legal_name(name):
+    if not isinstance(name, str) or not is_topic_name(name):
         raise ValueError(f"topic name {name!r}")
-    if not isinstance(count, int) or not 1 <= count <= _MAX_PARTITIONS:
+    if not isinstance(count, int) or not 1 <= count <= INT32_MAX:
         raise ValueError(f"partition count {count!r}")
     if not isinstance(configs, dict) or not all(isinstance(value, str) for value in configs.values()):
         raise ValueError(f"configs {configs!r}")

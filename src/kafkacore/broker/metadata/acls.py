@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from kafkacore.broker.authorization import CLUSTER_NAME
+from kafkacore.broker.requests.authorization import CLUSTER_NAME
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalArgumentError, InvalidRequestError
 from kafkacore.protocol.generated.metadata_records import (

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import logging
 
-from kafkacore.broker import identity
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.internal_topics import CLUSTER_METADATA
+from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.metadata import end_mark
 from kafkacore.broker.metadata.authorizer import StandardAuthorizer
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
 from kafkacore.broker.quota import Quotas
-from kafkacore.broker.topic_changes import TopicChanges
+from kafkacore.broker.storage import identity
+from kafkacore.broker.storage.disk import Disk
+from kafkacore.broker.topics.internal_topics import CLUSTER_METADATA
+from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaStorageError
 from kafkacore.security.escaping import shown

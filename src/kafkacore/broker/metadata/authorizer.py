@@ -16,7 +16,7 @@ from kafkacore.security.escaping import shown
 from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 
 if TYPE_CHECKING:
-    from kafkacore.broker._request import RequestContext
+    from kafkacore.broker.requests._request import RequestContext
 
 ANYBODY: Final = "User:*"
 #: Operations of which the permission is one to describe, too; a denial of them is not.

@@ -9,13 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from kafkacore.broker.checked_json import checked_json, read_checked_json
-from kafkacore.broker.disk import Disk
+from kafkacore.broker.storage.checked_json import checked_json, read_checked_json
+from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import KafkaStorageError
+from kafkacore.structs import INT64_MAX
 
 FILE_NAME: Final = "cluster-metadata.end"
 _NEXT_OFFSET: Final = "next_offset"
-_LAST_OFFSET: Final = 2**63 - 1
+_LAST_OFFSET: Final = INT64_MAX
 
 
 class EndMark:

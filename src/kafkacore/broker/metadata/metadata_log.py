@@ -14,22 +14,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from kafkacore.broker.disk import Disk
-from kafkacore.broker.identity import KeptMetadata
 from kafkacore.broker.metadata import end_mark
 from kafkacore.broker.metadata.records import MetadataRecord, decode_record, encode_record
+from kafkacore.broker.storage.disk import Disk
+from kafkacore.broker.storage.identity import KeptMetadata
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, KafkaStorageError, MalformedMessageError
 from kafkacore.record import RecordBatch, RecordBatchBuilder, read_batches
+from kafkacore.record._layout import (
+    BATCH_OVERHEAD,
+    CURRENT_MAGIC,
+    LENGTH_AT,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MAX_FIELDS_OVERHEAD,
+)
 
 logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "cluster-metadata.log"
 #: Of a batch of a log that is written anew.
 _RECORDS_OF_A_BATCH: Final = 1000
-#: More than a record takes beside its value, and a batch beside its records.
-_RECORD_OVERHEAD, _BATCH_OVERHEAD = 32, 61
-_LENGTH_AT, _MAGIC_AT, _LOG_OVERHEAD, _MAGIC = 8, 16, 12, 2
 _LEADER_EPOCH: Final = 0
 
 
@@ -242,7 +247,7 @@ class MetadataLog:
 
     def _batch(self, records: Sequence[MetadataRecord], base_offset: int) -> bytes:
         values = [encode_record(record) for record in records]
-        size = _BATCH_OVERHEAD + sum(len(value) + _RECORD_OVERHEAD for value in values)
+        size = BATCH_OVERHEAD + sum(len(value) + MAX_FIELDS_OVERHEAD for value in values)
         builder = RecordBatchBuilder(size)
         now_ms = self._clock.wall_ms()
         for value in values:
@@ -253,15 +258,15 @@ class MetadataLog:
 
 def _has_sound_batch(data: bytes, position: int) -> bool:
     """Whether a sound batch lies where the log can be read no more, or behind, which no crash can leave."""
-    at = data.find(_MAGIC, position + _MAGIC_AT)
+    at = data.find(CURRENT_MAGIC, position + MAGIC_AT)
     while at >= 0:
-        start = at - _MAGIC_AT
-        size = _LOG_OVERHEAD + int.from_bytes(data[start + _LENGTH_AT : start + _LOG_OVERHEAD])
-        if _BATCH_OVERHEAD <= size <= len(data) - start:
+        start = at - MAGIC_AT
+        size = LOG_OVERHEAD + int.from_bytes(data[start + LENGTH_AT : start + LOG_OVERHEAD])
+        if BATCH_OVERHEAD <= size <= len(data) - start:
             try:
                 if any(True for _ in read_batches(data[start : start + size])):
                     return True
             except CorruptRecordError:
                 logger.debug("no batch at byte %d", start)
-        at = data.find(_MAGIC, at + 1)
+        at = data.find(CURRENT_MAGIC, at + 1)
     return False

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from kafkacore.broker.quota import QuotaEntity, QuotaKind
 from kafkacore.errors import BrokerResponseError, InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.metadata_records import ClientQuotaRecord
+from kafkacore.structs import INT64_MAX
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -25,7 +26,6 @@ KEYS: Final = {
     "producer_byte_rate": (QuotaKind.PRODUCE, True),
 }
 _NOT_HERE: Final = ("controller_mutation_rate", "connection_creation_rate")
-_LONG_MAX: Final = 2**63 - 1
 
 #: Type → name, sorted by type; ``None`` is the default of that type.
 Entity = tuple[tuple[str, str | None], ...]
@@ -186,7 +186,7 @@ def _check_value(key: str, value: float) -> None:
         raise InvalidRequestError(f"Invalid configuration key {key}")
     if not math.isfinite(value) or value <= 0:
         raise InvalidRequestError(f"Quota {key} must be greater than 0")
-    if KEYS[key][1] and value > _LONG_MAX:
+    if KEYS[key][1] and value > INT64_MAX:
         raise InvalidRequestError(f"Proposed value for {key} is too large for a LONG.")
     if KEYS[key][1] and value % 1.0 > 1e-6:
         raise InvalidRequestError(f"{key} cannot be a fractional value.")

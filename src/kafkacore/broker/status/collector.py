@@ -17,8 +17,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from kafkacore.broker.config import BrokerConfig
-from kafkacore.broker.metrics import BrokerMetrics
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.broker.status.groups import shown_groups
 from kafkacore.broker.status.history import TOTALS, Counts, History, rate, rates
 from kafkacore.broker.status.owned import short
@@ -27,7 +27,7 @@ from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import LogManager, TopicState, UnifiedLog
-    from kafkacore.broker.socket_server import SocketServer
+    from kafkacore.broker.server.socket_server import SocketServer
 
 MOST_TOPICS: Final = 500
 MOST_PARTITIONS: Final = 2000

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from kafkacore.broker.group.classic_group import ClassicGroup
-from kafkacore.broker.request import BrokerServices
+from kafkacore.broker.handlers.services import BrokerServices
 from kafkacore.structs import TopicPartition
 
 MOST_GROUPS: Final = 200

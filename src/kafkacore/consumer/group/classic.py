@@ -15,6 +15,7 @@ from kafkacore import structs
 from kafkacore.client import ClientResponse, Metadata
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.clock import Clock
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.generation import NO_GENERATION, Generation, MemberState
 from kafkacore.consumer.group.heartbeat import HeartbeatSender
@@ -25,7 +26,6 @@ from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import heartbeat_request, leave_request
 from kafkacore.consumer.group.settings import GroupSettings
 from kafkacore.consumer.group_metrics import GroupMetrics
-from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (

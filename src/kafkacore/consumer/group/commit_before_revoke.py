@@ -7,8 +7,8 @@ from __future__ import annotations
 import logging
 import math
 
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.group.membership import GroupCommits
-from kafkacore.consumer.request_future import RequestFuture
 
 log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kafkacore import errors
 from kafkacore.client import ClientResponse
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.group.generation import Generation
 from kafkacore.consumer.group.group_requests import GroupParts, GroupRequests
 from kafkacore.consumer.group.lookup import MOVED
@@ -20,7 +21,6 @@ from kafkacore.consumer.group.offset_requests import (
     Topics,
     read_committed_answer,
 )
-from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import FetchPosition
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaError

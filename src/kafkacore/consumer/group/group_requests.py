@@ -14,10 +14,10 @@ from kafkacore.client import Metadata
 from kafkacore.client.config import servers_text
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.clock import Clock
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.membership import GroupMembership
 from kafkacore.consumer.group_metrics import GroupMetrics
-from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaTimeoutError

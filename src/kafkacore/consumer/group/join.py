@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from kafkacore import errors
 from kafkacore.client import ClientResponse
 from kafkacore.client.exponential_backoff import ExponentialBackoff
+from kafkacore.consumer._request_future import CallbackInterruptedError, RequestFuture
 from kafkacore.consumer.group.commit_before_revoke import CommitBeforeRevoke
 from kafkacore.consumer.group.generation import Generation, MemberState
 from kafkacore.consumer.group.lookup import MOVED
 from kafkacore.consumer.group.rebalance import Rebalance
 from kafkacore.consumer.group.requests import join_request, sync_request
-from kafkacore.consumer.request_future import CallbackInterruptedError, RequestFuture
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE
 from kafkacore.protocol.generated.join_group import JoinGroupResponse

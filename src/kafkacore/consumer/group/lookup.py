@@ -15,8 +15,8 @@ from kafkacore.client.addresses import MAX_HOST_NAME
 from kafkacore.client.exponential_backoff import ExponentialBackoff
 from kafkacore.client.find_coordinator import GROUP, CoordinatorLookup, coordinator_in
 from kafkacore.clock import Clock
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
-from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import (
     CoordinatorNotAvailableError,
@@ -25,13 +25,13 @@ from kafkacore.errors import (
     NotCoordinatorError,
     UnsupportedVersionError,
 )
-from kafkacore.structs import Node
+from kafkacore.structs import INT32_MAX, Node
 
 log = logging.getLogger(__name__)
 
 #: A coordinator has a connection of its own, lest its requests wait behind a fetch: under a node id that no
 #: broker has, as Java's client numbers it.
-MAX_NODE_ID = 2**31 - 1
+MAX_NODE_ID = INT32_MAX
 #: Answers by which the one that was asked is no coordinator, or not any more.
 MOVED = (CoordinatorNotAvailableError, NotCoordinatorError)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.group.generation import Generation
-from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.timer import Timer
 from kafkacore.structs import ConsumerGroupMetadata, Node
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from kafkacore import errors
 from kafkacore.client import ClientResponse
+from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.group.generation import NO_GENERATION, Generation
 from kafkacore.consumer.group.group_requests import GroupParts, GroupRequests
 from kafkacore.consumer.group.offset_requests import Shown, Topics, commit_error, commit_request
 from kafkacore.consumer.interceptors import ConsumerInterceptors
-from kafkacore.consumer.request_future import RequestFuture
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaError
 from kafkacore.structs import OffsetAndMetadata, TopicPartition

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_MAX_INT32 = 2**31 - 1
+from kafkacore.structs import INT32_MAX
+
 #: A rebalance may be decided at its last moment, and the answer takes its time.
 JOIN_GROUP_TIMEOUT_LAPSE_MS = 5000.0
 
@@ -50,7 +51,7 @@ class GroupSettings:
     @property
     def rebalance_timeout_ms(self) -> int:
         """For the others to join: as long as this member may stay away from poll."""
-        return int(min(self.max_poll_interval_ms, _MAX_INT32))
+        return int(min(self.max_poll_interval_ms, INT32_MAX))
 
     @property
     def join_timeout_ms(self) -> float:

@@ -1,21 +1,17 @@
 """AWS_MSK_IAM, the client's side: AWS credentials in, a signed wish to connect out. By the extra ``[aws]``.
 
 The payload is that of Amazon's ``aws-msk-iam-auth``, version 2020_10_22: a presigned request (signature
-version 4) as JSON. The secret key signs and is never sent. Does not know: frames, where AWS keeps credentials
-(botocore does: environment, files, containers, machines).
+version 4) as JSON. botocore finds the credentials and signs; the secret key is never sent.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
@@ -58,29 +54,26 @@ def signed_payload(keys: AwsKeys, host: str, region: str, at: datetime) -> bytes
     at:
         Now, UTC; it is valid for 15 minutes.
     """
-    date, moment = at.strftime("%Y%m%d"), at.strftime("%Y%m%dT%H%M%SZ")
-    scope = f"{date}/{region}/{_SERVICE}/aws4_request"
+    request = import_module("botocore.awsrequest").AWSRequest("GET", "https://kafka/", headers={"host": host})
+    request.context["timestamp"] = moment = at.strftime("%Y%m%dT%H%M%SZ")
+    credentials = import_module("botocore.credentials").Credentials(keys.access_key, keys.secret_key.text())
+    signer = import_module("botocore.auth").SigV4Auth(credentials, _SERVICE, region)
     fields = {
         "X-Amz-Algorithm": _ALGORITHM,
-        "X-Amz-Credential": f"{keys.access_key}/{scope}",
+        "X-Amz-Credential": signer.scope(request),
         "X-Amz-Date": moment,
         "X-Amz-Expires": _LIFE_SECONDS,
         "X-Amz-SignedHeaders": "host",
     }
     if keys.session_token is not None:
         fields["X-Amz-Security-Token"] = keys.session_token.text()
-    query = "&".join(
-        f"{quote(name, safe='-._~')}={quote(value, safe='-._~')}"
-        for name, value in sorted(({"Action": _ACTION} | fields).items())
-    )
-    request = "\n".join(["GET", "/", query, f"host:{host}", "", "host", hashlib.sha256(b"").hexdigest()])
-    to_sign = "\n".join([_ALGORITHM, moment, scope, hashlib.sha256(request.encode()).hexdigest()])
-    key = b"AWS4" + keys.secret_key.octets()
-    for part in (date, region, _SERVICE, "aws4_request", to_sign):
-        key = hmac.digest(key, part.encode(), "sha256")
+    request.params = {"Action": _ACTION} | fields
+    # Not add_auth(): at level DEBUG it logs the signature and the session token.
+    to_sign = signer.string_to_sign(request, signer.canonical_request(request))
+    signature: str = signer.signature(to_sign, request)
     payload = {"version": _VERSION, "host": host, "user-agent": _USER_AGENT, "action": _ACTION}
     payload |= {name.lower(): value for name, value in fields.items()}
-    return json.dumps(payload | {"x-amz-signature": key.hex()}, separators=(",", ":")).encode()
+    return json.dumps(payload | {"x-amz-signature": signature}, separators=(",", ":")).encode()
 
 
 class AwsLogin:

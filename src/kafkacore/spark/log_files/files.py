@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.secrets import resolved
+from kafkacore.structs import MAX_TOPIC_NAME_LENGTH, TOPIC_NAME_CHARACTERS
 
 if TYPE_CHECKING:
     from kafkacore.record.segment_file import ReadAt
@@ -30,8 +31,9 @@ LOCAL_CHUNK_BYTES = 1 << 20
 _SEGMENT = re.compile(r"(\d{20})(-[\w-]+)?\.log")
 # The topic's id, 16 bytes in base64, stands behind the names in tiered storage.
 _ID = r"(?:-[\w-]{22})?"
-_PARTITION_FOLDER = re.compile(rf"([a-zA-Z0-9._-]{{1,249}}?)-(\d{{1,10}}){_ID}")
-_TOPIC_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-[\w-]{22}")
+_TOPIC = f"{TOPIC_NAME_CHARACTERS}{{1,{MAX_TOPIC_NAME_LENGTH}}}"
+_PARTITION_FOLDER = re.compile(rf"({_TOPIC}?)-(\d{{1,10}}){_ID}")
+_TOPIC_FOLDER = re.compile(rf"({_TOPIC})-[\w-]{{22}}")
 # Folders that a broker is about to delete, or to put in another's place.
 _NOT_THE_LOG = re.compile(r".*\.[0-9a-f]{32}-(delete|future|stray)")
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")

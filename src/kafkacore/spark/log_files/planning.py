@@ -16,8 +16,9 @@ from itertools import groupby, pairwise
 
 from kafkacore.errors import CorruptRecordError, KafkaConfigurationError
 from kafkacore.record import BatchHeader, RecordBatch
+from kafkacore.record._layout import BATCH_OVERHEAD
+from kafkacore.record._walk import walk_headers
 from kafkacore.record.segment_file import Damage, ReadAt, SegmentFile, read_headers
-from kafkacore.record.walk import walk_headers
 from kafkacore.spark.log_files.files import LogFile, Storage, log_files
 from kafkacore.spark.log_files.options import LogOptions
 from kafkacore.spark.log_files.reading import MAX_OFFSET, Selection
@@ -226,7 +227,7 @@ def _cuts_by_index(read: ReadAt, file: LogFile, index: bytes, target: int) -> li
             break
         position = positions[found]
         offset = _INDEX_ENTRY.unpack_from(entries, found * _INDEX_ENTRY.size)[0] + (file.base_offset or 0)
-        headers, _, _ = walk_headers(read(position, 61), position)
+        headers, _, _ = walk_headers(read(position, BATCH_OVERHEAD), position)
         if not headers or not (file.base_offset or 0) <= headers[0].base_offset <= offset:
             return None
         cuts.append(position)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import ColumnBuilder, RecordBatch
 from kafkacore.record.segment_file import Damage, SegmentFile
+from kafkacore.structs import INT64_MAX
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 #: (~0.2 ms) does not show, and no more, for a worker's memory.
 BATCH_ROWS = 100_000
 MAX_COLUMN_BYTES = 8 << 20
-MAX_OFFSET = (1 << 63) - 1
+MAX_OFFSET = INT64_MAX
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ names is one. Does not know: what an argument means, what wins over what.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import tomllib
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.text import did_you_mean
 
 #: A job is a page: what is larger is something else.
 MAX_FILE_BYTES = 1024 * 1024
@@ -51,8 +51,7 @@ def read_settings(
     settings = {}
     for name, value in _parsed(path).items():
         if name not in forms:
-            near = difflib.get_close_matches(name, forms, n=1, cutoff=0.6)
-            hint = f"did you mean {near[0]}?" if near else f"it may have {', '.join(sorted(forms))}"
+            hint = did_you_mean(name, forms, f"it may have {', '.join(sorted(forms))}")
             raise KafkaConfigurationError(f"{path} has no setting {name!r}: {hint}")
         try:
             settings[name] = _FORMS[forms[name]](value)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkacore.producer import KafkaProducer
-    from kafkacore.producer.batch_future import BatchFuture
+    from kafkacore.producer._batch_future import BatchFuture
 
 #: How much of a key an error shows.
 SHOWN_KEY_BYTES = 40

@@ -1,0 +1,127 @@
+"""Broker properties that Apache Kafka 4.3 can change at run time and that have no effect on this broker.
+
+AlterConfigs takes them, as Apache Kafka does, so that tools that set them work: the broker checks their type
+and limits, keeps them over restarts, and DescribeConfigs says that they have no effect. A test compares the
+names and types with Apache Kafka's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkacore.broker.config.kafka_keys import WITHOUT_EFFECT
+from kafkacore.broker.config.topic_config import (
+    INT_MIN,
+    LONG_MIN,
+    ConfigType,
+    TopicConfigKey,
+    checked_value,
+)
+from kafkacore.broker.listeners.keys import LISTENER_PREFIX
+from kafkacore.structs import INT32_MAX
+
+_B, _S, _I, _L = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
+_D, _SHORT, _LIST = ConfigType.DOUBLE, ConfigType.SHORT, ConfigType.LIST
+_NUMBERS: Final = (_I, _L, _D)
+
+
+def _key(name: str, kind: ConfigType, low: float = 0, high: float | None = None) -> TopicConfigKey:
+    limit = {} if high is None and kind is not _I else {"high": INT32_MAX if high is None else high}
+    return TopicConfigKey(name, kind, "", low=low, **limit)  # type: ignore[arg-type]
+
+
+_SMALLEST_BUFFER: Final = 512 * 1024
+_FOR_ALL_OR_ONE: Final = (
+    _key("background.threads", _I, 1),
+    _key("config.providers", _LIST),
+    _key("follower.fetch.last.tiered.offset.enable", _B),
+    _key("follower.replication.throttled.rate", _L),
+    _key("group.consumer.assignment.interval.ms", _I),
+    _key("group.coordinator.cached.buffer.max.bytes", _I, _SMALLEST_BUFFER),
+    _key("group.share.assignment.interval.ms", _I),
+    _key("group.streams.assignment.interval.ms", _I),
+    _key("leader.replication.throttled.rate", _L),
+    _key("log.cleaner.threads", _I),
+    _key("metric.reporters", _LIST),
+    _key("num.io.threads", _I, 1),
+    _key("num.network.threads", _I, 1),
+    _key("num.recovery.threads.per.data.dir", _I, 1),
+    _key("num.replica.fetchers", _I, INT_MIN),
+    _key("producer.id.expiration.ms", _I, 1),
+    _key("remote.fetch.max.wait.ms", _I, 1),
+    _key("remote.list.offsets.request.timeout.ms", _L, 1),
+    _key("remote.log.index.file.cache.total.size.bytes", _L, 1),
+    _key("remote.log.manager.copier.thread.pool.size", _I, 1),
+    _key("remote.log.manager.copy.max.bytes.per.second", _L, 1),
+    _key("remote.log.manager.expiration.thread.pool.size", _I, 1),
+    _key("remote.log.manager.fetch.max.bytes.per.second", _L, 1),
+    _key("remote.log.manager.follower.thread.pool.size", _I, 1),
+    _key("remote.log.reader.threads", _I, 1),
+    _key("replica.alter.log.dirs.io.max.bytes.per.second", _L),
+    _key("share.coordinator.cached.buffer.max.bytes", _I, _SMALLEST_BUFFER),
+    _key("transaction.partition.verification.enable", _B),
+)
+#: As in Apache Kafka, limits of the properties below are not checked at run time.
+_ANY: Final = (float("-inf"), float("inf"))
+_ANY_SHORT: Final = (-(2**15), 2**15 - 1)
+#: Set for one broker, or with the prefix of a listener; not for all brokers.
+_FOR_ONE: Final = (
+    _key("cordoned.log.dirs", _LIST),
+    _key("sasl.kerberos.kinit.cmd", _S),
+    _key("sasl.kerberos.min.time.before.relogin", _L, LONG_MIN),
+    _key("sasl.kerberos.ticket.renew.jitter", _D, *_ANY),
+    _key("sasl.kerberos.ticket.renew.window.factor", _D, *_ANY),
+    _key("sasl.login.refresh.buffer.seconds", _SHORT, *_ANY_SHORT),
+    _key("sasl.login.refresh.min.period.seconds", _SHORT, *_ANY_SHORT),
+    _key("sasl.login.refresh.window.factor", _D, *_ANY),
+    _key("sasl.login.refresh.window.jitter", _D, *_ANY),
+    _key("sasl.mechanism.inter.broker.protocol", _S),
+    _key("ssl.endpoint.identification.algorithm", _S),
+    _key("ssl.keymanager.algorithm", _S),
+    _key("ssl.protocol", _S),
+    _key("ssl.secure.random.implementation", _S),
+    _key("ssl.trustmanager.algorithm", _S),
+)
+KEPT_KEYS: Final = {key.name: key for key in (*_FOR_ALL_OR_ONE, *_FOR_ONE)}
+_NAMES_FOR_ONE: Final = frozenset(key.name for key in _FOR_ONE)
+
+
+def kept_key(name: str) -> TopicConfigKey | None:
+    """What a property is that is kept without effect, with or without the prefix of a listener."""
+    bare = _bare(name)
+    return KEPT_KEYS.get(bare) if bare == name or bare in _NAMES_FOR_ONE else None
+
+
+def is_for_one_broker(name: str) -> bool:
+    """Whether a property that is kept cannot be set for all brokers."""
+    return _bare(name) in _NAMES_FOR_ONE
+
+
+def checked_kept(name: str, text: str) -> str:
+    """The value of a property that is kept, as Kafka would write it.
+
+    Raises
+    ------
+    InvalidConfigurationError
+        It is not of the property's type, or outside its limits.
+    """
+    key = kept_key(name)
+    assert key is not None, name
+    if key.type in (*_NUMBERS, _B, _SHORT):
+        return checked_value(key._replace(name=name, type=_I if key.type is _SHORT else key.type), text)
+    return text.strip()
+
+
+def why_kept(name: str) -> str:
+    """The documentation of a property that is kept."""
+    bare = _bare(name)
+    client = "it is of a broker as a client of others, or of Java" if bare in _NAMES_FOR_ONE else ""
+    reason = WITHOUT_EFFECT.get(bare) or client or "nothing is replicated between nodes"
+    return f"Kept and shown, without effect on this broker: {reason}."
+
+
+def _bare(name: str) -> str:
+    """Without the prefix of a listener."""
+    if not name.startswith(LISTENER_PREFIX):
+        return name
+    return name.removeprefix(LISTENER_PREFIX).partition(".")[2]

@@ -1,0 +1,103 @@
+"""One request on its way through the broker, and what the handlers of requests are given to work with.
+
+Does not know: sockets, how a message is encoded, what any API does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.purgatory.timer import Timer
+from kafkacore.broker.quota import Quotas
+from kafkacore.broker.requests._request import HANG_UP, CloseConnectionError, Request, RequestContext
+from kafkacore.broker.server._dispatch import ANSWERED_LATER
+from kafkacore.broker.topics.topic_changes import TopicChanges
+from kafkacore.clock import Clock
+from kafkacore.protocol import encode_response
+from kafkacore.wire import Cursor
+
+if TYPE_CHECKING:
+    from kafkacore.broker.config.dynamic_config import DynamicConfigs
+    from kafkacore.broker.group.coordinator_log import CoordinatorLog
+    from kafkacore.broker.group.group_coordinator import GroupCoordinator
+    from kafkacore.broker.group.offset_manager import OffsetManager
+    from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
+    from kafkacore.broker.replica.fetch_session import FetchManager
+    from kafkacore.broker.replica.replica_manager import ReplicaManager
+    from kafkacore.broker.requests.authorization import Authorizer
+    from kafkacore.broker.requests.denials import DenialLog
+    from kafkacore.broker.storage.producer_ids import ProducerIdManager
+    from kafkacore.broker.topics.cluster_state import ClusterState
+    from kafkacore.broker.topics.topic_catalog import TopicCatalog
+    from kafkacore.security.server_mechanism import CredentialStore
+
+__all__ = [
+    "ANSWERED_LATER",
+    "HANG_UP",
+    "ApiHandler",
+    "BrokerServices",
+    "CloseConnectionError",
+    "Interceptor",
+    "OnResponse",
+    "Request",
+    "RequestContext",
+]
+
+#: Answers a frame: the request, and the pieces of its response without the size; ``None`` when there is none.
+OnResponse = Callable[[Request, "list[Any] | None"], None]
+
+
+@dataclass(slots=True)
+class BrokerServices:
+    """What a handler works with.
+
+    ``authorizer`` is ``None`` where everybody may do everything,
+    ``credentials`` where no user is known.
+    """
+
+    dynamic_configs: DynamicConfigs
+    clock: Clock
+    cluster_id: str
+    topics: TopicCatalog
+    cluster: ClusterState
+    replica_manager: ReplicaManager
+    timer: Timer
+    fetch_sessions: FetchManager
+    quotas: Quotas
+    producer_ids: ProducerIdManager
+    coordinator_log: CoordinatorLog
+    groups: GroupCoordinator
+    offsets: OffsetManager
+    metadata: ClusterMetadata
+    denials: DenialLog
+    authorizer: Authorizer | None = None
+    credentials: CredentialStore | None = None
+    #: Does on another thread what would keep the network thread for long.
+    long_work: TopicChanges = field(default_factory=TopicChanges)
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration in force, which may be another one for the next request."""
+        return self.dynamic_configs.current
+
+
+#: Stands before the handlers, for tests: is given each request, and what serves it.
+Interceptor = Callable[[Request, Callable[[Request], None]], None]
+
+
+class ApiHandler(NamedTuple):
+    """One API as this broker serves it: the versions it speaks, and what it does.
+
+    ``handle`` returns the response message, or :data:`ANSWERED_LATER`. ``decode(cursor, version)`` and
+    ``encode(response, version, correlation_id)`` are the generated messages' unless an API has its own.
+    """
+
+    request_class: Any
+    min_version: int
+    max_version: int
+    handle: Callable[[Request, BrokerServices], Any]
+    decode: Callable[[Cursor, int], Any] | None = None
+    encode: Callable[[Any, int, int], list[Any]] = encode_response

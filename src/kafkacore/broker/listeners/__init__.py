@@ -1,0 +1,4 @@
+"""Where the broker listens, and who may enter: addresses, TLS, SASL, limits of connections.
+
+Does not know: requests, topics, logs.
+"""

@@ -1,0 +1,126 @@
+"""Who gets in by a listener, and how: its configuration in; limits, and what a connection is made of, out.
+
+Does not know: sockets that listen, requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.listeners.certificate_names import PrincipalRules, distinguished_name
+from kafkacore.broker.listeners.connection_limits import ConnectionRate, ListenerLimit
+from kafkacore.broker.listeners.listeners import Listener
+from kafkacore.broker.listeners.sasl import ListenerSasl
+from kafkacore.broker.listeners.tls import ListenerTls, server_context
+from kafkacore.broker.listeners.user_credentials import RunTimeUsers
+from kafkacore.clock import Clock
+from kafkacore.errors import SslAuthenticationError
+from kafkacore.network import ChannelBuilder, KafkaChannel
+from kafkacore.security import ANONYMOUS, KafkaPrincipal
+from kafkacore.security.server_authenticator import AnswerApiVersions, SaslServerAuthenticator
+
+
+class ListenerAccess:
+    """Of the listeners of one name, of all nodes. Used by the network thread alone.
+
+    Parameters
+    ----------
+    of_log:
+        The users that are kept in the log.
+    salt_key:
+        Of SCRAM's salts.
+
+    Raises
+    ------
+    KafkaError
+        Its keys, certificates or mechanisms cannot be used.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        config: BrokerConfig,
+        clock: Clock,
+        of_log: Callable[[], RunTimeUsers | None] = lambda: None,
+        salt_key: bytes = b"",
+    ) -> None:
+        self.listener = listener
+        self._clock = clock
+        self.limit = ListenerLimit(listener.name, listener.most_connections)
+        self.rate = ConnectionRate(listener.number("max.connection.creation.rate"))
+        self.tls = ListenerTls(listener.settings, clock) if listener.has_tls else None
+        self.sasl = None
+        if listener.has_sasl:
+            delay_ms = float(config.connection_failed_authentication_delay_ms)
+            self.sasl = ListenerSasl(listener, config.users, of_log, delay_ms, clock, salt_key)
+        self._rules = PrincipalRules(listener.settings["ssl.principal.mapping.rules"])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing comes before a client's requests."""
+        return self.tls is None and self.sasl is None
+
+    def builder(self, answer_api_versions: AnswerApiVersions) -> ChannelBuilder:
+        """For one connection."""
+        tls, sasl = self.tls, self.sasl
+
+        def authenticator(host: str) -> SaslServerAuthenticator:
+            assert sasl is not None
+            return SaslServerAuthenticator(sasl.settings, answer_api_versions, self._clock)
+
+        return ChannelBuilder(
+            is_server=True,
+            context=None if tls is None else tls.context,
+            authenticator=None if sasl is None else authenticator,
+        )
+
+    def principal(self, channel: KafkaChannel) -> KafkaPrincipal:
+        """Who is at the other end of a channel that is ready.
+
+        Raises
+        ------
+        SslAuthenticationError
+            No rule says who it is that the certificate names, or the certificate cannot be read.
+        """
+        if channel.authenticator is not None:
+            return channel.authenticator.principal  # type: ignore[no-any-return]
+        certificate = self._certificate(channel)
+        if certificate is None:
+            return ANONYMOUS
+        name = distinguished_name(certificate)
+        user = self._rules.user(name)
+        if user is None:
+            raise SslAuthenticationError(f"no rule of ssl.principal.mapping.rules is for {name}")
+        return KafkaPrincipal.user(user)
+
+    def _certificate(self, channel: KafkaChannel) -> bytes | None:
+        if self.listener.settings["ssl.client.auth"] == "none":
+            return None
+        transport: Any = channel.transport
+        return transport.engine.getpeercert(True)  # type: ignore[no-any-return]
+
+    def check(self, listener: Listener) -> None:
+        """Refuse other properties of this listener that would not work.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            They would not; the message says why.
+        """
+        if self.tls is not None:
+            server_context(listener.settings)
+
+    def change(self, listener: Listener) -> None:
+        """Obey other properties of this listener, which have been checked, from the next connection on."""
+        self.limit.most = listener.most_connections
+        self.rate.per_second = listener.number("max.connection.creation.rate")
+        if self.tls is not None and listener.settings != self.listener.settings:
+            self.tls.change(listener.settings)
+        self.listener = listener
+
+    def close(self) -> None:
+        """End what runs for its mechanisms."""
+        if self.sasl is not None:
+            self.sasl.close()

@@ -1,0 +1,157 @@
+"""SASL of a listener: its properties in; what makes an authentication by each of its mechanisms out.
+
+Does not know: frames, connections. Source of the rules: Kafka's ``SaslChannelBuilder`` and ``JaasContext``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from kafkacore.broker.listeners.keys import JAAS, LISTENER_PREFIX, SCRAM_MECHANISMS
+from kafkacore.broker.listeners.listeners import Listener
+from kafkacore.broker.listeners.user_credentials import RunTimeUsers, UserCredentials
+from kafkacore.clock import Clock
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.security import Secret
+from kafkacore.security.jaas import JaasEntry
+from kafkacore.security.sasl.server_gssapi import GssapiServer
+from kafkacore.security.sasl.server_oauthbearer import OAuthBearerServer
+from kafkacore.security.sasl.server_plain import PlainServer
+from kafkacore.security.sasl.server_scram import ScramServer
+from kafkacore.security.server_authenticator import ServerSaslSettings
+from kafkacore.security.server_mechanism import ServerMechanismFactory
+
+logger = logging.getLogger(__name__)
+
+#: Mechanism → the login module that Kafka has for it.
+_MODULES: Final = {
+    "PLAIN": "PlainLoginModule",
+    **dict.fromkeys(SCRAM_MECHANISMS, "ScramLoginModule"),
+    "OAUTHBEARER": "OAuthBearerLoginModule",
+    "GSSAPI": "Krb5LoginModule",
+}
+_PLAIN_USER: Final = "user_"
+
+
+class ListenerSasl:
+    """What is made once for a listener, and ends with the broker.
+
+    Parameters
+    ----------
+    listener:
+        One that has SASL.
+    users:
+        User → password, of all listeners.
+    of_log:
+        The users that are kept in the log.
+    failure_delay_ms:
+        ``connection.failed.authentication.delay.ms``.
+    salt_key:
+        Of SCRAM's salts, kept with the broker's data.
+
+    Raises
+    ------
+    KafkaError
+        A mechanism lacks what it needs; the message says what.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        users: Mapping[str, Secret],
+        of_log: Callable[[], RunTimeUsers | None],
+        failure_delay_ms: float,
+        clock: Clock,
+        salt_key: bytes,
+    ) -> None:
+        self._listener = listener
+        self._salt_key = salt_key
+        self._clock = clock
+        self._closers: list[Callable[[], None]] = []
+        plain = self._jaas("PLAIN")
+        named = plain.options if plain is not None else {}
+        self._credentials = UserCredentials(
+            users,
+            {
+                key.removeprefix(_PLAIN_USER): value
+                for key, value in named.items()
+                if key.startswith(_PLAIN_USER)
+            },
+            of_log,
+            salt_key,
+        )
+        self.settings = ServerSaslSettings(
+            mechanisms={name: self._factory(name) for name in listener.mechanisms},
+            max_reauth_ms={
+                name: float(listener.of_mechanism(name)["connections.max.reauth.ms"])
+                for name in listener.mechanisms
+            },
+            failure_delay_ms=failure_delay_ms,
+            max_receive_size=listener.number("sasl.server.max.receive.size"),
+        )
+
+    def warn_if_nobody_gets_in(self) -> None:
+        """Say in the log that no user is known, where users have to be."""
+        by_password = {"PLAIN", *SCRAM_MECHANISMS}.intersection(self._listener.mechanisms)
+        if by_password == set(self._listener.mechanisms) and not self._credentials.has_users(by_password):
+            logger.warning(
+                "nobody can log in at listener %s, because there is no user: name one with --user NAME or "
+                "--users-file FILE, or by sasl.user.NAME=PASSWORD in the configuration",
+                self._listener.name,
+            )
+
+    def close(self) -> None:
+        """End what runs for the mechanisms."""
+        for close in self._closers:
+            close()
+        self._closers.clear()
+
+    def _factory(self, mechanism: str) -> ServerMechanismFactory:
+        if mechanism == "PLAIN":
+            return partial(PlainServer, self._credentials)
+        if mechanism in SCRAM_MECHANISMS:
+            self._jaas(mechanism)
+            return partial(ScramServer, mechanism, self._credentials, salt_key=self._salt_key)
+        made = self._oauthbearer() if mechanism == "OAUTHBEARER" else self._gssapi()
+        self._closers.append(made.close)
+        return made
+
+    def _oauthbearer(self) -> OAuthBearerServer:
+        properties = {name: str(value) for name, value in self._of_mechanism("OAUTHBEARER").items()}
+        entry = self._jaas("OAUTHBEARER")
+        options = {} if entry is None else {name: value.text() for name, value in entry.options.items()}
+        return OAuthBearerServer(properties, options, self._clock)
+
+    def _of_mechanism(self, mechanism: str) -> Mapping[str, Any]:
+        found = self._listener.of_mechanism(mechanism)
+        return {name: value for name, value in found.items() if name.startswith("sasl.")}
+
+    def _gssapi(self) -> GssapiServer:
+        entry = self._jaas("GSSAPI")
+        principal, keytab = (None, None) if entry is None else (entry.text("principal"), entry.text("keyTab"))
+        if principal is None or keytab is None:
+            raise KafkaConfigurationError(
+                f"{self._place('GSSAPI')} must give the broker's principal and the file with its key: "
+                'Krb5LoginModule required principal="kafka/host.example@REALM" keyTab="FILE";'
+            )
+        service = str(self._of_mechanism("GSSAPI").get("sasl.kerberos.service.name", ""))
+        if service and service != principal.partition("/")[0]:
+            raise KafkaConfigurationError(
+                f"{self._place('GSSAPI')} has the principal {principal}, which is not of service {service} "
+                "that sasl.kerberos.service.name says; leave the one out or change the other"
+            )
+        rules = str(self._of_mechanism("GSSAPI")["sasl.kerberos.principal.to.local.rules"])
+        return GssapiServer(principal, keytab, rules)
+
+    def _jaas(self, mechanism: str) -> JaasEntry | None:
+        """The login module of a mechanism, which must be the one that Kafka has for it."""
+        entry = self._listener.jaas.get(mechanism)
+        if entry is not None and entry.module != _MODULES[mechanism]:
+            raise KafkaConfigurationError(f"{self._place(mechanism)} must name {_MODULES[mechanism]}")
+        return entry
+
+    def _place(self, mechanism: str) -> str:
+        return f"{LISTENER_PREFIX}{self._listener.name.lower()}.{mechanism.lower()}.{JAAS}"

@@ -1,0 +1,321 @@
+"""A broker in a process of its own, held by this one: started, killed, restarted, never left behind.
+
+Configuration in; an address out. The child stops when this process ends, however it ends, because its
+standard input is a pipe that only we hold. Does not know: what runs in the child beyond its command line
+and its ready line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.listeners.listeners import Listener, parse_endpoints
+from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.security import Secret
+
+Self = TypeVar("Self", bound="BrokerProcess")
+
+LOG_NAME = "broker.log"
+LOG_TAIL_LINES = 30
+START_TIMEOUT_MS = 60_000.0
+STOP_TIMEOUT_SECONDS = 30.0
+
+
+class BrokerProcessError(KafkaError):
+    """The broker's process did not start or did not stop as asked; the end of its log is in the message."""
+
+
+class BrokerProcess:
+    """The broker as a child process. :meth:`start` and :meth:`stop`, or a ``with`` block.
+
+    Parameters
+    ----------
+    data_dir:
+        Folder of the broker's data and of its log, ``broker.log``.
+    clock:
+        Measures the time-outs.
+    config:
+        Kafka's property names with underscores, as for :meth:`BrokerConfig.from_properties`;
+        ``port`` is 0 (any free port) if not given.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        At once, if the configuration cannot be used.
+    """
+
+    def __init__(
+        self, data_dir: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK, **config: Any
+    ) -> None:
+        if not {"listen", "listeners"} & config.keys():
+            config.setdefault("port", 0)
+        self.config = BrokerConfig.from_properties({"data_dir": Path(data_dir), **config})
+        self.data_dir = self.config.data_dir
+        self._clock = clock
+        self._process: subprocess.Popen[bytes] | None = None
+        self._parent = os.getpid()
+        self._ready: dict[str, Any] = {}
+
+    # ---- Where it is ----------------------------------------------------------------------------------
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """``host:port`` for a client's configuration."""
+        return str(self._announced("bootstrap_servers"))
+
+    def client_settings(self, user: str | None = None, listener: str | None = None) -> dict[str, Any]:
+        """What a client of ours is to be given to connect: ``KafkaProducer(**broker.client_settings())``.
+
+        Parameters
+        ----------
+        user:
+            Who it logs in as, where it has to: one of ``users``, the first if not given.
+        listener:
+            The name of the listener that it comes by; the first if not given.
+
+        Raises
+        ------
+        KafkaConfigurationError
+            There is no such user or listener.
+        """
+        found = self._listener(listener)
+        settings: dict[str, Any] = {"bootstrap_servers": self._announced("listeners")[found.name]}
+        if found.protocol == "PLAINTEXT":
+            return settings
+        settings["security_protocol"] = found.protocol
+        if found.has_tls and "ssl_cafile" in self._ready:
+            settings["ssl_cafile"] = self._ready["ssl_cafile"]
+        if found.has_sasl:
+            name = user if user is not None else next(iter(self.config.users), None)
+            if name is None or name not in self.config.users:
+                raise KafkaConfigurationError(
+                    f"the broker has no user {name}; give it users={{name: password}} when it is made"
+                )
+            settings["sasl_mechanism"] = found.mechanisms[0]
+            settings["sasl_plain_username"] = name
+            settings["sasl_plain_password"] = self.config.users[name].text()
+        return settings
+
+    def _listener(self, name: str | None) -> Listener:
+        listeners = self.config.node_listeners
+        for listener in listeners:
+            if name in (None, listener.name):
+                return listener
+        raise KafkaConfigurationError(
+            f"the broker has no listener {name}; it has {', '.join(each.name for each in listeners)}"
+        )
+
+    @property
+    def host(self) -> str:
+        return str(self._announced("host"))
+
+    @property
+    def port(self) -> int:
+        return int(self._announced("port"))
+
+    @property
+    def pid(self) -> int:
+        return int(self._announced("pid"))
+
+    @property
+    def cluster_id(self) -> str:
+        return str(self._announced("cluster_id"))
+
+    @property
+    def status_url(self) -> str:
+        """Where its status page is, with ``status_port`` 0 or more."""
+        return str(self._announced("status_url"))
+
+    @property
+    def log_path(self) -> Path:
+        return self.data_dir / LOG_NAME
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _announced(self, name: str) -> Any:
+        if not self._ready:
+            raise BrokerProcessError("the broker has not been started")
+        return self._ready[name]
+
+    # ---- Its life -------------------------------------------------------------------------------------
+
+    def start(self: Self) -> Self:
+        """Start, and return once clients can connect.
+
+        Raises
+        ------
+        BrokerProcessError
+            It ended or did not get ready in a minute.
+        """
+        assert not self.is_running, "started already"
+        self.kill()  # nothing is left of one that has ended by itself but its pipes
+        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.log_path.open("ab") as log, _readable(self._secrets()) as secrets:
+            # A session of its own, so that Ctrl-C reaches us alone and we stop it in the right order.
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter and module, no shell
+                [*self._command(), *(["--config-file", f"/dev/fd/{secrets}"] if secrets is not None else [])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=() if secrets is None else (secrets,),
+            )
+        self._process, self._parent = process, os.getpid()
+        try:
+            self._ready = self._read_ready_line(process)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def _command(self) -> list[str]:
+        config, port = self.config, self._ready.get("port", self.config.port)
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        command = [sys.executable, "-m", "kafkacore.broker", "--stop-on-stdin-eof"]
+        command += ["--data-dir", str(self.data_dir), "--listen", f"{host}:{port}", "--flush", config.flush]
+        for name, value in self._properties().items():
+            if not isinstance(value, Secret):
+                command += ["--config", f"{name}={value}"]
+        return command
+
+    def _properties(self) -> dict[str, Any]:
+        """The configuration; once it has listened somewhere, it listens there again."""
+        given = self.config.properties()
+        bound = self._ready.get("bound_ports", {})
+        if self.config.listeners and bound:
+            endpoints = parse_endpoints("listeners", self.config.listeners)
+            given["listeners"] = ",".join(str(each._replace(port=bound[each.name])) for each in endpoints)
+        return given
+
+    def _secrets(self) -> bytes:
+        """What nobody is to read on a command line, as a file of properties."""
+        lines = [
+            f"{_escaped(name)}={_escaped(value.text())}\n"
+            for name, value in self._properties().items()
+            if isinstance(value, Secret)
+        ]
+        return "".join(lines).encode()
+
+    def _read_ready_line(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+        assert process.stdout is not None
+        descriptor, line = process.stdout.fileno(), b""
+        deadline_ms = self._clock.monotonic_ms() + START_TIMEOUT_MS
+        while not line.endswith(b"\n"):
+            left_ms = deadline_ms - self._clock.monotonic_ms()
+            if left_ms <= 0 or not select.select([descriptor], [], [], left_ms / 1000.0)[0]:
+                raise self._error(f"the broker was not ready after {START_TIMEOUT_MS / 1000:.0f} s")
+            chunk = os.read(descriptor, 4096)
+            if not chunk:
+                raise self._error(f"the broker ended with status {process.wait()} before it was ready")
+            line += chunk
+        ready: dict[str, Any] = json.loads(line)
+        return ready
+
+    def kill(self) -> None:
+        """SIGKILL: the crash of a broker. Returns when the process is gone."""
+        process = self._take()
+        if process is not None:
+            process.kill()
+            process.wait()
+            _close_pipes(process)
+
+    def stop(self, timeout: float = STOP_TIMEOUT_SECONDS) -> None:
+        """SIGTERM: a clean stop. Nothing happens if it does not run.
+
+        Parameters
+        ----------
+        timeout:
+            Seconds, as everywhere in Python's own libraries, after which it is killed.
+
+        Raises
+        ------
+        BrokerProcessError
+            It had to be killed after ``timeout``, or ended with a status other than 0.
+        """
+        process = self._take()
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            status = process.wait(timeout)
+        except BaseException as error:
+            process.kill()
+            process.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise self._error(f"the broker was killed: it did not stop in {timeout} s") from None
+            raise
+        finally:
+            _close_pipes(process)
+        if status != 0:
+            raise self._error(f"the broker ended with status {status}")
+
+    def _take(self) -> subprocess.Popen[bytes] | None:
+        """The child, no longer held. Who was forked from us has none: the broker is our child alone."""
+        process, self._process = self._process, None
+        if process is not None and os.getpid() != self._parent:
+            _close_pipes(process)
+            return None
+        return process
+
+    def restart(self: Self) -> Self:
+        """Stop, if it runs, and start on the same folder and port."""
+        if self.is_running:
+            self.stop()
+        return self.start()
+
+    def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:
+        """The last ``lines`` of the broker's log."""
+        try:
+            return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
+        except FileNotFoundError:
+            return ""
+
+    def _error(self, what: str) -> BrokerProcessError:
+        return BrokerProcessError(f"{what}\n--- the end of {self.log_path}:\n{self.log_tail()}")
+
+    def __enter__(self: Self) -> Self:
+        return self if self._process is not None else self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+@contextmanager
+def _readable(content: bytes) -> Iterator[int | None]:
+    """A descriptor that a child reads ``content`` from; it has no name in any folder. ``None`` for none."""
+    if not content:
+        yield None
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        yield file.fileno()
+
+
+def _escaped(text: str) -> str:
+    """As a file of properties has it."""
+    return re.sub(r"([\\=: ])", r"\\\1", text).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()

@@ -1,0 +1,184 @@
+"""The broker as a process of its own: it runs until it is told to stop, and says where it is.
+
+Configuration in; an exit status out. Does not know: what a broker does.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import select
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.listeners.own_certificate import own_authority
+from kafkacore.broker.listeners.start_errors import BrokerStartError
+from kafkacore.broker.log_lines import event
+from kafkacore.broker.process.server import KafkaBroker
+from kafkacore.broker.storage.disk import replace_file
+from kafkacore.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+#: Exit statuses of :func:`run_broker`.
+EXIT_CLEAN, EXIT_FAILED = 0, 1
+#: What a handler, or the network thread's end, writes to whoever waits; the number of no signal.
+POKE = b"x"
+_SIGNALS = {int(each): each.name for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+
+
+def ready_line(broker: KafkaBroker) -> str:
+    """One line of JSON that tells whoever started this process where the broker is."""
+    more: dict[str, Any] = {} if broker.status_url is None else {"status_url": broker.status_url}
+    authority = own_authority(broker.config)
+    if authority is not None:
+        more["ssl_cafile"] = str(authority)
+    return json.dumps(
+        {
+            "event": "ready",
+            "bootstrap_servers": broker.bootstrap_servers,
+            "host": broker.config.client_host,
+            "port": broker.port,
+            "pid": os.getpid(),
+            "data_dir": str(broker.config.data_dir),
+            "cluster_id": broker.cluster_id,
+            "listeners": broker.addresses(),
+            "bound_ports": broker.bound_ports(),
+            **more,
+        }
+    )
+
+
+def run_broker(
+    config: BrokerConfig,
+    *,
+    stop_on_stdin_eof: bool = False,
+    on_ready: Callable[[KafkaBroker], None] | None = None,
+    ready_file: Path | None = None,
+    notes: Iterable[str] = (),
+    is_ephemeral: bool = False,
+    ends_process: bool = False,
+) -> int:
+    """Run a broker until SIGTERM, SIGINT, SIGHUP or, if asked, the end of standard input.
+
+    For the main thread. A second signal changes nothing: the broker is closing. Where SIGHUP is ignored
+    (nohup), it stays so.
+
+    Parameters
+    ----------
+    config:
+        What to serve, where.
+    stop_on_stdin_eof:
+        Stop when standard input ends: whoever holds the other end of the pipe has gone, even by SIGKILL.
+    on_ready:
+        Called once clients can connect; by default prints :func:`ready_line` on standard output.
+    ready_file:
+        Has :func:`ready_line` in it from then on, and is removed before the broker stops.
+    notes:
+        Sentences about the configuration, for the log.
+    is_ephemeral:
+        Remove the data folder at the end.
+    ends_process:
+        The process ends with the broker: a signal that comes after the broker has closed changes nothing.
+
+    Returns
+    -------
+    int
+        0 after a clean stop; 1 if the broker could not start or failed, with the reason on standard error.
+    """
+    _raise_descriptor_limit()
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    broker = KafkaBroker(config, on_stopped=lambda: _poke(write_end))
+    handlers = {
+        number: signal.signal(number, lambda _number, _frame: _poke(write_end))
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        if not (number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN)
+    }
+    # A signal that comes just before the wait ends it too; its handler alone would run after the wait.
+    woken_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    try:
+        for note in notes:
+            logger.info("%s", note)
+        try:
+            broker.start()
+            if ready_file is not None:
+                _write_ready_file(ready_file, broker)
+        except KafkaError as error:
+            _say_failed(error)
+            return EXIT_FAILED
+        (on_ready or _print_ready_line)(broker)
+        reason = _wait_for_end(read_end, watch_stdin=stop_on_stdin_eof)
+        logger.info("stopping: %s", reason, extra=event("stopping", reason=reason))
+        return EXIT_FAILED if broker.failure is not None else EXIT_CLEAN
+    finally:
+        if ready_file is not None:
+            ready_file.unlink(missing_ok=True)
+        broker.stop()
+        if is_ephemeral:
+            shutil.rmtree(config.data_dir, ignore_errors=True)
+        for number, handler in handlers.items():
+            signal.signal(number, signal.SIG_IGN if ends_process else handler)
+        signal.set_wakeup_fd(woken_before)
+        os.close(read_end)
+        os.close(write_end)
+
+
+def _say_failed(error: KafkaError) -> None:
+    sentence = f"cannot start: {error.args[0] if error.args else error}"
+    if logging.getLogger("kafkacore").hasHandlers():
+        logger.error("%s", sentence, extra=event("failed"))
+    else:
+        sys.stderr.write(f"kafkacore broker: {sentence}\n")
+
+
+def _write_ready_file(path: Path, broker: KafkaBroker) -> None:
+    """As a whole or not at all, for a program that waits for it to appear, also one of another user."""
+    try:
+        replace_file(path, f"{ready_line(broker)}\n".encode(), 0o644)
+    except OSError as error:
+        raise BrokerStartError(f"the ready file {path} cannot be written: {error.strerror}") from error
+
+
+def _raise_descriptor_limit() -> None:
+    """As many files as the system lets us have: an active partition holds three, a connection one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _print_ready_line(broker: KafkaBroker) -> None:
+    sys.stdout.write(ready_line(broker) + "\n")
+    sys.stdout.flush()
+
+
+def _poke(write_end: int) -> None:
+    try:
+        os.write(write_end, POKE)
+    except BlockingIOError:
+        return  # The pipe is full of earlier pokes, one of which will do.
+
+
+def _wait_for_end(read_end: int, *, watch_stdin: bool) -> str:
+    """Wait for a signal, the network thread's end, or the end of standard input; which of them it was."""
+    watched: list[Any] = [read_end]
+    if watch_stdin:
+        watched.append(sys.stdin.fileno())
+    while True:
+        readable, _, _ = select.select(watched, [], [])
+        if read_end in readable:
+            # Beside pokes there are the numbers of signals, of which those that matter poke as well.
+            told = os.read(read_end, 4096)
+            if POKE in told:
+                return next(
+                    (_SIGNALS[number] for number in told if number in _SIGNALS), "the network thread ended"
+                )
+        if watch_stdin and sys.stdin.fileno() in readable and not os.read(sys.stdin.fileno(), 4096):
+            return "standard input ended"

@@ -1,0 +1,4 @@
+"""Delayed operations and the timer that completes them.
+
+Does not know: what an operation waits for.
+"""

@@ -1,0 +1,34 @@
+from typing_extensions import disjoint_base
+
+from kafkacore.broker.handlers.services import BrokerServices
+from kafkacore.broker.log import UnifiedLog
+from kafkacore.broker.log.log_structs import ValidatedBatch
+from kafkacore.broker.replica._produce_call import ProduceCall, ProducePartition
+from kafkacore.broker.requests._request import Request
+from kafkacore.broker.topics.internal_topics import INTERNAL_TOPICS as INTERNAL_TOPICS
+from kafkacore.structs import TopicPartition
+
+ADMIN_CLIENT_ID: str
+
+@disjoint_base
+class ProduceAppend:
+    request: Request
+    services: BrokerServices
+    call: ProduceCall
+    first_error: str
+    def __init__(self, request: Request, services: BrokerServices) -> None: ...
+    unvalidated: list[tuple[ProducePartition, TopicPartition, UnifiedLog]]
+    def append_all(self) -> None: ...
+    def validate(
+        self,
+        some: list[tuple[ProducePartition, TopicPartition, UnifiedLog]],
+        outcomes: list[ValidatedBatch | Exception],
+    ) -> None: ...
+    def append_validated(
+        self,
+        partition: ProducePartition,
+        topic_partition: TopicPartition,
+        log: UnifiedLog,
+        outcome: ValidatedBatch | Exception,
+    ) -> None: ...
+    def _refuse(self, partition: ProducePartition, error: Exception) -> None: ...

@@ -1,0 +1,209 @@
+"""A Produce's batches on their way into the logs: a call in, offsets or errors put into it.
+
+Does not know: what waits until it is safe, how a client is told who leads. Source of the checks: Kafka's
+``ProduceRequest.validateRecords`` and ``ReplicaManager.appendRecords``.
+"""
+
+from libc.stdint cimport int64_t
+
+from kafkacore.broker.replica._produce_call cimport ProduceCall, ProducePartition, ProduceTopic
+from kafkacore.broker.requests._request cimport Request
+from kafkacore.broker.log._validation cimport ValidationBudget
+from kafkacore.record._header cimport BatchHeader
+from kafkacore.record.layout cimport COMPRESSION_MASK, CONTROL_BIT, CURRENT_MAGIC, MAGIC_AT, TRANSACTIONAL_BIT
+
+from kafkacore.broker.requests.authorization import require
+from kafkacore.broker.requests.error_answer import error_code, error_message
+from kafkacore.broker.topics.internal_topics import INTERNAL_TOPICS
+from kafkacore.broker.log._validation import RefusedRecordsError, RefusedTimestampsError
+from kafkacore.errors import (
+    InvalidRecordError,
+    InvalidRequestError,
+    InvalidRequiredAcksError,
+    InvalidTopicError,
+    NotEnoughReplicasError,
+    UnknownTopicOrPartitionError,
+    UnsupportedCompressionTypeError,
+)
+from kafkacore.record import Compression, read_batch_headers
+from kafkacore.structs import ACLOperation, ResourceType, TopicPartition, partition_name
+
+cdef enum:
+    ACKS_ALL = -1
+    FIRST_VERSION_WITH_ZSTD = 7
+
+cdef int ZSTD = Compression.ZSTD
+cdef object WRITE = ACLOperation.WRITE
+cdef object TOPIC = ResourceType.TOPIC
+# Whoever calls itself so may write to internal topics (Kafka's ``AdminUtils``).
+ADMIN_CLIENT_ID = "__admin_client"
+# As the class makes it, without the function in between.
+cdef object new_tuple = tuple.__new__
+
+
+cdef class ProduceAppend:
+    """What a Produce is answered from.
+
+    Attributes
+    ----------
+    request, services, call:
+        What was asked, and with what it is done.
+    first_error:
+        A sentence on the first partition that was refused; empty if none was.
+    unvalidated:
+        Batches that may take too long for the network thread, as arguments of :meth:`append_validated`.
+    """
+
+    cdef readonly Request request
+    cdef readonly object services
+    cdef readonly ProduceCall call
+    # Text, not the exception: its traceback would hold this object, and the payload with it, in a cycle.
+    cdef readonly str first_error
+    cdef readonly list unvalidated
+    cdef ValidationBudget _budget
+    # Whom to ask first, or nobody.
+    cdef object _authorizer
+
+    def __init__(self, Request request not None, services):
+        self.request = request
+        self.services = services
+        self._authorizer = services.authorizer
+        self.call = request.message
+        self.first_error = ""
+        self.unvalidated = []
+        self._budget = ValidationBudget()
+
+    def append_all(self):
+        """Append each partition's batch; what is refused is told in its place."""
+        cdef ProduceTopic topic
+        cdef ProducePartition partition
+        for topic in self.call.topics:
+            for partition in topic.partitions:
+                try:
+                    self._append(topic, partition)
+                except Exception as error:
+                    self._refuse(partition, error)
+
+    def _refuse(self, ProducePartition partition not None, error):
+        """Put into the answer what is wrong with one partition; error_code logs surprises."""
+        self.first_error = self.first_error or str(error)
+        partition.error_code = error_code(error)
+        partition.error_message = error_message(error)
+        if isinstance(error, (RefusedRecordsError, RefusedTimestampsError)):
+            # It is not the batch as a whole that is to blame.
+            partition.record_errors = list(error.record_errors)
+
+    def validate(self, list some not None, list outcomes not None):
+        """Validate some of `unvalidated`, and put what may be appended, or the error, into `outcomes`.
+
+        Called by another thread.
+        """
+        now_ms = self.services.clock.wall_ms()
+        for partition, _, log in some:
+            try:
+                outcomes.append(log.validate((<ProducePartition> partition).records, now_ms=now_ms))
+            except Exception as error:
+                outcomes.append(error)
+
+    def append_validated(self, ProducePartition partition not None, topic_partition, log, outcome):
+        """Append one of `unvalidated` with the outcome of its validation."""
+        try:
+            if isinstance(outcome, Exception):
+                raise outcome
+            node_id = self.request.context.node_id
+            info = self.services.replica_manager.append_validated(topic_partition, log, outcome, node_id)
+            self._appended(partition, topic_partition, log, info)
+        except Exception as error:
+            self._refuse(partition, error)
+
+    cdef int _append(self, ProduceTopic topic, ProducePartition partition) except -1:
+        cdef int acks = self.call.acks
+        name = topic.name
+        if topic.topic_id is not None:
+            name = self.services.topics.name_of_bytes(topic.topic_id)
+        if self._authorizer is not None:
+            require(self.request, self.services, WRITE, TOPIC, name, topic.topic_id)
+        topic_partition = new_tuple(TopicPartition, (name, partition.index))
+        known = self.services.topics.get(name)
+        # Kafka's order of checks: a partition that does not exist is unknown whatever its records are.
+        if known is None or not 0 <= partition.index < <int> known.partition_count:
+            raise UnknownTopicOrPartitionError(
+                f"This broker has no partition {partition_name(topic_partition)}"
+            )
+        check_records(partition.records, self.request.version)
+        if not -1 <= acks <= 1:
+            raise InvalidRequiredAcksError(f"acks={acks} is none of -1, 0, 1")
+        if name in INTERNAL_TOPICS and self.request.client_id != ADMIN_CLIENT_ID:
+            raise InvalidTopicError(f"Cannot append to internal topic {name}")
+        if acks == ACKS_ALL:
+            self._check_replicas(known, topic_partition)
+        node_id = self.request.context.node_id
+        log, info = self.services.replica_manager.append_within(
+            topic_partition, partition.records, node_id, self._budget
+        )
+        if info is None:
+            self.unvalidated.append((partition, topic_partition, log))
+            return 0
+        return self._appended(partition, topic_partition, log, info)
+
+    cdef int _appended(self, ProducePartition partition, topic_partition, log, info) except -1:
+        cdef int64_t last_offset
+        # They are in the log: their memory need not wait for the disk.
+        partition.records = None
+        partition.base_offset, last_offset, partition.log_append_time_ms, partition.log_start_offset, _ = info
+        # With acks=1 too: what is acknowledged is visible to the next request, and readers see nothing from
+        # the high watermark on. A repeated batch may be one whose first try is not flushed yet.
+        if self.call.acks != 0 and <int64_t> log.high_watermark <= last_offset:
+            self._wait_for(partition, topic_partition, log, last_offset + 1)
+        return 0
+
+    cdef int _check_replicas(self, topic, topic_partition) except -1:
+        """Refuse acks=all where fewer replicas are up than the topic asks for."""
+        wanted = topic.configs.get("min.insync.replicas")
+        if wanted is None:
+            wanted = self.services.config.log_defaults.get("min.insync.replicas", "1")
+        if wanted != "1" and int(wanted) > (up := len(self.services.cluster.in_sync(topic_partition))):
+            raise NotEnoughReplicasError(
+                f"Topic '{topic_partition[0]}' has min.insync.replicas={wanted}, and {up} of the partition's "
+                "replicas can be reached; lower min.insync.replicas, or have more nodes"
+            )
+        return 0
+
+
+cdef int check_records(records, int version) except -1:
+    """What Kafka asks of a Produce's records before the log sees them.
+
+    Raises
+    ------
+    InvalidRecordError
+        Not exactly one batch of format 2, or a control batch, which only brokers may write.
+    UnsupportedCompressionTypeError
+        zstd from a client that speaks a version older than zstd (KIP-110).
+    InvalidRequestError
+        A batch of a transaction.
+    CorruptRecordError
+        Bytes that are no batch.
+    """
+    cdef BatchHeader header
+    cdef list headers = []
+    if records is not None:
+        if len(records) > MAGIC_AT and <int> records[MAGIC_AT] < CURRENT_MAGIC:
+            raise InvalidRecordError(
+                f"Produce requests with version {version} must have magic {CURRENT_MAGIC}, "
+                f"not {records[MAGIC_AT]}"
+            )
+        headers = read_batch_headers(records)
+    if len(headers) != 1:
+        raise InvalidRecordError(
+            f"Produce requests with version {version} must have exactly one batch, not {len(headers)}"
+        )
+    header = headers[0]
+    if header.attributes & CONTROL_BIT:
+        raise InvalidRecordError("Clients are not allowed to write control records")
+    if header.attributes & TRANSACTIONAL_BIT:
+        raise InvalidRequestError("This broker does not serve transactions")
+    if header.attributes & COMPRESSION_MASK == ZSTD and version < FIRST_VERSION_WITH_ZSTD:
+        raise UnsupportedCompressionTypeError(
+            f"Produce v{version} is not allowed to use ZStandard compression"
+        )
+    return 0

@@ -1,0 +1,444 @@
+"""Fetch sessions: what a client asks for is remembered, so that both sides say only what is new (KIP-227).
+
+What a Fetch says of sessions and partitions in; the partitions to look at, and which answers go into the
+response, out. Does not know: requests' formats, logs. Owned by the network thread. Source of the behaviour:
+Kafka's ``FetchManager``, ``FetchSession`` and ``FetchSessionCache``.
+
+Kafka looks at every partition of a session whenever it is fetched. Here a session is told of events on its
+partitions and looks at those alone, so that a fetch costs what has changed and not what is remembered: what
+a session does not look at has neither records to give, nor an error, nor an offset that the client does not
+know. A few others are looked at in turn, for what nobody tells: a log that has lost its beginning.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from kafkacore.broker.replica.fetch_partition import (
+    NO_OFFSET,
+    FetchPartition,
+    PartitionResults,
+)
+from kafkacore.broker.replica.replica_manager import ReplicaManager
+from kafkacore.clock import Clock
+from kafkacore.errors import (
+    FetchSessionIdNotFoundError,
+    FetchSessionTopicIdError,
+    InvalidFetchSessionEpochError,
+)
+from kafkacore.structs import INT32_MAX, TopicPartition
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+#: A session that was used less long ago is not evicted, nor one that is younger, but for a replica's.
+MIN_EVICTION_MS = 120_000.0
+#: Partitions that a fetch looks at beside those that something is known of.
+LOOKED_AT_IN_TURN = 4
+
+#: Partitions of all sessions, a third of a KiB each. Kafka bounds the sessions alone; one may be of 100,000
+#: partitions that there are not, or that the client may not read.
+MOST_PARTITIONS = 250_000
+
+#: Topic by id, or by name, and partition.
+PartitionKey = tuple[UUID | str, int]
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch of the request that follows one of ``epoch``."""
+    if epoch < 0:
+        return FINAL_EPOCH
+    return 1 if epoch == INT32_MAX else epoch + 1
+
+
+class FetchAsk(NamedTuple):
+    """What a Fetch says of its session.
+
+    Parameters
+    ----------
+    node_id:
+        The node that is asked; each has sessions of its own.
+    partitions, forgotten:
+        All that it asks for, or what is new in an incremental fetch, and what is no longer asked for.
+    uses_topic_ids:
+        Its version names topics by id.
+    is_replica:
+        It is from another broker, whose sessions come first.
+    """
+
+    node_id: int
+    session_id: int
+    epoch: int
+    partitions: dict[PartitionKey, FetchPartition]
+    forgotten: Sequence[PartitionKey] = ()
+    uses_topic_ids: bool = True
+    is_replica: bool = False
+
+
+class SessionPartition(FetchPartition):
+    """A partition of a session, and what the client has last been told of it."""
+
+    __slots__ = ("high_watermark", "key", "log_start_offset", "session")
+
+    def __init__(self, key: PartitionKey, session: FetchSession, asked: FetchPartition) -> None:
+        name = None if asked.topic_partition is None else asked.topic_partition.topic
+        super().__init__(name, asked.topic_id, asked.partition, asked.fetch_offset, asked.max_bytes)
+        self.key = key
+        self.session = session
+        self.high_watermark = NO_OFFSET
+        self.log_start_offset = NO_OFFSET
+        self.update(asked)
+
+    def update(self, asked: FetchPartition) -> None:
+        """The client asks for something else of it."""
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+
+    def partition_changed(self) -> Hashable:
+        """Something has happened to it."""
+        self.session.to_look_at[self] = None
+        return self.session
+
+
+class FetchSession:
+    """What one client asks one node for."""
+
+    def __init__(self, session_id: int, ask: FetchAsk, now_ms: float) -> None:
+        self.id = session_id
+        self.node_id = ask.node_id
+        self.uses_topic_ids = ask.uses_topic_ids
+        self.is_privileged = ask.is_replica
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        self.partitions: dict[PartitionKey, SessionPartition] = {}
+        #: Those that may have something to say, in the order in which they are to be served.
+        self.to_look_at: dict[SessionPartition, None] = {}
+        #: Place among those that may be evicted; ``None`` while it may not be.
+        self.evictable_by_all: EvictableKey | None = None
+        self.evictable_by_privileged: EvictableKey | None = None
+        self._in_turn: list[SessionPartition] = []
+
+    def look_at_some_in_turn(self) -> None:
+        """A few more, so that each partition has its turn whatever is told of it."""
+        if not self._in_turn:
+            self._in_turn = list(self.partitions.values())
+        for partition in self._in_turn[-LOOKED_AT_IN_TURN:]:
+            if partition.key in self.partitions:
+                self.to_look_at[partition] = None
+        del self._in_turn[-LOOKED_AT_IN_TURN:]
+
+
+class EvictableKey(NamedTuple):
+    """Sessions with the smaller key go first."""
+
+    is_privileged: bool
+    size: int
+    session_id: int
+
+
+class SessionlessContext:
+    """A fetch that is to be forgotten: every partition is answered."""
+
+    def __init__(self, partitions: Iterable[FetchPartition]) -> None:
+        self._partitions = list(partitions)
+
+    def partitions(self) -> list[FetchPartition]:
+        return self._partitions
+
+    def keys(self) -> list[Hashable]:
+        return [p.topic_partition for p in self._partitions if p.topic_partition is not None]
+
+    def taken(self, results: PartitionResults) -> PartitionResults:
+        """Which of ``results`` go into the response; what is in there counts as told."""
+        return results
+
+    @property
+    def session_id(self) -> int:
+        """The session that the response names: that of a full fetch begins with :meth:`taken`."""
+        return NO_SESSION
+
+
+class FullContext(SessionlessContext):
+    """The first fetch of a session: every partition is answered, and the session begins with that."""
+
+    def __init__(self, manager: FetchManager, ask: FetchAsk) -> None:
+        super().__init__(ask.partitions.values())
+        self._manager = manager
+        self._ask = ask
+        self._session_id = NO_SESSION
+
+    def taken(self, results: PartitionResults) -> PartitionResults:
+        self._session_id = self._manager.begin(self._ask, results)
+        return results
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+
+class IncrementalContext:
+    """A later fetch of a session: what has changed is looked at, and what is new is answered."""
+
+    def __init__(self, session: FetchSession, manager: FetchManager) -> None:
+        self._session = session
+        self._epoch = session.epoch
+        self._manager = manager
+        session.look_at_some_in_turn()
+
+    def partitions(self) -> Iterable[FetchPartition]:
+        for partition in self._session.to_look_at:
+            if partition.topic_partition is None:
+                self._manager.resolve(partition)
+        return self._session.to_look_at
+
+    def keys(self) -> list[Hashable]:
+        return [self._session]
+
+    def taken(self, results: PartitionResults) -> PartitionResults:
+        """As :meth:`SessionlessContext.taken`.
+
+        Raises
+        ------
+        InvalidFetchSessionEpochError
+            The same request has come again while this one waited.
+        """
+        if self._session.epoch != self._epoch:
+            raise InvalidFetchSessionEpochError(f"fetch session {self._session.id} has gone on")
+        to_look_at = self._session.to_look_at
+        told: PartitionResults = []
+        for partition, result in results:
+            assert isinstance(partition, SessionPartition)
+            is_new = (
+                result.error != 0
+                or len(result.records) > 0
+                or partition.high_watermark != result.high_watermark
+                or partition.log_start_offset != result.log_start_offset
+                or result.diverging_epoch is not None
+            )
+            if is_new:
+                told.append((partition, result))
+            # So that the partition is told of again when the error is over.
+            partition.high_watermark = NO_OFFSET if result.error else result.high_watermark
+            partition.log_start_offset = result.log_start_offset
+            if not (result.error or result.is_readable or result.diverging_epoch is not None):
+                to_look_at.pop(partition, None)
+            elif len(result.records) and partition in to_look_at:
+                # The others first, the next time.
+                del to_look_at[partition]
+                to_look_at[partition] = None
+        return told
+
+    @property
+    def session_id(self) -> int:
+        return self._session.id
+
+
+class FetchManager:
+    """The sessions of all nodes.
+
+    Parameters
+    ----------
+    replica_manager:
+        Tells of events on partitions.
+    name_of:
+        The name of the topic with an id, if there is one.
+    max_sessions:
+        ``max.incremental.fetch.session.cache.slots``.
+    """
+
+    def __init__(
+        self,
+        replica_manager: ReplicaManager,
+        name_of: Callable[[UUID], str | None],
+        clock: Clock,
+        max_sessions: int,
+    ) -> None:
+        self._replica_manager = replica_manager
+        self._name_of = name_of
+        self._clock = clock
+        self._max_sessions = max_sessions
+        # The one that was used longest ago first.
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._evictable_by_all: list[EvictableKey] = []
+        self._evictable_by_privileged: list[EvictableKey] = []
+        #: Partitions of all sessions, and sessions that had to make way.
+        self.partition_count = 0
+        self.eviction_count = 0
+
+    def __len__(self) -> int:
+        """Sessions there are."""
+        return len(self._sessions)
+
+    # ---- Requests -------------------------------------------------------------------------------------
+
+    def new_context(self, ask: FetchAsk) -> SessionlessContext | IncrementalContext:
+        """What a request asks for.
+
+        Raises
+        ------
+        FetchSessionIdNotFoundError, InvalidFetchSessionEpochError, FetchSessionTopicIdError
+            The session is not there, or not where the client thinks: it begins a new one then.
+        """
+        if ask.epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            # A session that is named in a full fetch is over.
+            session = self._find(ask)
+            if session is not None:
+                self.remove(session)
+            return SessionlessContext(ask.partitions.values()) if ask.epoch < 0 else FullContext(self, ask)
+        session = self._find(ask)
+        if session is None:
+            raise FetchSessionIdNotFoundError(f"there is no fetch session {ask.session_id}")
+        if session.epoch != ask.epoch:
+            raise InvalidFetchSessionEpochError(
+                f"fetch session {session.id} is at epoch {session.epoch}, not {ask.epoch}"
+            )
+        if session.uses_topic_ids != ask.uses_topic_ids:
+            raise FetchSessionTopicIdError(f"fetch session {session.id} names topics in the other way")
+        self._update(session, ask)
+        if not session.partitions:
+            self.remove(session)
+            return SessionlessContext(ask.partitions.values())
+        self._touch(session)
+        session.epoch = next_epoch(session.epoch)
+        return IncrementalContext(session, self)
+
+    def _find(self, ask: FetchAsk) -> FetchSession | None:
+        session = self._sessions.get(ask.session_id)
+        return session if session is not None and session.node_id == ask.node_id else None
+
+    def _update(self, session: FetchSession, ask: FetchAsk) -> None:
+        if self.partition_count + len(ask.partitions) > MOST_PARTITIONS:
+            self._touch(session)
+            added = sum(key not in session.partitions for key in ask.partitions)
+            if added and not self._has_room(added, session.last_used_ms):
+                self.remove(session)
+                raise FetchSessionIdNotFoundError(f"no room for what is new in fetch session {session.id}")
+        for key, asked in ask.partitions.items():
+            partition = session.partitions.get(key)
+            if partition is None:
+                partition = self._add(session, key, asked)
+            else:
+                partition.update(asked)
+            session.to_look_at[partition] = None
+        for key in ask.forgotten:
+            partition = session.partitions.pop(key, None)
+            if partition is not None:
+                session.to_look_at.pop(partition, None)
+                self._forget(partition)
+
+    def _add(self, session: FetchSession, key: PartitionKey, asked: FetchPartition) -> SessionPartition:
+        partition = session.partitions[key] = SessionPartition(key, session, asked)
+        self.partition_count += 1
+        if partition.topic_partition is not None:
+            self._replica_manager.watch(partition.topic_partition, partition)
+        return partition
+
+    def _forget(self, partition: SessionPartition) -> None:
+        self.partition_count -= 1
+        if partition.topic_partition is not None:
+            self._replica_manager.unwatch(partition.topic_partition, partition)
+
+    def resolve(self, partition: SessionPartition) -> None:
+        """A topic of that id may have been made since."""
+        name = self._name_of(partition.topic_id)
+        if name is not None:
+            partition.topic_partition = TopicPartition(name, partition.partition)
+            self._replica_manager.watch(partition.topic_partition, partition)
+
+    # ---- Sessions -------------------------------------------------------------------------------------
+
+    def begin(self, ask: FetchAsk, results: PartitionResults) -> int:
+        """A session for a client that has been told ``results``; its id, or 0 if there is no room for it."""
+        now_ms = self._clock.monotonic_ms()
+        if not self._has_room(len(results), now_ms):
+            return NO_SESSION
+        if len(self._sessions) >= self._max_sessions and not self._make_room(ask, len(results), now_ms):
+            return NO_SESSION
+        session = FetchSession(self._new_id(), ask, now_ms)
+        self._sessions[session.id] = session
+        for (_, result), (key, asked) in zip(results, ask.partitions.items(), strict=True):
+            partition = self._add(session, key, asked)
+            partition.high_watermark = result.high_watermark
+            partition.log_start_offset = result.log_start_offset
+            if result.error or result.is_readable or result.diverging_epoch is not None:
+                session.to_look_at[partition] = None
+        self._touch(session)
+        return session.id
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = self._clock.random.randint(1, INT32_MAX)
+            if session_id not in self._sessions:
+                return session_id
+
+    def _has_room(self, count: int, now_ms: float) -> bool:
+        """Whether so many more partitions can be remembered; sessions that are not used any more make way."""
+        while self.partition_count + count > MOST_PARTITIONS:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now_ms - oldest.last_used_ms <= MIN_EVICTION_MS:
+                return False
+            self.remove(oldest)
+            self.eviction_count += 1
+        return True
+
+    def _make_room(self, ask: FetchAsk, size: int, now_ms: float) -> bool:
+        """Whether a session has made way for a new one of ``size`` partitions."""
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.last_used_ms <= MIN_EVICTION_MS:
+            keys = self._evictable_by_privileged if ask.is_replica else self._evictable_by_all
+            if not keys or EvictableKey(ask.is_replica, size, 0) < keys[0]:
+                return False
+            oldest = self._sessions[keys[0].session_id]
+        self.remove(oldest)
+        self.eviction_count += 1
+        return True
+
+    def _touch(self, session: FetchSession) -> None:
+        """It has been used, and may have another size."""
+        now_ms = session.last_used_ms = self._clock.monotonic_ms()
+        self._sessions.move_to_end(session.id)
+        is_old = now_ms - session.created_ms > MIN_EVICTION_MS
+        key = EvictableKey(session.is_privileged, len(session.partitions), session.id)
+        self._set_evictable(
+            session,
+            by_privileged=key if is_old or not session.is_privileged else None,
+            by_all=key if is_old else None,
+        )
+
+    def _set_evictable(
+        self, session: FetchSession, by_privileged: EvictableKey | None, by_all: EvictableKey | None
+    ) -> None:
+        _move(self._evictable_by_privileged, session.evictable_by_privileged, by_privileged)
+        _move(self._evictable_by_all, session.evictable_by_all, by_all)
+        session.evictable_by_privileged, session.evictable_by_all = by_privileged, by_all
+
+    def remove(self, session: FetchSession) -> None:
+        """A session is over."""
+        del self._sessions[session.id]
+        self._set_evictable(session, None, None)
+        for partition in session.partitions.values():
+            self._forget(partition)
+
+    def remove_node(self, node_id: int) -> None:
+        """A node has stopped: it begins again without sessions."""
+        for session in [s for s in self._sessions.values() if s.node_id == node_id]:
+            self.remove(session)
+
+
+def _move(keys: list[EvictableKey], old: EvictableKey | None, new: EvictableKey | None) -> None:
+    """Replace ``old`` by ``new`` in a sorted list."""
+    if old == new:
+        return
+    if old is not None:
+        del keys[bisect_left(keys, old)]
+    if new is not None:
+        insort(keys, new)

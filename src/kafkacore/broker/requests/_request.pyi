@@ -1,0 +1,63 @@
+from collections.abc import Callable
+from typing import Any, final
+
+from kafkacore.broker.purgatory.delayed_operation import DelayedOperation
+from kafkacore.broker.quota import Quotas
+from kafkacore.security.principal import KafkaPrincipal
+
+HANG_UP: Any
+
+class CloseConnectionError(Exception): ...
+
+@final
+class RequestContext:
+    connection_id: str
+    node_id: int
+    host: str
+    listener_name: str
+    security_protocol: str
+    principal: KafkaPrincipal
+    software_name: str
+    software_version: str
+    client_id: str | None
+    def __init__(
+        self,
+        connection_id: str,
+        node_id: int,
+        host: str = "",
+        listener_name: str = "PLAINTEXT",
+        security_protocol: str = "PLAINTEXT",
+        principal: KafkaPrincipal = ...,
+    ) -> None: ...
+
+@final
+class Request:
+    context: RequestContext
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    message: Any
+    operation: DelayedOperation | None
+    size: int
+    quotas: Quotas | None
+    throttle_ms: float
+    began_ms: float
+    waits_since_ms: float
+    stats: Any
+    encode: Callable[[Any, int, int], list[Any]]
+    on_response: Callable[[Request, list[Any] | None], None]
+    def __init__(
+        self,
+        context: RequestContext,
+        api_key: int,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        message: Any,
+        encode: Callable[[Any, int, int], list[Any]],
+        on_response: Callable[[Request, list[Any] | None], None],
+    ) -> None: ...
+    @property
+    def node_id(self) -> int: ...
+    def respond(self, response: Any) -> None: ...

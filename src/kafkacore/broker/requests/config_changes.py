@@ -1,0 +1,167 @@
+"""Changes of topics' and brokers' configuration: what the two requests that alter them have in common.
+
+A resource and its new configuration, or single changes of it, in; the change made, or why not, out. Does not
+know: requests' formats. Source of the rules: Kafka's ``ConfigAdminManager``,
+``ConfigurationControlManager`` and ``ControllerConfigurationValidator``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkacore.broker.config import topic_names
+from kafkacore.broker.config.kept_keys import KEPT_KEYS
+from kafkacore.broker.config.topic_config import (
+    BROKER_SYNONYMS,
+    TOPIC_CONFIG,
+    ConfigType,
+    checked_topic_configs,
+)
+from kafkacore.errors import InvalidConfigurationError, InvalidRequestError, UnknownTopicOrPartitionError
+
+if TYPE_CHECKING:
+    from kafkacore.broker.handlers.services import BrokerServices
+
+
+class ResourceType(IntEnum):
+    """What has configuration, by Kafka's numbers; others are not served."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does to a key (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One key's change; ``operation`` as it came."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def check_request(names: Iterable[str], null_names: Iterable[str]) -> None:
+    """:class:`InvalidRequestError` if a key comes twice, or comes without the value that it needs."""
+    if any(count > 1 for count in Counter(names).values()):
+        raise InvalidRequestError("Error due to duplicate config keys")
+    without_value = ", ".join(null_names)
+    if without_value:
+        raise InvalidRequestError(f"Null value not supported for: {without_value}")
+
+
+def replace_configs(
+    kind: int,
+    name: str,
+    configs: Mapping[str, str],
+    *,
+    validate_only: bool,
+    node_id: int,
+    services: BrokerServices,
+) -> None:
+    """Let ``configs`` be all that is set for a resource; durable and in force on return.
+
+    Raises
+    ------
+    InvalidRequestError, InvalidConfigurationError, InvalidTopicError, UnknownTopicOrPartitionError
+        As Kafka refuses it; nothing has changed.
+    """
+    if kind == ResourceType.TOPIC:
+        _check_topic_name(name)
+        checked = checked_topic_configs(configs)
+        _check_topic_exists(name, services)
+        if not validate_only:
+            services.topics.replace_configs(name, checked)
+    else:
+        node = broker_node(kind, name, node_id)
+        services.dynamic_configs.check(node, configs)
+        if not validate_only:
+            services.dynamic_configs.replace(node, configs)
+
+
+def change_configs(
+    kind: int,
+    name: str,
+    changes: Iterable[Change],
+    *,
+    validate_only: bool,
+    node_id: int,
+    services: BrokerServices,
+) -> None:
+    """Make single changes to what is set for a resource; as :func:`replace_configs`."""
+    if kind == ResourceType.TOPIC:
+        topic = services.topics.get(name)
+        configs = {} if topic is None else dict(topic.configs)
+    else:
+        configs = dict(services.dynamic_configs.of(broker_node(kind, name, node_id)))
+    for change in changes:
+        _apply(change, configs, kind)
+    replace_configs(kind, name, configs, validate_only=validate_only, node_id=node_id, services=services)
+
+
+def _apply(change: Change, configs: dict[str, str], kind: int) -> None:
+    if change.operation == Operation.SET:
+        assert change.value is not None, "checked before"
+        configs[change.name] = change.value
+    elif change.operation == Operation.DELETE:
+        configs.pop(change.name, None)
+    elif change.operation in (Operation.APPEND, Operation.SUBTRACT):
+        assert change.value is not None, "checked before"
+        is_topic = kind == ResourceType.TOPIC
+        key = (TOPIC_CONFIG if is_topic else BROKER_SYNONYMS | KEPT_KEYS).get(change.name)
+        if key is None or key.type is not ConfigType.LIST:
+            verb = Operation(change.operation).name
+            raise InvalidConfigurationError(f"Can't {verb} to key {change.name}, which is not a list.")
+        parts = [part for part in configs.get(change.name, key.default).split(",") if part]
+        given = change.value.split(",")
+        if change.operation == Operation.APPEND:
+            parts += [part for part in given if part not in parts]
+        else:
+            parts = [part for part in parts if part not in given]
+        configs[change.name] = ",".join(parts)
+    else:
+        raise InvalidRequestError(f"Unknown operation {change.operation} for {change.name}")
+
+
+def broker_node(kind: int, name: str, node_id: int) -> int | None:
+    """Which node a broker resource means, ``None`` for all of them.
+
+    Raises
+    ------
+    InvalidRequestError
+        It is no resource that is served, or not the node that was asked.
+    """
+    if kind != ResourceType.BROKER:
+        raise InvalidRequestError(
+            f"Unsupported resource type {kind}: topics ({ResourceType.TOPIC:d}) and brokers "
+            f"({ResourceType.BROKER:d}) have configuration here."
+        )
+    if not name:
+        return None
+    try:
+        named = int(name)
+    except ValueError:
+        raise InvalidRequestError(f"Broker id must be an integer, but it is: {name}") from None
+    if named != node_id:
+        raise InvalidRequestError(f"Unexpected broker id, expected {node_id} or none, but received {name}")
+    return named
+
+
+def _check_topic_name(name: str) -> None:
+    if not name:
+        raise InvalidRequestError("There is no configuration of all topics: name one.")
+    topic_names.validate(name)
+
+
+def _check_topic_exists(name: str, services: BrokerServices) -> None:
+    if services.topics.get(name) is None:
+        raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")

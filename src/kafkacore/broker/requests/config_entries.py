@@ -1,0 +1,132 @@
+"""What DescribeConfigs and CreateTopics tell of topics' and brokers' configuration, key by key.
+
+A topic's or a broker's configuration in; name, value, type, source and all values given for it out. Does not
+know: requests. Source of the rules: Kafka's ``ConfigHelper``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkacore.broker.config.config_docs import DEFAULT_DOCS, TOPIC_DOCS
+from kafkacore.broker.config.config_keys import BROKER_KEYS
+from kafkacore.broker.config.dynamic_config import ConfigSource, Synonym, is_dynamic, property_values
+from kafkacore.broker.config.kept_keys import kept_key, why_kept
+from kafkacore.broker.config.topic_config import (
+    BROKER_SYNONYMS,
+    HIDDEN_TOPIC_CONFIG,
+    TOPIC_CONFIG,
+    ConfigType,
+)
+from kafkacore.broker.listeners.keys import LISTENER_KEYS, USER_PREFIX
+from kafkacore.broker.listeners.listeners import Endpoint, is_secret, listener_key
+
+if TYPE_CHECKING:
+    from kafkacore.broker.config.broker_config import BrokerConfig
+    from kafkacore.broker.handlers.services import BrokerServices
+
+_KEYS: Final = {key.name: key for key in BROKER_KEYS}
+#: Kafka takes several of them, this broker one.
+_LISTS: Final = frozenset({"advertised.listeners", "listeners", "log.dirs"})
+
+
+class ConfigEntry(NamedTuple):
+    """One value in force; ``synonyms`` are all given for it, strongest first."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    type: ConfigType
+    read_only: bool
+    synonyms: tuple[Synonym, ...]
+    documentation: str | None
+    #: Its value is told to nobody.
+    is_sensitive: bool = False
+
+
+def topic_entries(
+    configs: Mapping[str, str], services: BrokerServices, node_id: int
+) -> Iterator[ConfigEntry]:
+    """Every key of a topic that sets ``configs`` itself, as ``node_id`` sees it."""
+    hidden = [key for key in HIDDEN_TOPIC_CONFIG.values() if key.name in configs]
+    for key in (*TOPIC_CONFIG.values(), *hidden):
+        given = []
+        if key.name in configs:
+            given.append(Synonym(key.name, configs[key.name], ConfigSource.TOPIC))
+        if key.broker_name:
+            given += services.dynamic_configs.synonyms(key.broker_name, node_id)
+        value, source = (given[0].value, given[0].source) if given else (key.default, ConfigSource.DEFAULT)
+        yield ConfigEntry(key.name, value, source, key.type, False, tuple(given), TOPIC_DOCS[key.name])
+
+
+def broker_entries(services: BrokerServices, node_id: int) -> Iterator[ConfigEntry]:
+    """Every property of a broker, those that set topics' defaults included."""
+    config = services.dynamic_configs.current
+    values = property_values(config) | {"node.id": str(node_id)}
+    node = services.cluster.node(node_id)
+    assert node is not None, "the node that was asked is up"
+    values |= {
+        "broker.rack": node.rack,
+        "advertised.listeners": ",".join(
+            str(Endpoint(each.name, each.told_host, each.told_port)) for each in node.listeners
+        ),
+        "listeners": ",".join(str(Endpoint(each.name, each.host, each.port)) for each in node.listeners),
+    }
+    values |= dict.fromkeys(BROKER_SYNONYMS)
+    values |= _listener_values(config)
+    for node_or_all in (None, node_id):
+        given_at_run_time = services.dynamic_configs.of(node_or_all)
+        values |= {name: text for name, text in given_at_run_time.items() if kept_key(name)}
+    for name, value in sorted(values.items()):
+        given = services.dynamic_configs.synonyms(name, node_id)
+        if name in BROKER_SYNONYMS:
+            value = given[0].value if given else None
+        elif value is not None and (not given or given[0].value != value):
+            given.insert(0, Synonym(name, value, ConfigSource.STATIC_BROKER))
+        source = given[0].source if given else ConfigSource.DEFAULT
+        kind, documentation = property_type(name), _documentation(name)
+        is_fixed, is_sensitive = not is_dynamic(name), is_secret(name)
+        yield ConfigEntry(name, value, source, kind, is_fixed, tuple(given), documentation, is_sensitive)
+
+
+def _listener_values(config: BrokerConfig) -> dict[str, str | None]:
+    """What is said of all listeners, or not, and of each; nothing that is secret."""
+    values = {name: key.default for name, key in LISTENER_KEYS.items() if name not in _KEYS}
+    for name, value in config.listener_properties.items():
+        values[name] = None if is_secret(name) else str(value)
+    return values
+
+
+def default_entries(services: BrokerServices) -> Iterator[ConfigEntry]:
+    """What has been given for all brokers at run time (a broker resource without a name)."""
+    for name, value in services.dynamic_configs.of(None).items():
+        source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+        given = (Synonym(name, value, source),)
+        yield ConfigEntry(name, value, source, property_type(name), False, given, _documentation(name))
+
+
+def property_type(name: str) -> ConfigType:
+    """How the value of a broker's property is to be read."""
+    kept = kept_key(name)
+    if kept is not None:
+        return kept.type
+    if name in BROKER_SYNONYMS:
+        return BROKER_SYNONYMS[name].type
+    if name.startswith(USER_PREFIX):
+        return ConfigType.PASSWORD
+    of_listener = listener_key(name) if name not in _KEYS else None
+    if of_listener is not None:
+        return of_listener.type
+    return ConfigType.LIST if name in _LISTS else _KEYS[name].type
+
+
+def _documentation(name: str) -> str:
+    if kept_key(name) is not None:
+        return why_kept(name)
+    if name.startswith(USER_PREFIX):
+        return "The password of a user."
+    of_listener = listener_key(name) if name not in _KEYS else None
+    if of_listener is not None:
+        return of_listener.documentation
+    return DEFAULT_DOCS.get(name) or _KEYS[name].documentation

@@ -1,0 +1,54 @@
+"""Requests whose work takes long: another thread does it, and the network thread continues with the result.
+
+The work is a generator, as for a change of topics. It runs on the network thread and yields functions that
+the thread ``kafka-long-work`` calls, for one request after the other. A connection has one request in work,
+so there are never more of them than connections, and ``queued.max.request.bytes`` counts their bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    HANG_UP,
+    BrokerServices,
+    CloseConnectionError,
+    Request,
+)
+from kafkacore.broker.purgatory.delayed_operation import DelayedOperation
+from kafkacore.broker.topics.topic_changes import Change
+
+logger = logging.getLogger(__name__)
+
+
+class LongOperation(DelayedOperation):
+    """What a request waits in while another thread works for it; its deadline never comes."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+def answer_after(request: Request, services: BrokerServices, work: Change[Any]) -> Any:
+    """Answer ``request`` with what ``work`` returns, which may be ``ANSWERED_LATER`` again.
+
+    If it raises, the connection is closed.
+    """
+
+    def on_done(outcome: Any) -> None:
+        if isinstance(outcome, Exception):
+            if isinstance(outcome, CloseConnectionError):
+                logger.warning("closing %s: %s", request.context.connection_id, ascii(str(outcome))[1:-1])
+            else:
+                logger.error(
+                    "closing %s: a request of it could not be handled",
+                    request.context.connection_id,
+                    exc_info=outcome,
+                )
+            request.on_response(request, HANG_UP)
+        elif outcome is not ANSWERED_LATER:
+            request.respond(outcome)
+
+    services.long_work.submit(work, on_done)
+    return ANSWERED_LATER

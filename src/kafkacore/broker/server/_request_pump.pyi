@@ -1,0 +1,33 @@
+from collections import deque
+from typing import Any, final
+
+from typing_extensions import disjoint_base
+
+from kafkacore.broker.requests._request import HANG_UP as HANG_UP
+from kafkacore.broker.requests._request import Request, RequestContext
+from kafkacore.broker.server.kafka_apis import KafkaApis
+from kafkacore.network import Selector
+from kafkacore.security import Authenticator
+
+@final
+class Connection:
+    context: RequestContext
+    id: str
+    pending: deque[memoryview]
+    request: Request | None
+    is_gone: bool
+    is_leaving: bool
+    is_known: bool
+    authenticator: Authenticator | None
+    pause: Any
+    def __init__(self, context: RequestContext, pump: RequestPump, is_known: bool = True) -> None: ...
+    def __call__(self, request: Request, pieces: list[Any] | None) -> None: ...
+
+@disjoint_base
+class RequestPump:
+    _connections: dict[str, Connection]
+    _selector: Selector
+    _apis: KafkaApis
+    def __init__(self, selector: Selector, apis: KafkaApis) -> None: ...
+    def on_frames(self) -> None: ...
+    def _pump(self, connection: Connection) -> int: ...

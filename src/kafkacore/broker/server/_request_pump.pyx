@@ -1,0 +1,167 @@
+"""The requests of each connection, one after the other: frames in, handled; answers out, sent.
+
+Does not know: listeners, who may connect, what a request says. Source: Kafka's ``Processor``.
+"""
+
+cimport cython
+
+from kafkacore.broker.requests._request cimport Request, RequestContext
+
+import logging
+from collections import deque
+
+from kafkacore.broker.requests._request import HANG_UP, CloseConnectionError
+from kafkacore.errors import KafkaProtocolError
+from kafkacore.network import NetworkSend
+
+logger = logging.getLogger("kafkacore.broker.server.socket_server")
+
+
+@cython.final
+cdef class Connection:
+    """One client: the request in work, and those read ahead of their turn.
+
+    Attributes
+    ----------
+    request:
+        What waits for its answer in a purgatory, or ``None``.
+    is_gone:
+        The peer has hung up: what it said before is still done, but nothing is answered.
+    pause:
+        Ends the pause that a quota asks for; ``None`` without one.
+    is_leaving:
+        The peer has hung up while another thread works for its request: it is forgotten when all that it said
+        is done.
+    is_known:
+        Whether the context says who the client is; it is asked for at the next frame if not.
+    authenticator:
+        What has authenticated it by SASL, or ``None``: then each of its frames is looked at before it is
+        handled, since it may authenticate anew, or be too late.
+    """
+
+    cdef readonly RequestContext context
+    cdef readonly str id
+    cdef readonly object pending
+    cdef public Request request
+    cdef public bint is_gone
+    cdef public bint is_leaving
+    cdef public bint is_known
+    cdef public object authenticator
+    cdef public object pause
+    # A request is being handled, or waits, or its response is not yet written.
+    cdef bint is_busy
+    cdef bint is_muted
+    cdef bint is_pumping
+    cdef RequestPump pump
+
+    def __init__(self, RequestContext context not None, RequestPump pump not None, bint is_known=True):
+        self.context = context
+        self.is_known = is_known
+        self.id = context.connection_id
+        self.pending = deque()
+        self.pump = pump
+
+    def __call__(self, Request request not None, pieces):
+        """The answer to its request."""
+        if request.throttle_ms > 0:
+            self.pump._throttle(self, request.throttle_ms)
+        self.pump.on_response(self, pieces)
+
+
+cdef class RequestPump:
+    """What :class:`~kafkacore.broker.server.socket_server.SocketServer` is made on.
+
+    Parameters
+    ----------
+    selector:
+        Has the connections' sockets.
+    apis:
+        Handles one request.
+    """
+
+    cdef readonly dict _connections
+    cdef readonly object _selector
+    cdef readonly object _apis
+
+    def __init__(self, selector, apis):
+        self._selector = selector
+        self._apis = apis
+        self._connections = {}
+
+    def on_frames(self):
+        """Handle what the last poll has read, and go on where it has written."""
+        cdef Connection connection
+        for receive in self._selector.completed_receives:
+            connection = self._connections.get(receive.source_id)
+            if connection is not None and (connection.is_known or self._identify(connection)):
+                connection.pending.append(receive.payload)
+                self._pump(connection)
+        for send in self._selector.completed_sends:
+            connection = self._connections.get(send.destination_id)
+            if connection is not None:
+                connection.is_busy = False
+                self._pump(connection)
+
+    cpdef int _pump(self, Connection connection) except -1:
+        """Handle what is pending, one after the other, for as long as each is done with at once."""
+        if connection.is_pumping:
+            return 0
+        connection.is_pumping = True
+        while (
+            connection.pending
+            and not connection.is_busy
+            and connection.pause is None
+            and connection.id in self._connections
+        ):
+            connection.is_busy = True
+            self.handle(connection, connection.pending.popleft())
+        connection.is_pumping = False
+        return self.mute_if_ahead(connection)
+
+    cdef int mute_if_ahead(self, Connection connection) except -1:
+        cdef bint is_ahead = bool(connection.pending)
+        if connection.is_muted == is_ahead or connection.is_gone or connection.id not in self._connections:
+            return 0
+        connection.is_muted = is_ahead
+        if is_ahead:
+            self._selector.mute(connection.id)
+        else:
+            self._selector.unmute(connection.id)
+        return 0
+
+    cdef int handle(self, Connection connection, payload) except -1:
+        cdef Request request
+        if connection.authenticator is not None and self._is_held_back(connection, payload):
+            connection.is_busy = False
+            return 0
+        try:
+            request = self._apis.handle(connection.context, payload, connection)
+            if request.operation is not None and not request.operation.is_completed:
+                connection.request = request
+                request.operation.on_failure = lambda error: self._on_failure(connection, error)
+        except (KafkaProtocolError, CloseConnectionError) as error:
+            logger.warning("closing %s: %s", connection.id, ascii(str(error))[1:-1])
+            self._close(connection)
+        except Exception as error:
+            # Logged with its traceback; one request is not the broker.
+            self._on_failure(connection, error)
+        return 0
+
+    cdef int on_response(self, Connection connection, pieces) except -1:
+        connection.request = None
+        if connection.id not in self._connections:
+            return 0
+        if pieces is HANG_UP:
+            self._close(connection)
+            return 0
+        # Mostly the socket takes all at once, and the next request need not wait for another turn.
+        if (
+            pieces is None
+            or connection.is_gone
+            or self._selector.send_now(NetworkSend(connection.id, pieces))
+        ):
+            connection.is_busy = False
+            self._pump(connection)
+            if connection.is_leaving and not connection.is_busy and not connection.is_pumping:
+                self._forget(connection)
+        return 0

@@ -1,0 +1,387 @@
+"""The broker's sockets: connections in, requests to the APIs, responses out, each connection's in order.
+
+One thread, ``kafka-broker-network``, does all of it, the handling of requests included. Does not know: what
+a request says. Source of the behaviour: Kafka's ``SocketServer`` and ``Processor``.
+
+A connection handles one request at a time, as in Kafka. The next one is read ahead, and then the channel is
+muted until its turn comes: a client that waits for its answer costs no muting, and one that hangs up during
+a long poll is noticed.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kafkacore.broker.handlers.services import RequestContext
+from kafkacore.broker.listeners.access import ListenerAccess
+from kafkacore.broker.listeners.connection_limits import ConnectionLimits
+from kafkacore.broker.listeners.listeners import Listener
+from kafkacore.broker.purgatory.timer import Timer, TimerTask
+from kafkacore.broker.replica.replica_manager import ReplicaManager
+from kafkacore.broker.requests.long_work import LongOperation
+from kafkacore.broker.server._request_pump import Connection, RequestPump
+from kafkacore.broker.server.node_listeners import OpenListener, close_listeners
+from kafkacore.clock import Clock
+from kafkacore.errors import AuthenticationFailedError, InvalidReceiveError, KafkaProtocolError
+from kafkacore.metrics import Authentications, Sensor
+from kafkacore.network import ChannelState, Selector
+from kafkacore.network.other_protocols import spoken_protocol
+from kafkacore.protocol import ApiKey
+
+if TYPE_CHECKING:
+    from kafkacore.broker.server.kafka_apis import KafkaApis
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+#: Of a file that is sent from, and of no socket: it ends before what was promised of it, or cannot be read.
+_FILE_ERRORS = (errno.ENODATA, errno.EIO)
+#: Upper limit of one wait, so that a lost wake-up costs a second and not an answer.
+MAX_WAIT_MS = 1000.0
+
+
+class _Pause(TimerTask):
+    """No request of a connection is handled until it is over."""
+
+    __slots__ = ("_connection", "_pump")
+
+    def __init__(self, connection: Connection, pump: Callable[[Connection], int]) -> None:
+        super().__init__()
+        self._connection = connection
+        self._pump = pump
+
+    def run(self) -> None:
+        self._connection.pause = None
+        self._pump(self._connection)
+
+
+class _Rest(TimerTask):
+    """A listener accepts nothing until it is over."""
+
+    __slots__ = ("_opened", "_wake")
+
+    def __init__(self, opened: OpenListener, wake: Callable[[OpenListener], None]) -> None:
+        super().__init__()
+        self._opened = opened
+        self._wake = wake
+
+    def run(self) -> None:
+        self._wake(self._opened)
+
+
+class _Call:
+    """A function of another thread, and what it gave."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self.result: Any = None
+        self.is_done = threading.Event()
+
+    def run(self) -> None:
+        try:
+            self.result = self._function()
+        except Exception:
+            logger.exception("a look at the broker failed")
+        finally:
+            self.is_done.set()
+
+
+class SocketServer(RequestPump):
+    """Runs in the thread that calls :meth:`run`; other threads may call :meth:`stop`.
+
+    Parameters
+    ----------
+    listeners:
+        Whose sockets are closed by :meth:`close`.
+    access:
+        Listener's name → who gets in by it, and how.
+    selector:
+        Owned and closed by this server.
+    apis:
+        Handles one request.
+    replica_manager:
+        Whose waiting requests this thread completes.
+    timer:
+        Advanced by this thread after each wait.
+    limits:
+        Who may connect; one more is accepted and closed at once.
+    """
+
+    def __init__(
+        self,
+        listeners: Sequence[OpenListener],
+        access: Mapping[str, ListenerAccess],
+        selector: Selector,
+        apis: KafkaApis,
+        replica_manager: ReplicaManager,
+        timer: Timer,
+        *,
+        clock: Clock,
+        limits: ConnectionLimits,
+    ) -> None:
+        self._listeners: dict[str, OpenListener] = {}
+        self._access = access
+        super().__init__(selector, apis)
+        self._replica_manager = replica_manager
+        self._timer = timer
+        self._clock = clock
+        self.limits = limits
+        self.accepted_count = 0
+        self.refused_count = 0
+        self.failed_authentication_count = 0
+        self.authentications = Authentications(Sensor)
+        selector.on_authenticated = self.authentications.note
+        self.expired_count = 0
+        self.throttled_count = 0
+        self.throttled_ms = 0.0
+        self._is_stopping = False
+        #: Those that have accepted too many, until they go on.
+        self._resting: dict[str, _Rest] = {}
+        self.open_node(listeners)
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    def stop(self) -> None:
+        """Ask :meth:`run` to return. Any thread, a signal handler too."""
+        self._is_stopping = True
+        self._selector.wakeup()
+
+    def call(self, function: Callable[[], T], timeout_s: float) -> T | None:
+        """Have the network thread run ``function`` between two requests; what it gave. Any other thread.
+
+        ``None`` if the thread has ended, or has not come to it in time. To be quick, since all clients wait.
+        """
+        call = _Call(function)
+        self._replica_manager.call_soon(call.run)
+        return call.result if call.is_done.wait(timeout_s) else None
+
+    def contexts(self) -> list[RequestContext]:
+        """Every connection. Network thread."""
+        return [connection.context for connection in self._connections.values()]
+
+    def run(self) -> None:
+        """Serve until :meth:`stop`."""
+        while not self._is_stopping:
+            self.poll(MAX_WAIT_MS)
+
+    def poll(self, timeout_ms: float) -> None:
+        """One turn: wait for sockets at most ``timeout_ms``, then do all there is to do."""
+        self._selector.poll(self._wait_ms(timeout_ms))
+        self._apis.metrics.turn_began_ms = self._clock.monotonic_ms()
+        for listener_id, accepted, address in self._selector.accepted:
+            self._on_accepted(self._listeners[listener_id], accepted, address)
+        disconnected = self._selector.disconnected
+        for connection_id in disconnected:
+            if connection_id in self._connections:
+                self._connections[connection_id].is_gone = True
+        self.on_frames()
+        for connection_id, state in disconnected.items():
+            self._on_disconnected(connection_id, state)
+        self._replica_manager.complete_delayed()
+        self._timer.advance(self._clock.monotonic_ms())
+
+    def _wait_ms(self, timeout_ms: float) -> float:
+        if self._replica_manager.has_events or self._is_stopping:
+            return 0.0
+        deadline = self._timer.time_to_next_ms(self._clock.monotonic_ms())
+        return timeout_ms if deadline is None else min(timeout_ms, deadline)
+
+    def close(self) -> None:
+        """Hang up on everybody and stop listening. After :meth:`run` has returned."""
+        for connection in list(self._connections.values()):
+            self._forget(connection)
+        self._selector.close_all()
+        close_listeners(self._listeners.values())
+        for access in self._access.values():
+            access.close()
+
+    # ---- Nodes ----------------------------------------------------------------------------------------
+
+    def close_node(self, node_id: int) -> None:
+        """Stop listening for a node, and hang up on all who have connected to it."""
+        for opened in [each for each in self._listeners.values() if each.node_id == node_id]:
+            self._selector.unregister_listener(opened.id)
+            del self._listeners[opened.id]
+            opened.socket.close()
+        for connection in list(self._connections.values()):
+            if connection.context.node_id == node_id:
+                self._close(connection)
+
+    def open_node(self, listeners: Iterable[OpenListener]) -> None:
+        """Accept connections by these listeners."""
+        for opened in listeners:
+            self._listeners[opened.id] = opened
+            self._selector.register_listener(opened.id, opened.socket)
+
+    def change_listeners(self, listeners: Iterable[Listener]) -> None:
+        """Obey other properties of listeners, for the connections that come by them from now on."""
+        for listener in listeners:
+            self._access[listener.name].change(listener)
+
+    # ---- Events ---------------------------------------------------------------------------------------
+
+    def _on_accepted(self, opened: OpenListener, accepted: socket.socket, address: Any) -> None:
+        host, port = address[:2] if isinstance(address, tuple) else (str(address), 0)
+        access = self._access[opened.listener.name]
+        self._slow_down(opened, access)
+        refusal = self.limits.admit(host, access.limit)
+        if refusal is not None:
+            self.refused_count += 1
+            logger.warning("refused %s:%d: %s", host, port, refusal)
+            accepted.close()
+            return
+        self.accepted_count += 1
+        connection_id = f"{host}:{port}-{self.accepted_count}"
+        try:
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            logger.debug("%s is gone before it was served: %s", connection_id, error)
+            self.limits.release(host, access.limit)
+            accepted.close()
+            return
+        context = RequestContext(
+            connection_id, opened.node_id, host, opened.listener.name, opened.listener.protocol
+        )
+        builder = None
+        if not access.is_open:
+            builder = access.builder(partial(self._apis.answer_before_authentication, context))
+        try:
+            self._selector.register(connection_id, accepted, builder)
+        except OSError as error:
+            logger.debug("%s is gone before it was served: %s", connection_id, error)
+            self.limits.release(host, access.limit)
+            accepted.close()
+            return
+        self._connections[connection_id] = Connection(context, self, builder is None)
+
+    def _slow_down(self, opened: OpenListener, access: ListenerAccess) -> None:
+        """Accept no more for a while, if there are more than there may be."""
+        now_ms = self._clock.monotonic_ms()
+        wait_ms = access.rate.count(now_ms)
+        if wait_ms > 0 and opened.id not in self._resting:
+            self._selector.unregister_listener(opened.id)
+            self._resting[opened.id] = _Rest(opened, self._wake)
+            self._timer.add(now_ms + wait_ms, self._resting[opened.id])
+
+    def _wake(self, opened: OpenListener) -> None:
+        del self._resting[opened.id]
+        if self._listeners.get(opened.id) is opened:
+            self._selector.register_listener(opened.id, opened.socket)
+
+    def _on_disconnected(self, connection_id: str, state: ChannelState) -> None:
+        connection = self._connections.get(connection_id)
+        if connection is None:
+            return
+        if isinstance(state.error, AuthenticationFailedError):
+            self.failed_authentication_count += 1
+            logger.warning("refused %s: %s", connection_id, ascii(state.reason)[1:-1])
+        elif isinstance(state.error, OSError) and state.error.errno in _FILE_ERRORS:
+            logger.error(
+                "closed %s: the records that it was sent could not be read whole: %s",
+                connection_id,
+                state.error.strerror,
+            )
+        elif isinstance(state.error, KafkaProtocolError):
+            logger.warning("closed %s: %s", connection_id, _what_is_wrong(state, connection_id))
+        else:
+            logger.debug("%s is gone: %s", connection_id, state.reason)
+        request = connection.request
+        if request is not None and isinstance(request.operation, LongOperation):
+            connection.is_leaving = True
+        else:
+            self._forget(connection)
+
+    # ---- Authentication -------------------------------------------------------------------------------
+
+    def _identify(self, connection: Connection) -> bool:
+        """Find out who the client of a channel is that has become ready; whether it may be served."""
+        channel = self._selector.channel(connection.id)
+        if channel is None:
+            # It has ended in the same poll, and nobody can say who it was.
+            return False
+        try:
+            principal = self._access[connection.context.listener_name].principal(channel)
+        except AuthenticationFailedError as error:
+            self.failed_authentication_count += 1
+            logger.warning("refused %s: %s", connection.id, ascii(str(error))[1:-1])
+            self._close(connection)
+            return False
+        connection.context.principal = principal
+        connection.is_known = True
+        connection.authenticator = channel.authenticator
+        return True
+
+    def _is_held_back(self, connection: Connection, payload: memoryview) -> bool:
+        """Whether a frame is none of the APIs': it begins a re-authentication, or the session is over, or the
+        client has not waited until it is authenticated again.
+        """
+        assert connection.authenticator is not None
+        if not connection.authenticator.is_complete:
+            # It came in one piece with the SaslHandshake, which may have been refused.
+            logger.warning("closing %s: it does not wait until it is authenticated", connection.id)
+            self._close(connection)
+            return True
+        if int.from_bytes(payload[:2]) == ApiKey.SASL_HANDSHAKE:
+            if connection.is_gone:
+                logger.debug("%s is gone, and will not authenticate again", connection.id)
+            elif connection.pending:
+                logger.warning("closing %s: it does not wait until it is authenticated", connection.id)
+                self._close(connection)
+            else:
+                self._selector.reauthenticate(connection.id, payload)
+            return True
+        if self._clock.monotonic_ms() > connection.authenticator.expires_at_ms:
+            self.expired_count += 1
+            logger.info("closing %s: its session is over, and it has not authenticated again", connection.id)
+            self._close(connection)
+            return True
+        return False
+
+    # ---- Requests -------------------------------------------------------------------------------------
+
+    def _on_failure(self, connection: Connection, error: Exception) -> None:
+        logger.error("closing %s: a request of it could not be handled", connection.id, exc_info=error)
+        self._close(connection)
+
+    def _throttle(self, connection: Connection, throttle_ms: float) -> None:
+        """Handle nothing of a connection for so long (KIP-219); what it has asked already is answered."""
+        connection.pause = _Pause(connection, self._pump)
+        self.throttled_count += 1
+        self.throttled_ms += throttle_ms
+        self._timer.add(self._clock.monotonic_ms() + throttle_ms, connection.pause)
+
+    def _close(self, connection: Connection) -> None:
+        self._forget(connection)
+        self._selector.close(connection.id)
+
+    def _forget(self, connection: Connection) -> None:
+        if self._connections.pop(connection.id, None) is not None:
+            self.limits.release(connection.context.host, self._access[connection.context.listener_name].limit)
+        connection.pending.clear()
+        if connection.pause is not None:
+            connection.pause.cancel()
+            connection.pause = None
+        request, connection.request = connection.request, None
+        if request is not None and request.operation is not None:
+            self._replica_manager.produce_purgatory.cancel(request.operation)
+            self._replica_manager.fetch_purgatory.cancel(request.operation)
+            # The two hold each other: without this the payload would wait for the garbage collector.
+            request.operation = None
+
+
+def _what_is_wrong(state: ChannelState, connection_id: str) -> str:
+    """In a sentence for the log, which has the connection already."""
+    spoken = spoken_protocol(state.error.frame_size) if isinstance(state.error, InvalidReceiveError) else None
+    if spoken == "TLS":
+        return "it speaks TLS, which this listener does not: the client's security.protocol must be PLAINTEXT"
+    if spoken is not None:
+        return f"it speaks {spoken}, and this port Kafka's protocol"
+    return state.reason.removeprefix(f"{connection_id}: ")

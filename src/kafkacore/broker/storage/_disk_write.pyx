@@ -1,0 +1,79 @@
+"""The one verb of a disk that costs something at each request: all of several pieces written in one call.
+
+Buffers in; nothing or an ``OSError`` out. Does not know: files' names, formats.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
+from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport EINTR, EIO, errno
+from libc.stdint cimport int64_t
+
+import os
+
+cdef extern from "sys/uio.h" nogil:
+    struct iovec:
+        void *iov_base
+        size_t iov_len
+    Py_ssize_t pwritev(int fd, const iovec *vector, int count, int64_t position)
+
+cdef enum:
+    # Of one system call: a header, its records, and a few that somebody else may have. More go in several.
+    MAX_PIECES = 64
+
+
+cdef class WritingDisk:
+    """What :class:`~kafkacore.broker.storage.disk.Disk` is made on."""
+
+    def pwritev(self, int fd, buffers, int64_t position):
+        """Write all of ``buffers`` one behind the other; an ``OSError`` may leave a part of them written."""
+        cdef Py_buffer views[MAX_PIECES]
+        cdef iovec vector[MAX_PIECES]
+        cdef int count = 0
+        cdef Py_ssize_t size = 0
+        try:
+            for piece in buffers:
+                if count == MAX_PIECES:
+                    write_all(fd, vector, count, size, position)
+                    position += size
+                    size = 0
+                    while count > 0:
+                        count -= 1
+                        PyBuffer_Release(&views[count])
+                PyObject_GetBuffer(piece, &views[count], PyBUF_SIMPLE)
+                vector[count].iov_base = views[count].buf
+                vector[count].iov_len = views[count].len
+                size += views[count].len
+                count += 1
+            write_all(fd, vector, count, size, position)
+        finally:
+            while count > 0:
+                count -= 1
+                PyBuffer_Release(&views[count])
+
+
+cdef int write_all(int fd, iovec *vector, int count, Py_ssize_t size, int64_t position) except -1:
+    """Write ``size`` bytes, which is what the vector has; it is used up."""
+    cdef Py_ssize_t written
+    cdef int error
+    while size > 0:
+        with nogil:
+            written = pwritev(fd, vector, count, position)
+            error = errno
+        if written < 0:
+            if error != EINTR:
+                raise OSError(error, os.strerror(error))
+            PyErr_CheckSignals()
+            continue
+        if written == size:
+            return 0  # Mostly all of it goes at once.
+        if written == 0:
+            raise OSError(EIO, "nothing could be written")
+        size -= written
+        position += written
+        while written >= <Py_ssize_t> vector[0].iov_len:
+            written -= <Py_ssize_t> vector[0].iov_len
+            vector += 1
+            count -= 1
+        vector[0].iov_base = <char *> vector[0].iov_base + written
+        vector[0].iov_len -= <size_t> written
+    return 0

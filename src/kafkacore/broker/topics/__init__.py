@@ -1,0 +1,4 @@
+"""The catalog of topics and its changes.
+
+Does not know: requests, groups.
+"""

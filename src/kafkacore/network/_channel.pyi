@@ -1,0 +1,17 @@
+import socket
+from typing import Any, final
+
+from kafkacore.network._transport import TransportLayer
+
+@final
+class KafkaChannel:
+    id: str
+    sock: socket.socket
+    is_connected: bool
+    is_ready: bool
+    transport: TransportLayer
+    authenticator: Any
+    is_muted: bool
+    is_closed: bool
+    @property
+    def has_send(self) -> bool: ...

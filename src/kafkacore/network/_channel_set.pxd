@@ -1,0 +1,47 @@
+"""ChannelSet for Cython callers."""
+
+from cpython.ref cimport PyObject
+
+from kafkacore.network._channel cimport KafkaChannel
+from kafkacore.network._heartbeat_line cimport HeartbeatLine
+from kafkacore.network._idle cimport IdleExpiry
+from kafkacore.network._memory cimport MemoryPool
+from kafkacore.network._poller cimport EventTaker, Poller
+
+cdef class ChannelSet(EventTaker):
+    cdef readonly Poller poller
+    # None when nothing expires.
+    cdef IdleExpiry idle
+    # Owns the channels.
+    cdef dict by_id
+    # fd -> KafkaChannel, borrowed from by_id, or NULL.
+    cdef PyObject **borrowed
+    cdef int borrowed_size
+    # Those that have begun a frame for which there is no memory yet.
+    cdef list starved
+    # Since when, of the poll's clock; below 0 if there are none.
+    cdef double starved_since_ms
+    # Why the last channel of next_expired() is to be closed.
+    cdef str why_expired
+    cdef object expiry_error
+    # The process that made it, and its number in the line of forks.
+    cdef int pid
+    cdef int fork_generation
+
+    cdef int check_usable(self) except -1
+    cdef KafkaChannel get(self, str channel_id)
+    cdef KafkaChannel at_fd(self, int fd)
+    cdef int check_unused(self, str channel_id) except -1
+    cdef KafkaChannel release_line(self, HeartbeatLine line, KafkaChannel keeper)
+    cdef int make_room(self, int fd) except -1
+    cdef int add(self, KafkaChannel channel, double now_ms) except -1
+    cdef int drop(self, KafkaChannel channel) except -1
+    cdef int update_interest(self, KafkaChannel channel) except -1
+    cdef int wait_for_memory(self, KafkaChannel channel) except -1
+    cdef int resume_starved(self, MemoryPool pool, list buffered) except -1
+    cdef int touch(self, KafkaChannel channel, double now_ms) except -1
+    cdef KafkaChannel next_expired(self, double now_ms)
+    cdef KafkaChannel next_idle(self, double now_ms)
+    cdef KafkaChannel next_standing_still(self, double now_ms)
+    cdef int note_fills(self, double now_ms) except -1
+    cdef int close_all(self) except -1

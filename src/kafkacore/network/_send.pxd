@@ -1,0 +1,44 @@
+"""NetworkSend for Cython callers."""
+
+from cpython.buffer cimport Py_buffer
+from libc.stdint cimport int64_t, uint8_t
+
+from kafkacore.network._poller cimport iovec
+from kafkacore.network._transport cimport TransportLayer
+from kafkacore.wire._file_slice cimport FileSlice
+
+cdef struct file_piece:
+    int fd
+    int64_t position
+
+cdef class NetworkSend:
+    cdef readonly str destination_id
+    cdef readonly Py_ssize_t size_in_bytes
+    cdef readonly Py_ssize_t remaining
+    cdef uint8_t header[4]
+    # Of a frame of a few pieces, which is most, they are the two arrays below.
+    cdef Py_buffer *views
+    cdef iovec *vector
+    cdef Py_buffer few_views[3]
+    cdef iovec few_vectors[4]
+    cdef int view_count
+    cdef int vector_count
+    # The first piece that is not wholly written; its iovec has been moved past what is.
+    cdef int vector_at
+    # Of pieces that lie in files, whose iovecs have no base: which they are, and where they go on.
+    cdef list slices
+    cdef file_piece *files
+    cdef int file_count
+    cdef int file_at
+
+    # A channel has it, and is its only writer.
+    cdef bint is_taken
+
+    cdef int begin(self) except -1
+    cdef int add_file(self, FileSlice piece, int count) except -1
+    cdef bytes read_file(self, size_t size)
+    cdef Py_ssize_t write_some(self, TransportLayer transport) noexcept nogil
+    cdef Py_ssize_t write_file(self, TransportLayer transport) noexcept nogil
+    cdef size_t join(self, uint8_t *to, int end) noexcept nogil
+    cdef int write_to(self, TransportLayer transport) noexcept nogil
+    cdef int release(self) except -1

@@ -1,0 +1,6 @@
+from typing import Self, final
+
+@final
+class SetupDeadlines:
+    def __new__(cls, timeout_ms: float) -> Self: ...
+    def __len__(self) -> int: ...

@@ -1,0 +1,370 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""What ``send()`` does per record: check, choose the partition, append, wake the sender if it has to know.
+
+Serialised records in, futures out; one call per record. Does not know: when a batch is sent
+(RecordAccumulator, which is a RecordAppender), metadata requests.
+"""
+
+import os
+
+from cpython.buffer cimport Py_buffer, PyBuffer_Release
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, uint8_t
+from libc.string cimport memset
+from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
+
+from kafkacore.producer._arguments cimport checked_partition, checked_timestamp, encode_headers, open_bytes
+from kafkacore.producer._batch cimport ProducerBatch, SerializedRecord
+from kafkacore.producer._batch_memory cimport BatchMemory
+from kafkacore.producer._future cimport FutureRecordMetadata, new_future
+from kafkacore.producer._murmur2 cimport murmur2_of
+from kafkacore.producer._partition_queue cimport PartitionQueue
+from kafkacore.producer._sender_alarm cimport SenderAlarm
+from kafkacore.producer._topic_state cimport TopicState
+from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD, RECORDS_AT
+from kafkacore.record.store cimport batch_size_bound
+from kafkacore.wire._gil cimport make_way
+
+from kafkacore.clock import Clock
+from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, TransactionAbortedError
+
+# Of MAX_RECORD_OVERHEAD, what the second and later records of a batch usually do not take.
+cdef Py_ssize_t RECORD_OVERHEAD_SPARED = MAX_RECORD_OVERHEAD - 5
+
+# Counts the forks that led to this process: a producer of another generation is a parent's, whose thread is
+# not here and whose sockets are not ours.
+cdef int fork_generation = 0
+
+
+def _after_fork():
+    global fork_generation
+    fork_generation += 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+cdef class RecordAppender:
+    """The per-record half of the RecordAccumulator.
+
+    Parameters
+    ----------
+    clock
+        Time of batches and of records without a timestamp.
+    wakeup
+        Called, from any thread, when the sender has something to do before it would wake by itself.
+    memory
+        Where batches come from.
+    batch_size, linger_ms, max_request_size, max_block_ms
+        Configuration; bytes and milliseconds.
+    is_adaptive, ignores_keys
+        Of the choice of partitions, see RecordAccumulator.
+    """
+
+    def __init__(self, clock, wakeup, BatchMemory memory not None, *, Py_ssize_t batch_size, double linger_ms,
+                 Py_ssize_t max_request_size, double max_block_ms, bint is_adaptive, bint ignores_keys):
+        self._topics = {}
+        self.active = {}
+        self.incomplete = {}
+        self._clock = clock
+        self._wall_ms = clock.wall_ms
+        # What is asked of it for each record is then asked without a Python call.
+        self._is_machine_clock = type(clock) is Clock
+        self._random = clock.random
+        self.alarm = SenderAlarm(wakeup)
+        self.memory = memory
+        self._batch_size = batch_size
+        self._linger_ms = linger_ms
+        self._max_request_size = max_request_size
+        self._buffer_memory = memory.pool.total_bytes
+        self._max_block_ms = max_block_ms
+        self._is_adaptive = is_adaptive
+        self._ignores_keys = ignores_keys
+        self._fork_generation = fork_generation
+
+    # ---- Per record --------------------------------------------------------------------------------------
+
+    def append(self, topic, value, key, headers, partition, timestamp_ms, max_block_ms=None):
+        """Append one record to the open batch of its partition.
+
+        Parameters
+        ----------
+        topic
+            Name of a topic that :meth:`set_topic` has been called for.
+        value, key
+            Bytes-like or ``None``.
+        headers
+            List of (str, bytes), or ``None``.
+        partition
+            Where to; ``None`` chooses by the key's hash, and without a key one partition for a batch's
+            worth of bytes.
+        timestamp_ms
+            Milliseconds since the epoch; ``None`` is now.
+        max_block_ms
+            How long to wait for memory, the configured time by default.
+
+        Returns
+        -------
+        FutureRecordMetadata | None
+            ``None`` if the topic, or the partition of it, is not known here.
+        """
+        cdef double block_ms = self._max_block_ms if max_block_ms is None else max_block_ms
+        return self.append_record(topic, value, key, headers, partition, timestamp_ms, block_ms)
+
+    cdef FutureRecordMetadata append_record(self, topic, value, key, headers, partition, timestamp_ms,
+                                            double max_block_ms):
+        cdef TopicState state
+        cdef FutureRecordMetadata future
+        cdef SerializedRecord record
+        cdef int chosen = -1
+        make_way()
+        if self.closed or self._fork_generation != fork_generation:
+            self.check_usable()
+        if topic is self._last_topic:
+            state = self._last_state
+        else:
+            state = self._look_up(topic)
+        if state is None:
+            return None
+        if partition is not None:
+            chosen = checked_partition(partition)
+        if chosen >= <Py_ssize_t>len(state._queues) or len(state._queues) == 0:
+            return None
+        if (headers is not None or value is not None and not PyBytes_CheckExact(value)
+                or key is not None and not PyBytes_CheckExact(key)):
+            return self._append_views(state, value, key, headers, chosen, timestamp_ms, max_block_ms)
+        record.key = record.value = record.headers = NULL
+        record.key_size = record.value_size = -1
+        record.headers_size = 0
+        record.header_count = 0
+        if key is not None:
+            record.key = <const uint8_t*>PyBytes_AS_STRING(key)
+            record.key_size = PyBytes_GET_SIZE(key)
+        if value is not None:
+            record.value = <const uint8_t*>PyBytes_AS_STRING(value)
+            record.value_size = PyBytes_GET_SIZE(value)
+        future = new_future(self._timestamp(timestamp_ms), <int>record.key_size, <int>record.value_size, -1)
+        return self._append(state, future, &record, chosen, max_block_ms)
+
+    cdef FutureRecordMetadata _append_views(self, TopicState state, value, key, headers, int partition,
+                                            timestamp_ms, double max_block_ms):
+        """The way of a record with headers, or with something else than ``bytes``."""
+        cdef SerializedRecord record
+        cdef Py_buffer key_view, value_view
+        cdef bytes encoded
+        cdef long long timestamp = self._timestamp(timestamp_ms)
+        cdef Py_ssize_t header_size = -1
+        memset(&record, 0, sizeof(record))
+        if headers is not None:
+            header_size = 0
+            encoded = encode_headers(headers, &header_size)
+            record.headers = <const uint8_t*>PyBytes_AS_STRING(encoded)
+            record.headers_size = PyBytes_GET_SIZE(encoded)
+            record.header_count = <int32_t>len(headers)
+        # Zeroed, so that releasing one that was never opened does nothing.
+        memset(&key_view, 0, sizeof(Py_buffer))
+        memset(&value_view, 0, sizeof(Py_buffer))
+        try:
+            record.key_size = open_bytes(key, &record.key, &key_view, "key")
+            record.value_size = open_bytes(value, &record.value, &value_view, "value")
+            return self._append(
+                state, new_future(timestamp, <int>record.key_size, <int>record.value_size, <int>header_size),
+                &record, partition, max_block_ms,
+            )
+        finally:
+            PyBuffer_Release(&key_view)
+            PyBuffer_Release(&value_view)
+
+    cdef TopicState _look_up(self, topic):
+        cdef TopicState state = self._topics.get(topic) if isinstance(topic, str) else None
+        if state is not None:
+            self._last_topic = topic
+            self._last_state = state
+        return state
+
+    cdef long long _timestamp(self, timestamp_ms) except? -1:
+        cdef timespec now
+        if timestamp_ms is not None:
+            return checked_timestamp(timestamp_ms)
+        if not self._is_machine_clock:
+            return self._wall_ms()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return <long long>now.tv_sec * 1000 + now.tv_nsec // 1000000
+
+    cdef FutureRecordMetadata _append(self, TopicState state, FutureRecordMetadata future,
+                                      const SerializedRecord* record, int partition, double max_block_ms):
+        cdef Py_ssize_t size = batch_size_bound(
+            record.key_size, record.value_size, record.headers_size, record.header_count
+        )
+        cdef PartitionQueue queue
+        cdef bint sticky = partition < 0 and (record.key_size < 0 or self._ignores_keys)
+        if size > self._max_request_size or size > self._buffer_memory:
+            self._refuse_size(size)
+        if partition < 0:
+            partition = self._choose(state, record)
+        queue = state._queues[partition]
+        if not queue.try_append(future, record):
+            queue = self._append_elsewhere(state, queue, future, record, size, sticky, max_block_ms)
+        if sticky:
+            # Not more than the record takes in its batch: a batch must not be left before it is full.
+            state._sticky_bytes += size - RECORDS_AT - RECORD_OVERHEAD_SPARED
+        return future
+
+    cdef PartitionQueue _append_elsewhere(self, TopicState state, PartitionQueue queue,
+                                          FutureRecordMetadata future, const SerializedRecord* record,
+                                          Py_ssize_t size, bint sticky, double max_block_ms):
+        """Append a record for which the open batch has no room, or there is none."""
+        while self._grow(queue, size):
+            if queue.try_append(future, record):
+                return queue
+        if len(queue._batches):
+            self.alarm.batch_is_full(queue)
+            if sticky and state._sticky_bytes > 0:
+                # On to another partition (KIP-480), unless this one has just been chosen: with what waits
+                # there already.
+                state.rotate(self._random)
+                queue = state._queues[state._sticky_partition]
+        if not queue.try_append(future, record):
+            self._append_to_new_batch(queue, future, record, size, max_block_ms)
+        return queue
+
+    cdef bint _grow(self, PartitionQueue queue, Py_ssize_t size) except -1:
+        """Get more memory for the open batch, at least ``size`` bytes of what it may still take; without, it
+        is full. Whether to try again.
+        """
+        cdef ProducerBatch batch = queue._open
+        cdef Py_ssize_t more
+        if batch is None or not batch.may_grow():
+            return False
+        more = min(max(batch._builder.limit, size), batch._full_limit - batch._builder.limit)
+        if not self.memory.grow(batch, more):
+            if queue._open is batch:
+                queue._open = None
+            return False
+        return queue._open is batch
+
+    def check_usable(self):
+        """Raise ``IllegalStateError`` if the producer is closed, or belongs to the process this one was
+        forked from.
+        """
+        if self._fork_generation != fork_generation:
+            raise IllegalStateError(
+                "this KafkaProducer was made before fork(): its network thread and connections belong to the "
+                "parent process; make a new one in the child"
+            )
+        if self.closed:
+            raise IllegalStateError("KafkaProducer is closed")
+
+    @property
+    def is_forked(self):
+        """Whether this is a copy in a forked child."""
+        return self._fork_generation != fork_generation
+
+    cdef int _refuse_size(self, Py_ssize_t size) except -1:
+        limit = min(self._max_request_size, self._buffer_memory)
+        name = "max_request_size" if limit == self._max_request_size else "buffer_memory"
+        raise MessageSizeTooLargeError(f"the record takes {size} bytes serialised, above {name} ({limit})")
+
+    cdef int _choose(self, TopicState state, const SerializedRecord* record) except -1:
+        if record.key_size >= 0 and not self._ignores_keys:
+            return <int>(murmur2_of(record.key, record.key_size) & 0x7FFFFFFF) % <int>len(state._queues)
+        if state._sticky_partition < 0 or state._sticky_bytes >= self._batch_size and (
+            (<PartitionQueue>state._queues[state._sticky_partition])._open is None
+        ):
+            state.rotate(self._random)
+        return state._sticky_partition
+
+    cdef int _append_to_new_batch(self, PartitionQueue queue, FutureRecordMetadata future,
+                                  const SerializedRecord* record, Py_ssize_t size,
+                                  double max_block_ms) except -1:
+        cdef ProducerBatch batch
+        if self.transactions is not None:
+            self.transactions.add_partition(queue.topic_partition)
+        batch = self.memory.new_batch(queue.topic_partition, max(self._batch_size, size), size, max_block_ms)
+        try:
+            # Closed while this thread waited for memory: nobody would send the batch any more.
+            self.check_usable()
+            # Before the append: from then on the sender may finish it at any time.
+            self.incomplete[batch] = None
+            self._admit(queue, batch)
+            if not queue.append_new(batch, future, record):
+                self._abandon(batch)
+                return 0
+        except BaseException:
+            self._abandon(batch)
+            raise
+        self._has_begun(queue, batch)
+        return 0
+
+    cdef int _admit(self, PartitionQueue queue, ProducerBatch batch) except -1:
+        """Make a new batch part of the transaction, which cannot end before any that is in `incomplete`.
+
+        Records join an open batch unasked: outside of a transaction none is open.
+        """
+        if self.transactions is not None:
+            self.transactions.add_partition(queue.topic_partition)
+        if batch.result.done:
+            # Failed meanwhile, by a close that did not wait or with its transaction.
+            self.check_usable()
+            raise TransactionAbortedError("the transaction was aborted while this was being appended")
+        return 0
+
+    cdef int _has_begun(self, PartitionQueue queue, ProducerBatch batch) except -1:
+        """A new batch stands in the queue."""
+        self.active[queue] = None
+        if batch.is_full:
+            return self.alarm.batch_is_full(queue)
+        return self.alarm.batch_is_due(queue, batch.created_ms + self._linger_ms)
+
+    cdef int _abandon(self, ProducerBatch batch) except -1:
+        # It holds no record, but a flush may have seen it and wait for it.
+        if not batch.result.done:
+            batch.complete()
+        self.incomplete.pop(batch, None)
+        self.memory.give_back(batch)
+        # It may have been the last one that the end of a transaction, or a close, was waiting for.
+        return self.alarm.wake()
+
+    def release(self, ProducerBatch batch not None):
+        """Give the batch's memory back: its last request has ended. Once, however often it is called."""
+        self.memory.give_back(batch)
+
+    def wake_sender(self):
+        """Have the sender look at once."""
+        self.alarm.wake()
+
+    # ---- Topics ------------------------------------------------------------------------------------------
+
+    def topic_state(self, topic):
+        """The :class:`TopicState` of a topic; ``None`` if it is not known."""
+        return self._look_up(topic)
+
+    def _set_topic(self, str topic not None, list queues not None, tuple available not None):
+        cdef TopicState before = self._topics.get(topic)
+        cdef TopicState state = TopicState(topic, queues, available, self._is_adaptive)
+        if before is not None and before._sticky_partition in available:
+            state._sticky_partition = before._sticky_partition
+            state._sticky_bytes = before._sticky_bytes
+        self._topics[topic] = state
+        self._last_topic = self._last_state = None
+
+    def forget_topic(self, str topic not None):
+        """What is known of the topic holds no longer; the next record to it has to ask."""
+        self._topics.pop(topic, None)
+        self._last_topic = self._last_state = None
+
+    def topic_names(self):
+        """Names of the topics that are known."""
+        return list(self._topics)
+
+    # ---- Of the sender -----------------------------------------------------------------------------------
+
+    def forget_if_empty(self, PartitionQueue queue not None):
+        """Take a partition without batches off :attr:`active`."""
+        # Safe because of the GIL: an append in between would be forgotten.
+        if len(queue._batches) == 0:
+            self.active.pop(queue, None)
+
+    def close_for_appends(self):
+        """Refuse records from now on."""
+        self.closed = True

@@ -1,0 +1,63 @@
+"""ProducerBatch for Cython callers."""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+
+from kafkacore.producer._future cimport FutureRecordMetadata, ProduceResult
+from kafkacore.record._builder cimport RecordBatchBuilder
+from kafkacore.record._source cimport RecordSource
+
+
+cdef struct SerializedRecord:
+    # A size of -1 is null.
+    const uint8_t* key
+    Py_ssize_t key_size
+    const uint8_t* value
+    Py_ssize_t value_size
+    # Encoded as they stand in a batch, without their count.
+    const uint8_t* headers
+    Py_ssize_t headers_size
+    int32_t header_count
+
+
+cdef class ProducerBatch:
+    cdef readonly object topic_partition
+    cdef readonly ProduceResult result
+    cdef readonly double created_ms
+    # Bytes of the BufferPool that this batch holds until its last request has ended.
+    cdef public Py_ssize_t reserved_bytes
+    cdef public int attempts
+    cdef public double last_attempt_ms
+    # Whether a request with this batch is on its way.
+    cdef public bint in_flight
+    # Whether an attempt ended without the broker saying that it had not written.
+    cdef public bint possibly_persisted
+    cdef public int leader_epoch
+    cdef public int attempts_at_leader_change
+    cdef readonly object payload
+    cdef readonly int record_count
+    # How long the next attempt waits after the last.
+    cdef public double backoff_ms
+    # Its place among the batches of the partition; halves of a split share what the whole had.
+    cdef public double place
+    # Who the broker takes it from, and the number of its first record there; -1 before it is first taken to
+    # be sent, and without idempotence.
+    cdef readonly int64_t producer_id
+    cdef readonly int16_t producer_epoch
+    cdef readonly int32_t base_sequence
+    cdef readonly bint is_transactional
+    # The sealed bytes have an older identity: they get the new one when it is taken to be sent again.
+    cdef readonly bint sequence_has_been_reset
+    cdef double _width
+    cdef Py_ssize_t _size_unsealed
+    cdef RecordBatchBuilder _builder
+    # The same once it is sealed.
+    cdef RecordBatchBuilder _sealed
+    # Bytes to which the builder may grow; its own limit is what there is memory for.
+    cdef Py_ssize_t _full_limit
+
+    cdef bint try_append(self, FutureRecordMetadata future, const SerializedRecord* record) except -1
+    cdef Py_ssize_t append_rows(self, RecordSource source, const int32_t* rows, Py_ssize_t start,
+                                Py_ssize_t count, int64_t timestamp_ms) except -1
+    cdef bint may_grow(self) noexcept
+    cdef bint grow(self, Py_ssize_t size) noexcept
+    cdef ProducerBatch _part(self, builder)

@@ -1,0 +1,118 @@
+"""What a producer's metrics do per batch: a handful of sensors told, in one call per request.
+
+Does not know: names of metrics; the subclass, in Python, does.
+"""
+
+cimport cython
+
+from kafkacore.metrics._sensor cimport Sensor
+from kafkacore.producer._batch cimport ProducerBatch
+from kafkacore.producer._buffer_pool cimport BufferPool
+
+
+@cython.final
+cdef class TopicSensors:
+    """Of the batches of one topic.
+
+    Parameters
+    ----------
+    records, size, compression
+        Of a batch sent: how many, bytes, compressed size through plain size.
+    retries, errors
+        Records sent again, and given up.
+    """
+
+    cdef readonly Sensor records, size, compression, retries, errors
+
+    def __init__(self, Sensor records not None, Sensor size not None, Sensor compression not None,
+                 Sensor retries not None, Sensor errors not None):
+        self.records = records
+        self.size = size
+        self.compression = compression
+        self.retries = retries
+        self.errors = errors
+
+
+cdef class BatchCounter:
+    """The per-batch half of ProducerMetrics.
+
+    Parameters
+    ----------
+    clock
+        When what the sender tells without a time has happened.
+    pool
+        Whose threads wait for memory.
+    request_records, queue_time, record_size, splits, pool_wait
+        Records of a request, milliseconds of a batch in the queue, bytes of its largest record, batches
+        split, milliseconds of waiting for memory.
+
+    Attributes
+    ----------
+    acknowledged_count
+        Records that were acknowledged.
+    """
+
+    cdef dict _topics
+    cdef object _clock
+    cdef BufferPool _pool
+    cdef double _waited_ms
+    cdef Sensor _request_records, _queue_time, _record_size, _splits, _pool_wait
+    cdef readonly long long acknowledged_count
+
+    def __init__(self, clock, BufferPool pool not None, Sensor request_records not None,
+                 Sensor queue_time not None, Sensor record_size not None, Sensor splits not None,
+                 Sensor pool_wait not None):
+        self._topics = {}
+        self._clock = clock
+        self._pool = pool
+        self._request_records = request_records
+        self._queue_time = queue_time
+        self._record_size = record_size
+        self._splits = splits
+        self._pool_wait = pool_wait
+
+    def _register_topic(self, str topic):
+        raise NotImplementedError
+
+    cdef TopicSensors _topic(self, ProducerBatch batch):
+        topic = batch.topic_partition[0]
+        cdef TopicSensors found = self._topics.get(topic)
+        if found is None:
+            found = self._topics[topic] = self._register_topic(topic)
+        return found
+
+    def sent(self, batches, double now_ms):
+        """A request with ``batches`` is about to be sent."""
+        cdef ProducerBatch batch
+        cdef TopicSensors topic
+        cdef double records = 0.0
+        cdef double size
+        for batch in batches:
+            topic = self._topic(batch)
+            size = len(batch.payload)
+            records += batch.record_count
+            topic.records.record(batch.record_count, now_ms)
+            topic.size.record(size, now_ms)
+            topic.compression.record(size / batch._size_unsealed, now_ms)
+            self._queue_time.record(now_ms - batch.created_ms, now_ms)
+            self._record_size.record(batch._sealed.max_record_size, now_ms)
+        self._request_records.record(records, now_ms)
+        if self._pool.waited_ms != self._waited_ms:
+            self._pool_wait.record(self._pool.waited_ms - self._waited_ms, now_ms)
+            self._waited_ms = self._pool.waited_ms
+
+    def acknowledged(self, ProducerBatch batch not None):
+        """The records of ``batch`` are in the log, or nobody was to be asked (``acks=0``)."""
+        self.acknowledged_count += batch.record_count
+
+    def retried(self, ProducerBatch batch not None):
+        """``batch`` is to be sent again."""
+        self._topic(batch).retries.record(batch.record_count, self._clock.monotonic_ms())
+
+    def split(self, ProducerBatch batch not None):
+        """``batch`` is too large for its broker, and its halves are to be sent."""
+        self._splits.record(1.0, self._clock.monotonic_ms())
+
+    def failed(self, ProducerBatch batch not None):
+        """The records of ``batch`` are given up."""
+        self._topic(batch).errors.record(batch.record_count, self._clock.monotonic_ms())

@@ -1,0 +1,313 @@
+# cython: boundscheck=False, wraparound=False
+"""What became of the rows of a ``send_batch()`` or ``send_arrow()``. Fates of batches in, offsets by row out.
+
+No object is made per row until one is asked for: a stretch of rows lies in one batch, one behind the other,
+and a million rows are some dozens of stretches. Does not know: how rows were spread over partitions.
+"""
+
+import copy
+from array import array
+from bisect import bisect_right
+import logging
+
+cimport cython
+from libc.stdint cimport int32_t, int64_t
+
+from kafkacore.producer._future cimport FutureRecordMetadata, ProduceResult, deadline_of
+from kafkacore.record._source cimport RecordSource
+from kafkacore.wire._construction cimport made_only_by
+from kafkacore.wire.memory cimport free, malloc
+
+from kafkacore.wire.copying import refuse_copy
+
+log = logging.getLogger("kafkacore.producer")
+
+
+@cython.final
+cdef class _Segment:
+    """Rows that lie in one batch, one behind the other: from ``position``, as records from ``index``."""
+
+    cdef ProduceResult result
+    cdef int index
+    cdef Py_ssize_t position
+    cdef Py_ssize_t count
+
+    def __init__(self):
+        raise TypeError("a _Segment is made by a BatchFuture only")
+
+    def leaves(self):
+        """The same rows as segments of batches that were not split."""
+        cdef Py_ssize_t first, end, at
+        cdef list parts = self.result._parts
+        if parts is None:
+            return [self]
+        found = []
+        for at in range(len(parts)):
+            first = max(<Py_ssize_t>parts[at][0], self.index)
+            end = self.index + self.count
+            if at + 1 < len(parts):
+                end = min(end, <Py_ssize_t>parts[at + 1][0])
+            if first < end:
+                found += _segment(
+                    parts[at][1], <int>(first - <Py_ssize_t>parts[at][0]),
+                    self.position + first - self.index, end - first,
+                ).leaves()
+        return found
+
+    cdef _Segment pending(self):
+        """The first part of it whose outcome is not known; ``None`` if all are."""
+        cdef _Segment leaf
+        for leaf in self.leaves():
+            if not leaf.result.done:
+                return leaf
+        return None
+
+
+cdef _Segment _segment(ProduceResult result, int index, Py_ssize_t position, Py_ssize_t count):
+    cdef _Segment segment = _Segment.__new__(_Segment)
+    segment.result = result
+    segment.index = index
+    segment.position = position
+    segment.count = count
+    return segment
+
+
+cdef BatchFuture new_batch_future(RecordSource source, int64_t default_timestamp_ms, clock):
+    cdef BatchFuture future = BatchFuture.__new__(BatchFuture)
+    future._source = source
+    future._default_timestamp_ms = default_timestamp_ms
+    future._clock = clock
+    future._segments = []
+    return future
+
+
+@cython.final
+cdef class BatchFuture:
+    """The outcome of one :meth:`~kafkacore.KafkaProducer.send_batch` or ``send_arrow``, row by row.
+
+    Made by the producer. ``len()`` is the number of rows, ``[row]`` the row's
+    :class:`~kafkacore.producer.FutureRecordMetadata`. It holds the columns until it is dropped.
+    """
+
+    def __init__(self):
+        raise TypeError("a BatchFuture is made by KafkaProducer.send_batch() and send_arrow() only")
+
+    def __reduce__(self):
+        refuse_copy(self, "it waits for requests of this process; copy future.get(), the offsets")
+
+    def __dealloc__(self):
+        free(self._rows)
+        free(self._positions)
+
+    # ---- Made by the appender ------------------------------------------------------------------------------
+
+    cdef int32_t* order(self) except NULL:
+        """Room for the row of each position, to be filled before the first is placed."""
+        self._rows = <int32_t*>malloc(max(self._source.row_count, 1) * sizeof(int32_t))
+        if self._rows is NULL:
+            raise MemoryError()
+        return self._rows
+
+    cdef int place(self, ProduceResult result, int first_index, Py_ssize_t count) except -1:
+        """The next ``count`` positions are the records of ``result`` from ``first_index`` on."""
+        if count > 0:
+            self._segments.append(_segment(result, first_index, self._placed, count))
+            self._placed += count
+        return 0
+
+    # ---- By row --------------------------------------------------------------------------------------------
+
+    def __len__(self):
+        return self._source.row_count
+
+    def __getitem__(self, Py_ssize_t row):
+        cdef Py_ssize_t position, key_size, value_size
+        cdef const unsigned char* data
+        cdef _Segment segment
+        if row < 0:
+            row += self._source.row_count
+        if not 0 <= row < self._source.row_count:
+            raise IndexError(f"row {row} of {self._source.row_count}")
+        position = self._position_of(row)
+        segment = self._segments[bisect_right(self._segments, position, key=_position_of_segment) - 1]
+        key_size = self._source.key(row, &data)
+        value_size = self._source.value(row, &data)
+        return FutureRecordMetadata(
+            segment.result, <int>(segment.index + position - segment.position),
+            self._source.timestamp(row, self._default_timestamp_ms), <int>key_size, <int>value_size, -1,
+        )
+
+    cdef Py_ssize_t _row_at(self, Py_ssize_t position) noexcept:
+        return position if self._rows is NULL else self._rows[position]
+
+    cdef Py_ssize_t _position_of(self, Py_ssize_t row) except -1:
+        cdef Py_ssize_t position
+        if self._rows is NULL:
+            return row
+        if self._positions is NULL:
+            self._positions = <int32_t*>malloc(self._source.row_count * sizeof(int32_t))
+            if self._positions is NULL:
+                raise MemoryError()
+            for position in range(self._source.row_count):
+                self._positions[self._rows[position]] = <int32_t>position
+        return self._positions[row]
+
+    # ---- Of all --------------------------------------------------------------------------------------------
+
+    cdef object _pending(self):
+        """A segment whose outcome is not known; ``None`` if all are."""
+        cdef _Segment segment, leaf
+        for segment in self._segments:
+            leaf = segment.pending()
+            if leaf is not None:
+                return leaf
+        return None
+
+    @property
+    def is_done(self):
+        """Whether the outcome of every row is known."""
+        return self._pending() is None
+
+    def done(self):
+        """Whether the outcome of every row is known."""
+        return self._pending() is None
+
+    def succeeded(self):
+        """Whether all rows have been acknowledged."""
+        return self._pending() is None and self._first_failure() is None
+
+    def failed(self):
+        """Whether all outcomes are known, and one of them is an error."""
+        return self._pending() is None and self._first_failure() is not None
+
+    @property
+    def exception(self):
+        """The error of the first row that failed, see :meth:`get`; ``None`` while any is unknown, and after
+        success.
+        """
+        return self._first_failure() if self._pending() is None else None
+
+    def get(self, timeout=None):
+        """Wait for the outcome of all rows.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait at most; ``None`` waits for as long as it takes (``delivery_timeout_ms`` ends it).
+
+        Returns
+        -------
+        array.array of int
+            The offset of each row in its partition (``future[row].get().partition``), -1 where the broker
+            was not asked (``acks=0``).
+
+        Raises
+        ------
+        KafkaTimeoutError
+            Not all outcomes are known in time; the records are still on their way.
+        KafkaError
+            A row failed. This is the error of the first that did, in the order of the rows; ``error.row``
+            is its number, and ``future[row].exception`` tells of any other.
+        """
+        self._wait(timeout)
+        error = self._first_failure()
+        if error is not None:
+            raise error
+        return self._offsets()
+
+    def _wait(self, timeout):
+        cdef _Segment segment, leaf
+        deadline_ms = deadline_of(self._clock, timeout)
+        for segment in self._segments:
+            while (leaf := segment.pending()) is not None:
+                leaf.result._wait_until(deadline_ms, "not all rows have been acknowledged", timeout)
+
+    def _offsets(self):
+        cdef _Segment segment, leaf
+        cdef Py_ssize_t at
+        cdef Py_ssize_t count = self._source.row_count
+        offsets = array("q", bytes(8 * count))
+        cdef int64_t[::1] by_row
+        if count == 0:
+            return offsets
+        by_row = offsets
+        for segment in self._segments:
+            for leaf in segment.leaves():
+                for at in range(leaf.count):
+                    by_row[self._row_at(leaf.position + at)] = (
+                        leaf.result.base_offset + leaf.index + at if leaf.result.base_offset >= 0 else -1
+                    )
+        return offsets
+
+    def _first_failure(self):
+        """The error of the first row that failed, a copy of its own that has the row's number."""
+        cdef _Segment segment, leaf
+        cdef Py_ssize_t at
+        cdef Py_ssize_t first = self._source.row_count
+        found = None
+        for segment in self._segments:
+            for leaf in segment.leaves():
+                if leaf.result.error is None:
+                    continue
+                for at in range(leaf.count):
+                    if self._row_at(leaf.position + at) < first:
+                        first = self._row_at(leaf.position + at)
+                        found = leaf.result.error
+                        if leaf.result._record_errors is not None:
+                            found = leaf.result._record_errors.get(leaf.index + at, found)
+        if found is None:
+            return None
+        error = copy.copy(found)
+        error.row = first
+        error.__notes__ = [*getattr(found, "__notes__", ()), f"row {first} of {self._source.row_count}"]
+        return error
+
+    # ---- Callbacks -----------------------------------------------------------------------------------------
+
+    def add_callback(self, f, *args, **kwargs):
+        """Call ``f(*args, future, **kwargs)`` with this object once all rows have been acknowledged: on the
+        producer's network thread, or at once. What it raises is logged. Returns this object.
+        """
+        self._when_done(f, True, args, kwargs)
+        return self
+
+    def add_errback(self, f, *args, **kwargs):
+        """Call ``f(*args, error, **kwargs)`` with the error of the first row that failed, once the outcomes
+        of all rows are known; see :meth:`add_callback`. Returns this object.
+        """
+        self._when_done(f, False, args, kwargs)
+        return self
+
+    def _when_done(self, f, on_success, args, kwargs):
+        cdef _Segment leaf
+        if not callable(f):
+            raise TypeError(f"a callback is a function; {f!r} is not")
+        leaf = self._pending()
+        if leaf is not None:
+            # One after the other: of each batch that is open still, the next when the last is answered.
+            FutureRecordMetadata(leaf.result, leaf.index).add_both(
+                lambda _: self._when_done(f, on_success, args, kwargs)
+            )
+            return
+        error = self._first_failure()
+        if on_success != (error is None):
+            return
+        try:
+            f(*args, self if error is None else error, **kwargs)
+        except Exception:
+            log.exception("callback %r of %r failed", f, self)
+
+    def __repr__(self):
+        if not self.is_done:
+            state = "pending"
+        else:
+            state = repr(self.exception or "acknowledged")
+        return f"<BatchFuture of {self._source.row_count} rows, {state}>"
+
+
+made_only_by(BatchFuture, "KafkaProducer.send_batch() and send_arrow()")
+made_only_by(_Segment, "BatchFuture")
+
+
+def _position_of_segment(_Segment segment not None):
+    return segment.position

@@ -1,0 +1,16 @@
+from kafkacore.producer._appender import RecordAppender
+from kafkacore.producer._batch_future import BatchFuture
+from kafkacore.record._source import RecordSource
+
+class ColumnAppender(RecordAppender):
+    def append_source(
+        self,
+        topic: str,
+        source: RecordSource,
+        partition: int | None,
+        max_block_ms: float | None = None,
+        allow_empty: bool = False,
+    ) -> BatchFuture | None: ...
+    def failed_source(self, topic: str, source: RecordSource, error: BaseException) -> BatchFuture: ...
+
+def partition_range(source: RecordSource) -> tuple[int, int]: ...

@@ -1,0 +1,18 @@
+from kafkacore.producer._partition_queue import PartitionQueue
+from kafkacore.producer.record_accumulator import ClusterView
+from kafkacore.structs import Node
+
+def survey(
+    active: dict[PartitionQueue, None],
+    cluster: ClusterView,
+    now_ms: float,
+    linger_ms: float,
+    hurry: bool,
+    nodes: dict[int, Node],
+    unknown_leader_topics: set[str],
+) -> float: ...
+def by_leader(
+    active: dict[PartitionQueue, None], cluster: ClusterView
+) -> dict[int, list[PartitionQueue]]: ...
+def backing_off_ms(queue: PartitionQueue, cluster: ClusterView, now_ms: float) -> float: ...
+def move_behind(active: dict[PartitionQueue, None], queue: PartitionQueue) -> None: ...

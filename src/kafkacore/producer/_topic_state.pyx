@@ -1,0 +1,108 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""A topic that has been sent to: its partitions, and where records without a key go next.
+
+Queues in, a partition out. Does not know: records, when it is time for another partition.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from kafkacore.producer._partition_queue cimport PartitionQueue
+from kafkacore.wire.memory cimport free, malloc
+
+cdef enum:
+    # Queues are measured for as many choices as there are partitions, divided by this: to choose costs no
+    # more for a thousand partitions than for a few.
+    PARTITIONS_PER_CHOICE = 16
+
+
+cdef Py_ssize_t drawn(const int64_t* sums, Py_ssize_t count, int64_t chance) noexcept nogil:
+    """Index of the first running sum above ``chance``; the last if there is none."""
+    cdef Py_ssize_t low = 0
+    cdef Py_ssize_t high = count - 1
+    cdef Py_ssize_t middle
+    while low < high:
+        middle = (low + high) // 2
+        if sums[middle] > chance:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+cdef PartitionQueue checked_queue(PartitionQueue queue):
+    if queue is None:
+        raise TypeError("a topic's queues are PartitionQueue objects, not None")
+    return queue
+
+
+@cython.final
+cdef class TopicState:
+    """What is known of a topic that has been sent to.
+
+    Parameters
+    ----------
+    queues
+        Of all partitions.
+    available
+        Those to choose from.
+    is_adaptive
+        Whether a partition with a longer queue is chosen less often (KIP-794).
+    """
+
+    def __cinit__(self, str name not None, list queues not None, tuple available not None,
+                  bint is_adaptive=False):
+        # Copies, checked once: the loops index them without a look.
+        self._queues = [checked_queue(queue) for queue in queues]
+        for partition in available:
+            if not 0 <= <int> partition < len(self._queues):
+                raise ValueError(f"{name}: partition {partition} of {len(self._queues)}")
+        if len(available) > len(self._queues):
+            raise ValueError(f"{name}: {len(available)} partitions to choose from, of {len(self._queues)}")
+        self.name = name
+        self.available = available
+        self._candidates = available or tuple(range(len(self._queues)))
+        self._is_adaptive = is_adaptive and len(self._candidates) > 1
+        self._sticky_partition = -1
+        self._sums = <int64_t*>malloc(max(len(self._candidates), 1) * sizeof(int64_t))
+        if self._sums is NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self._sums)
+
+    @property
+    def partition_count(self):
+        return len(self._queues)
+
+    cdef int rotate(self, random) except -1:
+        """Choose the partition for the next batch's worth of records without a key."""
+        cdef Py_ssize_t count = len(self._candidates)
+        if count == 0:
+            raise ValueError(f"topic {self.name!r} has no partitions")
+        if self._choices_left == 0:
+            self.weigh()
+            self._choices_left = max(count // PARTITIONS_PER_CHOICE, 1)
+        self._choices_left -= 1
+        # The call may let another thread in, which weighs anew: then it is a draw by the new weights.
+        self._sticky_partition = self._candidates[
+            drawn(self._sums, count, random.randrange(self._sums[count - 1]))
+        ]
+        self._sticky_bytes = 0
+        return 0
+
+    cdef int weigh(self) except -1:
+        """Weigh each candidate: how many batches fewer than the longest queue it has, and one."""
+        cdef Py_ssize_t count = len(self._candidates)
+        cdef Py_ssize_t at
+        cdef int64_t longest = 0
+        cdef int64_t total = 0
+        for at in range(count):
+            self._sums[at] = 0
+            if self._is_adaptive:
+                self._sums[at] = len((<PartitionQueue>self._queues[<int>self._candidates[at]])._batches)
+            longest = max(longest, self._sums[at])
+        for at in range(count):
+            total += longest + 1 - self._sums[at]
+            self._sums[at] = total
+        return 0

@@ -1,0 +1,6 @@
+"""Headers of Arrow data, for `source`; see the module."""
+
+from kafkacore.record._arrow_table cimport ArrowColumn
+from kafkacore.record._gather cimport HeaderColumns
+
+cdef int import_headers(ArrowColumn source, HeaderColumns *out, list owners) except -1

@@ -1,0 +1,235 @@
+"""Arrow data by its PyCapsule interface: arrays, chunked ones, batches and tables in, columns of pieces out.
+
+Knows the structures' shape, checks what it follows, and holds the memory. Does not know: what the buffers
+of a type mean (``arrow_columns`` does), records. No Arrow library is needed.
+"""
+
+cimport cython
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int64_t
+
+from kafkacore.record.arrow_c cimport ArrowArray, ArrowArrayStream, ArrowSchema
+from kafkacore.wire._construction cimport made_only_by
+from kafkacore.wire.memory cimport calloc, free, realloc
+
+cdef enum:
+    MAX_ROWS = 0x7FFFFFFF
+
+# Of an array; two of them added do not overflow.
+cdef int64_t MAX_LENGTH = <int64_t> 1 << 61
+
+
+@cython.final
+cdef class _Chunks:
+    """A schema and arrays of it, ours to release: moved out of what exported them."""
+    cdef ArrowSchema schema
+    cdef ArrowArray **arrays
+    cdef Py_ssize_t count
+    cdef Py_ssize_t capacity
+
+    def __init__(self):
+        raise TypeError("made by RecordSource() only")
+
+    def __dealloc__(self):
+        cdef Py_ssize_t at
+        for at in range(self.count):
+            if self.arrays[at].release != NULL:
+                self.arrays[at].release(self.arrays[at])
+            free(self.arrays[at])
+        free(self.arrays)
+        if self.schema.release != NULL:
+            self.schema.release(&self.schema)
+
+    cdef int take(self, ArrowSchema *schema, ArrowArray *array) except -1:
+        """Move the two structures here; whoever held them has nothing to release any more."""
+        cdef ArrowArray *moved = <ArrowArray *> calloc(1, sizeof(ArrowArray))
+        if moved == NULL:
+            raise MemoryError()
+        try:
+            self.add(moved)
+        except BaseException:
+            free(moved)
+            raise
+        self.schema = schema[0]
+        schema.release = NULL
+        moved[0] = array[0]
+        array.release = NULL
+        return 0
+
+    cdef int add(self, ArrowArray *array) except -1:
+        cdef Py_ssize_t capacity
+        cdef void *grown
+        if self.count == self.capacity:
+            capacity = max(2 * self.capacity, 8)
+            grown = realloc(self.arrays, capacity * sizeof(ArrowArray *))
+            if grown == NULL:
+                raise MemoryError()
+            self.arrays = <ArrowArray **> grown
+            self.capacity = capacity
+        self.arrays[self.count] = array
+        self.count += 1
+        return 0
+
+    cdef int read(self, ArrowArrayStream *exported) except -1:
+        """Take all arrays of a stream. Without the GIL: a stream's threads may want it."""
+        # Moved: the capsule may come a second time, or to another thread.
+        cdef ArrowArrayStream stream = exported[0]
+        if stream.release == NULL:
+            raise ValueError("the Arrow stream has been consumed already")
+        exported.release = NULL
+        try:
+            self.read_all(&stream)
+        finally:
+            with nogil:
+                if stream.release != NULL:
+                    stream.release(&stream)
+        return 0
+
+    cdef int read_all(self, ArrowArrayStream *stream) except -1:
+        cdef ArrowArray *array
+        cdef int error
+        with nogil:
+            error = stream.get_schema(stream, &self.schema)
+        if error != 0:
+            _fail(stream, error)
+        while True:
+            array = <ArrowArray *> calloc(1, sizeof(ArrowArray))
+            if array == NULL:
+                raise MemoryError()
+            try:
+                with nogil:
+                    error = stream.get_next(stream, array)
+                if error != 0:
+                    _fail(stream, error)
+                if array.release == NULL:
+                    free(array)
+                    return 0
+                self.add(array)
+            except BaseException:
+                if array.release != NULL:
+                    array.release(array)
+                free(array)
+                raise
+
+
+cdef int _fail(ArrowArrayStream *stream, int error) except -1:
+    cdef const char *said = stream.get_last_error(stream)
+    text = (<bytes> said).decode(errors="replace") if said != NULL else f"error {error}"
+    raise OSError(f"the Arrow stream failed: {text}")
+
+
+cdef int check_array(const ArrowArray *array, const ArrowSchema *schema, str name) except -1:
+    """That the parts which are followed are there."""
+    if (array == NULL or array.release == NULL or array.length < 0 or array.length > MAX_LENGTH
+            or array.offset < 0 or array.offset > MAX_LENGTH or array.n_buffers < 0
+            or array.null_count > array.length or array.n_children != schema.n_children
+            or (array.n_buffers > 0 and array.buffers == NULL)
+            or (array.n_children > 0 and array.children == NULL)):
+        raise ValueError(f"{name}: the Arrow array is malformed")
+    return 0
+
+
+cdef int check_schema(const ArrowSchema *schema, str name) except -1:
+    if (schema == NULL or schema.release == NULL or schema.format == NULL or schema.n_children < 0
+            or (schema.n_children > 0 and schema.children == NULL)):
+        raise ValueError(f"{name}: the Arrow schema is malformed")
+    return 0
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class ArrowColumn:
+    """One column: its type, and the pieces it lies in."""
+
+    def __init__(self):
+        raise TypeError("an ArrowColumn is made by RecordSource() only")
+
+    def __dealloc__(self):
+        free(self.pieces)
+
+    cdef int allocate(self, Py_ssize_t count) except -1:
+        self.pieces = <Piece *> calloc(max(count, 1), sizeof(Piece))
+        if self.pieces == NULL:
+            raise MemoryError()
+        self.piece_count = count
+        return 0
+
+    cdef ArrowColumn child(self, Py_ssize_t at, str name):
+        """The same rows of a child, of a struct's for a start."""
+        cdef ArrowColumn made = ArrowColumn.__new__(ArrowColumn)
+        cdef const ArrowArray *array
+        cdef Py_ssize_t piece
+        made.owner = self.owner
+        made.name = name
+        made.schema = self.schema.children[at]
+        check_schema(made.schema, name)
+        made.allocate(self.piece_count)
+        for piece in range(self.piece_count):
+            array = self.pieces[piece].array.children[at]
+            check_array(array, made.schema, name)
+            if array.length < self.pieces[piece].start + self.pieces[piece].length:
+                raise ValueError(f"{name}: the Arrow array is shorter than the one around it")
+            made.pieces[piece].array = array
+            made.pieces[piece].start = array.offset + self.pieces[piece].start
+            made.pieces[piece].length = self.pieces[piece].length
+        made.row_count = self.row_count
+        return made
+
+    @property
+    def format(self) -> str:
+        """Arrow's name of the type."""
+        return (<bytes> self.schema.format).decode(errors="replace")
+
+    @property
+    def names(self) -> list:
+        """Names of the children."""
+        cdef Py_ssize_t at
+        found = []
+        for at in range(self.schema.n_children):
+            raw = self.schema.children[at].name if self.schema.children[at] != NULL else NULL
+            found.append((<bytes> raw).decode(errors="replace") if raw != NULL else "")
+        return found
+
+
+made_only_by(ArrowColumn, "RecordSource()")
+made_only_by(_Chunks, "RecordSource()")
+
+
+cdef ArrowColumn open_arrow(object source, str name):
+    """The data of ``source``, which has ``__arrow_c_array__`` or ``__arrow_c_stream__``.
+
+    Raises
+    ------
+    ValueError
+        What it exports is malformed.
+    OSError
+        Its stream failed.
+    """
+    cdef _Chunks chunks = _Chunks.__new__(_Chunks)
+    cdef ArrowColumn made = ArrowColumn.__new__(ArrowColumn)
+    cdef ArrowArrayStream *stream
+    cdef Py_ssize_t at
+    if hasattr(source, "__arrow_c_array__"):
+        schema, array = source.__arrow_c_array__()
+        chunks.take(
+            <ArrowSchema *> PyCapsule_GetPointer(schema, "arrow_schema"),
+            <ArrowArray *> PyCapsule_GetPointer(array, "arrow_array"),
+        )
+    else:
+        capsule = source.__arrow_c_stream__()
+        stream = <ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+        chunks.read(stream)
+    made.schema = &chunks.schema
+    check_schema(made.schema, name)
+    made.owner = chunks
+    made.name = name
+    made.allocate(chunks.count)
+    for at in range(chunks.count):
+        check_array(chunks.arrays[at], made.schema, name)
+        made.pieces[at].array = chunks.arrays[at]
+        made.pieces[at].start = chunks.arrays[at].offset
+        made.pieces[at].length = chunks.arrays[at].length
+        made.row_count += chunks.arrays[at].length
+    if made.row_count > MAX_ROWS:
+        raise ValueError(f"{name}: {made.row_count} rows; at most 2^31 - 1 are taken at once")
+    return made

@@ -1,0 +1,20 @@
+from collections.abc import Iterable
+from typing import Any
+
+from typing_extensions import Buffer
+
+from kafkacore.record._source import RecordSource
+from kafkacore.record.compression import Compression
+
+def encode(
+    values: RecordSource | Iterable[Buffer | None] | Any,
+    keys: Iterable[Buffer | None] | Any | None = None,
+    headers: Iterable[Iterable[tuple[str, Buffer | None]] | None] | Any | None = None,
+    timestamps: Iterable[int | None] | Any | None = None,
+    *,
+    timestamp_ms: int = -1,
+    batch_size: int = 1048576,
+    compression: Compression | int = ...,
+    compression_level: int | None = None,
+    compression_ratio: float = 1.0,
+) -> list[memoryview]: ...

@@ -1,0 +1,223 @@
+"""Python objects to columns: tuples in, pointers and sizes out, once, with the GIL; what follows needs none.
+
+Whatever the pointers point into is put among the owners. Does not know: Arrow, records, batches.
+"""
+
+cimport cython
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+)
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kafkacore.record.column cimport COLUMN_OBJECTS, COLUMN_SPANS, Column, Span
+from kafkacore.wire._blocks cimport block_alloc, block_free
+from kafkacore.wire.memory cimport free, realloc
+
+from operator import index
+
+cdef extern from *:
+    """
+    #define KC_TUPLE_ITEMS(tuple) (((PyTupleObject *)(tuple))->ob_item)
+    """
+    PyObject **KC_TUPLE_ITEMS(object items)
+
+cdef enum:
+    MAX_INT32 = 0x7FFFFFFF
+
+
+@cython.final
+cdef class Block:
+    """Owner of one block of memory."""
+
+    def __dealloc__(self):
+        block_free(self.data)
+
+
+# A Py_buffer that Cython knows would be cleared, not released, with a garbage cycle; these it never sees.
+@cython.final
+cdef class HeldBuffers:
+    """Owner of buffers of Python objects."""
+
+    def __dealloc__(self):
+        cdef Py_ssize_t at
+        for at in range(self.count):
+            PyBuffer_Release(&self.views[at])
+        free(self.views)
+
+    cdef Py_buffer *hold(self, object source) except NULL:
+        """The buffer of ``source``; the pointer is good until the next call."""
+        cdef Py_ssize_t capacity
+        cdef void *grown
+        if self.count == self.capacity:
+            capacity = max(2 * self.capacity, 64)
+            grown = realloc(self.views, capacity * sizeof(Py_buffer))
+            if grown == NULL:
+                raise MemoryError()
+            self.views = <Py_buffer *> grown
+            self.capacity = capacity
+        PyObject_GetBuffer(source, &self.views[self.count], PyBUF_SIMPLE)
+        self.count += 1
+        return &self.views[self.count - 1]
+
+
+cdef void *new_block(Py_ssize_t count, Py_ssize_t item_size, list owners) except NULL:
+    """Memory for ``count`` items, which lives as long as ``owners``."""
+    cdef Block block = Block.__new__(Block)
+    owners.append(block)
+    block.data = block_alloc(max(count, 1) * item_size)
+    if block.data == NULL:
+        raise MemoryError()
+    return block.data
+
+
+# ---- Keys and values ---------------------------------------------------------------------------------------
+cdef int gather_bytes(tuple items, str name, Column *out, list owners) except -1:
+    """A column of ``bytes``, other buffers and ``None``.
+
+    Raises
+    ------
+    TypeError
+        An item is something else.
+    """
+    cdef Py_ssize_t at
+    cdef object item
+    owners.append(items)
+    for at in range(PyTuple_GET_SIZE(items)):
+        item = <object> PyTuple_GET_ITEM(items, at)
+        if not PyBytes_CheckExact(item) and item is not None:
+            break
+    else:
+        out.layout = COLUMN_OBJECTS
+        out.rows = KC_TUPLE_ITEMS(items)
+        return 0
+    return _gather_spans(items, name, out, owners)
+
+
+cdef int _gather_spans(tuple items, str name, Column *out, list owners) except -1:
+    cdef HeldBuffers held = HeldBuffers.__new__(HeldBuffers)
+    cdef Py_ssize_t count = PyTuple_GET_SIZE(items)
+    cdef Span *spans = <Span *> new_block(count, sizeof(Span), owners)
+    cdef Py_ssize_t at
+    owners.append(held)
+    for at in range(count):
+        if _span_of(<object> PyTuple_GET_ITEM(items, at), &spans[at], held) < 0:
+            raise TypeError(f"{name}[{at}] is {_kind(items[at])}, not bytes, another buffer or None")
+    out.layout = COLUMN_SPANS
+    out.rows = spans
+    return 0
+
+
+cdef int _span_of(object item, Span *span, HeldBuffers held) except -2:
+    """0, or -1 if the item is no buffer; whoever calls holds the item."""
+    cdef Py_buffer *view
+    if item is None:
+        span.data = NULL
+        span.size = -1
+    elif PyBytes_CheckExact(item):
+        span.data = <const uint8_t *> PyBytes_AS_STRING(item)
+        span.size = PyBytes_GET_SIZE(item)
+    elif PyObject_CheckBuffer(item):
+        view = held.hold(item)
+        span.data = <const uint8_t *> view.buf
+        span.size = view.len
+    else:
+        return -1
+    return 0
+
+
+cdef str _kind(object item):
+    return f"{type(item).__name__!r}"
+
+
+# ---- Timestamps and partitions -----------------------------------------------------------------------------
+cdef const int64_t *gather_timestamps(tuple items, list owners) except NULL:
+    """Milliseconds, NO_TIMESTAMP for ``None``."""
+    cdef Py_ssize_t count = PyTuple_GET_SIZE(items)
+    cdef int64_t *out = <int64_t *> new_block(count, sizeof(int64_t), owners)
+    cdef Py_ssize_t at
+    for at in range(count):
+        item = <object> PyTuple_GET_ITEM(items, at)
+        out[at] = NO_TIMESTAMP if item is None else _integer(item, "timestamps", at)
+    return out
+
+
+cdef const int32_t *gather_partitions(tuple items, list owners) except NULL:
+    """Numbers of partitions, NO_PARTITION for ``None``."""
+    cdef Py_ssize_t count = PyTuple_GET_SIZE(items)
+    cdef int32_t *out = <int32_t *> new_block(count, sizeof(int32_t), owners)
+    cdef Py_ssize_t at
+    cdef int64_t number
+    for at in range(count):
+        item = <object> PyTuple_GET_ITEM(items, at)
+        number = NO_PARTITION
+        if item is not None:
+            number = _integer(item, "partitions", at)
+            if number < 0 or number > MAX_INT32:
+                raise ValueError(f"partitions[{at}] is {number}, not the number of a partition")
+        out[at] = <int32_t> number
+    return out
+
+
+cdef int64_t _integer(object item, str name, Py_ssize_t at) except? -1:
+    try:
+        return <int64_t> (item if PyLong_CheckExact(item) else index(item))
+    except TypeError:
+        raise TypeError(f"{name}[{at}] is {_kind(item)}, not an int or None") from None
+    except OverflowError:
+        raise OverflowError(f"{name}[{at}] is more than 64 bits hold") from None
+
+
+# ---- Headers -----------------------------------------------------------------------------------------------
+cdef int gather_headers(tuple items, HeaderColumns *out, list owners) except -1:
+    """Each row's pairs of ``str`` and buffer or ``None``; ``None`` for a row without.
+
+    Raises
+    ------
+    TypeError
+        A row is something else.
+    """
+    cdef Py_ssize_t count = PyTuple_GET_SIZE(items)
+    cdef int64_t *starts = <int64_t *> new_block(count + 1, sizeof(int64_t), owners)
+    cdef HeldBuffers held = HeldBuffers.__new__(HeldBuffers)
+    cdef list pairs = []
+    cdef Py_ssize_t at
+    owners.append(held)
+    starts[0] = 0
+    for at in range(count):
+        row = <object> PyTuple_GET_ITEM(items, at)
+        if row is not None:
+            _add_pairs(row, at, pairs)
+        starts[at + 1] = len(pairs)
+    # Holds the names, in which their UTF-8 lies, and the values.
+    owners.append(pairs)
+    cdef Span *names = <Span *> new_block(len(pairs), sizeof(Span), owners)
+    cdef Span *values = <Span *> new_block(len(pairs), sizeof(Span), owners)
+    for at in range(len(pairs)):
+        name, value = <tuple> pairs[at]
+        names[at].data = <const uint8_t *> PyUnicode_AsUTF8AndSize(name, &names[at].size)
+        if _span_of(value, &values[at], held) < 0:
+            kind = _kind(value)
+            raise TypeError(f"the value of header {name!r} is {kind}, not bytes, another buffer or None")
+    out.starts = starts
+    out.names.layout = out.values.layout = COLUMN_SPANS
+    out.names.rows = names
+    out.values.rows = values
+    return 0
+
+
+cdef int _add_pairs(object row, Py_ssize_t at, list pairs) except -1:
+    if isinstance(row, (str, bytes, dict)):
+        raise TypeError(f"headers[{at}] is {_kind(row)}, not a list of (str, bytes) pairs")
+    try:
+        for name, value in row:
+            if not isinstance(name, str):
+                raise TypeError(f"headers[{at}] has a name that is {_kind(name)}, not str")
+            pairs.append((name, value))
+    except ValueError:
+        raise TypeError(f"headers[{at}] is not a list of (str, bytes) pairs") from None
+    return 0

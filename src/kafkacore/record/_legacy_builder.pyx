@@ -1,0 +1,334 @@
+"""Writing messages of format 0 and 1: records in, the messages that clients before Kafka 0.11 read out.
+
+Without compression each record is a message of its own; with it they are one set, wrapped into a message.
+Choices are those of Kafka's ``MemoryRecordsBuilder``, and for converting of its ``RecordsUtil``. Does not
+know: headers of records and producers, for which these formats have no place; partitions.
+"""
+
+cimport cython
+from cpython.buffer cimport (
+    PyBUF_READ, PyBUF_SIMPLE, Py_buffer, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
+)
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
+
+from kafkacore.record._batch cimport RecordBatch
+from kafkacore.record._header cimport old_crc_of
+from kafkacore.record.layout cimport (
+    BASE_OFFSET_AT, COMPRESSION_MASK, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, OLD_ATTRIBUTES_AT, OLD_CRC_AT,
+    OLD_MIN_LENGTH, OLD_TIMESTAMP_AT, OLD_TIMESTAMP_SIZE, TIMESTAMP_TYPE_BIT,
+)
+from kafkacore.record.parse cimport PARSE_OK, RecordFields, parse_record
+from kafkacore.record.store cimport store_bytes
+from kafkacore.wire._blocks cimport block_capacity, block_free, block_realloc
+from kafkacore.wire.exclusive cimport begin_use
+from kafkacore.wire.primitives cimport store_int32, store_int64
+
+from kafkacore.errors import (
+    CorruptRecordError,
+    IllegalStateError,
+    MessageSizeTooLargeError,
+    UnsupportedCompressionTypeError,
+)
+from kafkacore.record._batch import read_batches
+from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_SIZE
+from kafkacore.record.compression import Compression, compress
+from kafkacore.record.old_lz4 import with_old_checksum
+from kafkacore.structs import TimestampType
+from kafkacore.wire.copying import refuse_copy
+
+cdef enum:
+    MAX_INT32 = 0x7FFFFFFF
+    FIRST_CAPACITY = 4096
+    # Records that are converted before another thread may have the GIL. A batch can have millions.
+    RECORDS_PER_TURN = 1024
+
+cdef int _NONE = Compression.NONE
+cdef int _LZ4 = Compression.LZ4
+cdef int _ZSTD = Compression.ZSTD
+
+
+@cython.final
+cdef class LegacyBatchBuilder:
+    """Messages of format 0 or 1 as they are written.
+
+    Parameters
+    ----------
+    magic:
+        The format, 0 or 1.
+    compression, compression_level:
+        A :class:`Compression`, and the library's level.
+    timestamp_type:
+        What format 1 says of its timestamps.
+    log_append_time_ms:
+        With ``LOG_APPEND_TIME`` the time of all messages, in milliseconds since the epoch.
+
+    Raises
+    ------
+    UnsupportedCompressionTypeError
+        These formats have no zstd (KIP-110).
+    ValueError
+        There is no such format, codec or timestamp type.
+    """
+
+    def __cinit__(self, int magic, compression=Compression.NONE, compression_level=None,
+                  timestamp_type=TimestampType.CREATE_TIME, int64_t log_append_time_ms=-1):
+        if magic not in (0, 1):
+            raise ValueError(f"format {magic} is not 0 or 1")
+        self.magic = magic
+        self.codec = Compression(compression)
+        if self.codec == _ZSTD:
+            raise UnsupportedCompressionTypeError(f"message format {magic} has no zstd")
+        self.compression_level = compression_level
+        timestamp_type = TimestampType(timestamp_type)
+        self.is_log_append_time = magic == 1 and timestamp_type is TimestampType.LOG_APPEND_TIME
+        self.attributes = TIMESTAMP_TYPE_BIT if self.is_log_append_time else 0
+        self.log_append_time_ms = log_append_time_ms
+        self.max_timestamp = -1
+
+    def __dealloc__(self):
+        block_free(self.data)
+
+    def __reduce__(self):
+        refuse_copy(self, "copy bytes(builder.close()), the finished messages")
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        if not self.is_closed:
+            raise BufferError("the messages are being written, their memory still moves")
+        PyBuffer_FillInfo(view, self, self.data, self.size, True, flags)
+
+    cdef int put(self, int64_t offset, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
+                 const uint8_t *value, Py_ssize_t value_size, int codec) except -1:
+        """One message at the end."""
+        cdef Py_ssize_t timestamp_size = OLD_TIMESTAMP_SIZE if self.magic == 1 else 0
+        cdef Py_ssize_t total, capacity
+        cdef uint8_t *message
+        cdef uint8_t *at
+        if key_size > MAX_INT32 or value_size > MAX_INT32:
+            raise MessageSizeTooLargeError("a message of more than 2 GiB")
+        total = LOG_OVERHEAD + OLD_MIN_LENGTH + timestamp_size + max(key_size, 0) + max(value_size, 0)
+        if total > MAX_INT32 - self.size:
+            raise MessageSizeTooLargeError("messages of more than 2 GiB")
+        if total > self.capacity - self.size:
+            capacity = max(2 * self.capacity, self.size + total, FIRST_CAPACITY)
+            grown = block_realloc(self.data, self.size, capacity)
+            if grown == NULL:
+                raise MemoryError()
+            self.data = <uint8_t *> grown
+            self.capacity = block_capacity(grown)
+        message = self.data + self.size
+        store_int64(message + BASE_OFFSET_AT, offset)
+        store_int32(message + LENGTH_AT, <int32_t> (total - LOG_OVERHEAD))
+        message[MAGIC_AT] = self.magic
+        message[OLD_ATTRIBUTES_AT] = <uint8_t> (codec | self.attributes)
+        at = message + OLD_TIMESTAMP_AT
+        if self.magic == 1:
+            store_int64(at, timestamp_ms)
+            at += OLD_TIMESTAMP_SIZE
+        store_int32(at, <int32_t> key_size)
+        at = store_bytes(at + 4, key, key_size)
+        store_int32(at, <int32_t> value_size)
+        store_bytes(at + 4, value, value_size)
+        store_int32(message + OLD_CRC_AT, <int32_t> old_crc_of(message, total))
+        self.size += total
+        return 0
+
+    cdef int put_record(self, int64_t offset, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
+                        const uint8_t *value, Py_ssize_t value_size) except -1:
+        begin_use(&self.in_use, self)
+        try:
+            return self.put_next(offset, timestamp_ms, key, key_size, value, value_size)
+        finally:
+            self.in_use = False
+
+    cdef int put_next(self, int64_t offset, int64_t timestamp_ms, const uint8_t *key, Py_ssize_t key_size,
+                      const uint8_t *value, Py_ssize_t value_size) except -1:
+        """As `put_record`, for whoever has the builder to itself: the checksum may release the GIL."""
+        if self.is_closed:
+            raise IllegalStateError("the messages are written already")
+        if self.record_count > 0 and offset <= self.last_offset:
+            raise ValueError(f"offset {offset} behind {self.last_offset}")
+        if self.is_log_append_time:
+            timestamp_ms = self.log_append_time_ms
+        if self.record_count == 0:
+            self.base_offset = offset
+        # In a compressed set of format 1 they count from the first, so that a broker need not rewrite them.
+        is_relative = self.magic == 1 and self.codec != _NONE
+        self.put(offset - self.base_offset if is_relative else offset, timestamp_ms, key, key_size, value,
+                 value_size, _NONE)
+        self.last_offset = offset
+        self.max_timestamp = max(self.max_timestamp, timestamp_ms)
+        self.record_count += 1
+        return 0
+
+    def append(self, int64_t offset, int64_t timestamp_ms, key, value) -> None:
+        """Add a record.
+
+        Parameters
+        ----------
+        offset:
+            Its offset, larger than that of the record before.
+        timestamp_ms:
+            Milliseconds since the epoch; format 0 has no place for it.
+        key, value:
+            ``bytes`` or another contiguous buffer, or ``None``.
+
+        Raises
+        ------
+        ValueError
+            The offset is not larger.
+        IllegalStateError
+            The messages are written already.
+        """
+        cdef const uint8_t[::1] key_view = None if key is None else memoryview(key).cast("B")
+        cdef const uint8_t[::1] value_view = None if value is None else memoryview(value).cast("B")
+        cdef Py_ssize_t key_size = -1 if key is None else len(key_view)
+        cdef Py_ssize_t value_size = -1 if value is None else len(value_view)
+        self.put_record(offset, timestamp_ms, &key_view[0] if key_size > 0 else NULL, key_size,
+                        &value_view[0] if value_size > 0 else NULL, value_size)
+
+    def close(self):
+        """Finish: without compression there is nothing to do, with it the set is compressed and wrapped.
+
+        Returns
+        -------
+        A read-only memoryview of all messages, which keeps its memory alive.
+
+        Raises
+        ------
+        IllegalStateError
+            They are written already, or there are none.
+        """
+        begin_use(&self.in_use, self)
+        try:
+            if self.is_closed:
+                raise IllegalStateError("the messages are written already")
+            if self.record_count == 0:
+                raise IllegalStateError("there are no messages")
+            if self.codec != _NONE:
+                self._wrap()
+            self.is_closed = True
+        finally:
+            self.in_use = False
+        return memoryview(self)
+
+    cdef int _wrap(self) except -1:
+        """Put one message in the place of the set; it has the last offset and the latest time."""
+        cdef Py_buffer view
+        cdef uint8_t *plain = self.data
+        cdef Py_ssize_t size = self.size
+        source = PyMemoryView_FromMemory(<char *> plain, size, PyBUF_READ)
+        packed = compress(self.codec, source, self.compression_level)
+        source.release()
+        if self.magic == 0 and self.codec == _LZ4:
+            packed = with_old_checksum(packed)
+        PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE)
+        self.data, self.size, self.capacity = NULL, 0, 0
+        try:
+            self.put(self.last_offset, self.max_timestamp, NULL, -1, <const uint8_t *> view.buf, view.len,
+                     self.codec)
+        except BaseException:
+            self.data, self.size, self.capacity = plain, size, size
+            raise
+        finally:
+            PyBuffer_Release(&view)
+        block_free(plain)
+        return 0
+
+
+# ---- Converting --------------------------------------------------------------------------------------------
+def down_convert(buffer, int to_magic, int64_t first_offset=0,
+                 Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE) -> bytes:
+    """The batches in ``buffer`` for a client that knows no newer format than ``to_magic``.
+
+    Headers are left out, and so are control batches. A batch that is old enough stays as it is; another keeps
+    its codec. Of plain messages only those from ``first_offset`` on are written, for they are batches of
+    their own: a client that asked for them from there (some versions of librdkafka) relies on it.
+
+    Parameters
+    ----------
+    to_magic:
+        0 or 1.
+    first_offset:
+        Offset from which the client reads.
+    max_decompressed_size:
+        Limit of one decompressed batch in bytes.
+
+    Raises
+    ------
+    UnsupportedCompressionTypeError
+        A batch is compressed by zstd (KIP-110).
+    CorruptRecordError
+        A batch is broken.
+    ValueError
+        There is no such format.
+    """
+    return down_convert_some(buffer, to_magic, first_offset, max_decompressed_size)[0]
+
+
+def down_convert_some(buffer, int to_magic, int64_t first_offset=0,
+                      Py_ssize_t max_decompressed_size=_DEFAULT_MAX_SIZE,
+                      int64_t max_plain_bytes=INT64_MAX) -> tuple:
+    """As :func:`down_convert`, but no further than the batch with which ``max_plain_bytes`` are read.
+
+    Returns
+    -------
+    tuple
+        The converted batches, and how many bytes were converted, after decompression.
+    """
+    cdef RecordBatch batch
+    cdef int64_t plain_bytes = 0
+    if to_magic not in (0, 1):
+        raise ValueError(f"format {to_magic} is not 0 or 1")
+    out = bytearray()
+    data = memoryview(buffer).cast("B")
+    for batch in read_batches(data, True, max_decompressed_size):
+        if batch.magic <= to_magic:
+            out += data[batch.position:batch.position + batch.size_in_bytes]
+        elif not batch.is_control:
+            if batch.attributes & COMPRESSION_MASK == _ZSTD:
+                raise UnsupportedCompressionTypeError(f"message format {to_magic} has no zstd")
+            _convert(batch, to_magic, first_offset, out)
+        if batch.records_at != NULL:
+            plain_bytes += batch.records_end - batch.records_at
+        if plain_bytes >= max_plain_bytes:
+            break
+    return bytes(out), plain_bytes
+
+
+cdef int _convert(RecordBatch batch, int to_magic, int64_t first_offset, bytearray out) except -1:
+    cdef bint is_plain = batch.attributes & COMPRESSION_MASK == _NONE
+    cdef LegacyBatchBuilder builder = LegacyBatchBuilder(
+        to_magic, batch.attributes & COMPRESSION_MASK, None,
+        TimestampType.LOG_APPEND_TIME if batch.attributes & TIMESTAMP_TYPE_BIT else TimestampType.CREATE_TIME,
+        batch.max_timestamp,
+    )
+    cdef const uint8_t *pos
+    cdef RecordFields fields
+    cdef int32_t index
+    cdef int64_t offset
+    cdef int64_t last_offset = -1
+    cdef int error
+    batch.open()
+    pos = batch.records_at
+    for index in range(batch.record_count):
+        error = parse_record(&pos, batch.records_end, batch.last_offset_delta, &fields)
+        if error != PARSE_OK:
+            batch.fail(error, index)
+        offset = batch.base_offset + fields.offset_delta
+        if index > 0 and offset <= last_offset:
+            raise CorruptRecordError(
+                f"offset {offset} after {last_offset} (record {index} of {batch.record_count} in batch "
+                f"{batch.base_offset})",
+                offset=batch.base_offset,
+            )
+        last_offset = offset
+        if not is_plain or offset >= first_offset:
+            builder.put_record(offset, batch.timestamp_of(&fields), fields.key, fields.key_size, fields.value,
+                               fields.value_size)
+        if index % RECORDS_PER_TURN == RECORDS_PER_TURN - 1:
+            with nogil:
+                pass
+    if builder.record_count > 0:
+        out += builder.close()
+    return 0

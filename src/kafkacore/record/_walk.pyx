@@ -1,0 +1,61 @@
+# cython: auto_pickle=False, autotestdict=False
+"""Walks over the batches of a file by their headers: bytes of it in, headers out, records not looked at.
+
+A chunk needs to hold a batch's header only, so that large batches are stepped over unread. Of all formats.
+Does not know: files, records, CRCs.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kafkacore.record._header cimport BatchHeader
+from kafkacore.record.layout cimport (
+    CURRENT_MAGIC, LENGTH_AT, LOG_OVERHEAD, MAGIC_AT, OLD_MIN_LENGTH, OLD_TIMESTAMP_SIZE, RECORDS_AT,
+)
+from kafkacore.wire.primitives cimport load_int32
+
+from kafkacore.errors import CorruptRecordError
+
+
+cdef inline int32_t least_length(uint8_t magic) noexcept nogil:
+    if magic == CURRENT_MAGIC:
+        return RECORDS_AT - LOG_OVERHEAD
+    return OLD_MIN_LENGTH + (OLD_TIMESTAMP_SIZE if magic == 1 else 0)
+
+
+def walk_headers(const uint8_t[::1] chunk, int64_t position):
+    """Headers of the batches that begin in ``chunk``, one behind the other.
+
+    Parameters
+    ----------
+    chunk:
+        Bytes of a file from ``position`` on; a batch begins with the first of them.
+
+    Returns
+    -------
+    tuple
+        The headers, with positions in the file; the position behind the last of their batches, which may lie
+        behind the chunk, or of a header of which only a part lies in it; and what is wrong there, ``None`` if
+        nothing is.
+    """
+    cdef list headers = []
+    cdef BatchHeader header
+    cdef int64_t at = 0
+    cdef int64_t size = chunk.shape[0]
+    cdef int32_t length
+    cdef const uint8_t *start
+    while at < size - MAGIC_AT:
+        start = &chunk[at]
+        length = load_int32(start + LENGTH_AT)
+        if start[MAGIC_AT] > CURRENT_MAGIC or length < least_length(start[MAGIC_AT]):
+            return headers, position + at, f"no batch: length {length}, magic {start[MAGIC_AT]}"
+        if size - at < LOG_OVERHEAD + least_length(start[MAGIC_AT]):
+            break
+        header = BatchHeader.__new__(BatchHeader)
+        try:
+            header.fill(start, 0)
+        except CorruptRecordError as error:
+            return headers, position + at, error.reason
+        header.position = position + at
+        headers.append(header)
+        at += header.size_in_bytes
+    return headers, position + at, None

@@ -1,5 +1,0 @@
-from typing_extensions import Buffer
-
-from kafkacore.record.header import BatchHeader
-
-def walk_headers(chunk: Buffer, position: int) -> tuple[list[BatchHeader], int, str | None]: ...

@@ -1,0 +1,201 @@
+"""A growing buffer that Kafka's primitive types are written to: values in, a list of pieces for `writev` out.
+
+Small values are gathered in memory of the writer's own; a large buffer (record batches) becomes a piece
+of its own, by reference, so that it is never copied on its way to the socket.
+Does not know: messages, versions, sockets.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy
+
+cimport kafkacore.wire.primitives as primitives
+from kafkacore.wire._file_slice cimport FileSlice
+
+cdef enum:
+    MAX_INT16 = 0x7FFF
+    MAX_INT32 = 0x7FFFFFFF
+
+
+@cython.final
+cdef class Writer:
+    """Writes primitive types, growing as needed.
+
+    Parameters
+    ----------
+    capacity:
+        Bytes to begin with.
+
+    Raises
+    ------
+    OverflowError
+        By a write whose value does not fit its type.
+    """
+
+    def __cinit__(self, Py_ssize_t capacity=256):
+        self.capacity = max(capacity, 16)
+        self.data = <uint8_t *> PyMem_Malloc(self.capacity)
+        if self.data == NULL:
+            raise MemoryError()
+        self.sealed = []
+
+    def __dealloc__(self):
+        PyMem_Free(self.data)
+
+    cdef uint8_t *reserve(self, Py_ssize_t size) except NULL:
+        """Room for ``size`` bytes at the end, already counted as written."""
+        cdef Py_ssize_t capacity
+        cdef void *grown
+        if size > self.capacity - self.size:
+            capacity = max(2 * self.capacity, self.size + size)
+            grown = PyMem_Realloc(self.data, capacity)
+            if grown == NULL:
+                raise MemoryError()
+            self.data = <uint8_t *> grown
+            self.capacity = capacity
+        self.size += size
+        return self.data + self.size - size
+
+    cdef int copy_in(self, const void *source, Py_ssize_t size) except -1:
+        memcpy(self.reserve(size), source, size)
+        return 0
+
+    cdef int seal(self) except -1:
+        if self.size > 0:
+            self.sealed.append(PyBytes_FromStringAndSize(<char *> self.data, self.size))
+            self.sealed_size += self.size
+            self.size = 0
+        return 0
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes written so far, pieces included."""
+        return self.sealed_size + self.size
+
+    def pieces(self) -> list:
+        """What was written, in order, as buffers for ``writev``. Writing may go on afterwards."""
+        self.seal()
+        return list(self.sealed)
+
+    cpdef int write_bool(self, bint value) except -1:
+        self.reserve(1)[0] = value
+        return 0
+
+    cpdef int write_int8(self, int8_t value) except -1:
+        self.reserve(1)[0] = <uint8_t> value
+        return 0
+
+    cpdef int write_int16(self, int16_t value) except -1:
+        primitives.store_int16(self.reserve(2), value)
+        return 0
+
+    cpdef int write_int32(self, int32_t value) except -1:
+        primitives.store_int32(self.reserve(4), value)
+        return 0
+
+    cpdef int write_int64(self, int64_t value) except -1:
+        primitives.store_int64(self.reserve(8), value)
+        return 0
+
+    cpdef int write_uint16(self, uint16_t value) except -1:
+        return self.write_int16(<int16_t> value)
+
+    cpdef int write_uint32(self, uint32_t value) except -1:
+        return self.write_int32(<int32_t> value)
+
+    cpdef int write_float64(self, double value) except -1:
+        cdef int64_t bits
+        memcpy(&bits, &value, 8)
+        return self.write_int64(bits)
+
+    cpdef int write_uuid(self, value) except -1:
+        """A :class:`uuid.UUID` as 16 bytes."""
+        cdef bytes raw = value.bytes
+        assert len(raw) == 16
+        return self.copy_in(PyBytes_AS_STRING(raw), 16)
+
+    cpdef int write_unsigned_varint(self, uint32_t value) except -1:
+        cdef uint8_t *at = self.reserve(primitives.MAX_VARINT_SIZE)
+        self.size -= primitives.MAX_VARINT_SIZE - (primitives.store_unsigned_varlong(at, value) - at)
+        return 0
+
+    cpdef int write_varint(self, int32_t value) except -1:
+        """Zigzag, 32 bits."""
+        return self.write_unsigned_varint(<uint32_t> primitives.zigzag(value))
+
+    cpdef int write_varlong(self, int64_t value) except -1:
+        """Zigzag, 64 bits."""
+        cdef uint8_t *at = self.reserve(primitives.MAX_VARLONG_SIZE)
+        self.size -= primitives.MAX_VARLONG_SIZE - (primitives.store_varlong(at, value) - at)
+        return 0
+
+    cpdef int write_buffer(self, buffer) except -1:
+        """A copy of the bytes of ``buffer``; no length."""
+        cdef Py_buffer view
+        PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+        try:
+            return self.copy_in(view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+
+    cpdef int write_piece(self, buffer) except -1:
+        """``buffer``, or part of a file, itself, by reference, as the next piece; no length. It must not
+        change.
+        """
+        cdef Py_ssize_t size
+        if isinstance(buffer, FileSlice):
+            size = (<FileSlice> buffer).size
+        else:
+            size = memoryview(buffer).nbytes
+        self.seal()
+        if size > 0:
+            self.sealed.append(buffer)
+            self.sealed_size += size
+        return 0
+
+    cpdef int write_string(self, str value) except -1:
+        """The UTF-8 bytes of ``value``; no length."""
+        cdef Py_ssize_t size
+        cdef const char *text = PyUnicode_AsUTF8AndSize(value, &size)
+        return self.copy_in(text, size)
+
+    # ---- What a message is made of: a length, then that much --------------------------------------------
+    cpdef int write_length(self, Py_ssize_t size, bint compact, bint short_length=False) except -1:
+        """A length, -1 for null; as ``Cursor.read_length`` reads it. A string has at most 32,767 bytes."""
+        if size < -1 or size > (MAX_INT16 if short_length else MAX_INT32):
+            raise OverflowError(f"length {size} does not fit its field")
+        if compact:
+            return self.write_unsigned_varint(<uint32_t> (size + 1))
+        if short_length:
+            return self.write_int16(<int16_t> size)
+        return self.write_int32(<int32_t> size)
+
+    cpdef int write_nullable_string(self, str value, bint compact) except -1:
+        """A string after its length, or null."""
+        cdef Py_ssize_t size
+        cdef const char *text
+        if value is None:
+            return self.write_length(-1, compact, True)
+        text = PyUnicode_AsUTF8AndSize(value, &size)
+        self.write_length(size, compact, True)
+        return self.copy_in(text, size)
+
+    cpdef int write_nullable_bytes(self, value, bint compact) except -1:
+        """A copy of the bytes of ``value`` after their length, or null."""
+        cdef Py_buffer view
+        if value is None:
+            return self.write_length(-1, compact, False)
+        PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
+        try:
+            self.write_length(view.len, compact, False)
+            return self.copy_in(view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+
+    cpdef int write_array_length(self, Py_ssize_t count, bint compact) except -1:
+        """The count of an array's elements, -1 for null."""
+        return self.write_length(count, compact, False)
