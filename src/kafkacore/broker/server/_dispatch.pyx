@@ -21,7 +21,7 @@ ANSWERED_LATER = object()
 
 
 cdef class Dispatcher:
-    """What :class:`~kafkacore.broker.server.kafka_apis.KafkaApis` is made on. Used by the network thread alone.
+    """What :class:`~kafkacore.broker.server.kafka_apis.KafkaApis` is made on; for the network thread alone.
 
     Parameters
     ----------
