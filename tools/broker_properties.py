@@ -10,15 +10,16 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.config_docs import TOPIC_DOCS
 from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerKey, as_text
 from kafkacore.broker.config.dynamic_config import DYNAMIC_NAMES
-from kafkacore.broker.config.topic_config import INT_MAX, LONG_MAX, LONG_MIN, TOPIC_CONFIG, TopicConfigKey
+from kafkacore.broker.config.topic_config import TOPIC_CONFIG, TopicConfigKey
 from kafkacore.broker.listeners.keys import LISTENER_KEYS, ListenerKey
+from kafkacore.structs import INT32_MAX, INT64_MAX
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "BROKER.md"
 BEGIN, END = "<!-- {}: made by tools/broker_properties.py -->", "<!-- end of {} -->"
 _DEFAULTS = {item.name: item.default for item in fields(BrokerConfig)}
 #: Where the field's default is not what a reader would write.
 _SHOWN_DEFAULTS = {"data_dir": "", "listeners": "PLAINTEXT://127.0.0.1:9092"}
-_NAMED = {INT_MAX: "2³¹-1", LONG_MAX: "2⁶³-1", LONG_MIN: "-2⁶³", sys.float_info.max: "no limit"}
+_NAMED = {INT32_MAX: "2³¹-1", INT64_MAX: "2⁶³-1", -INT64_MAX - 1: "-2⁶³", sys.float_info.max: "no limit"}
 
 
 def _number(value: float) -> str:

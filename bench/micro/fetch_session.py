@@ -16,7 +16,7 @@ import pytest
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.purgatory.timer import Timer
-from kafkacore.broker.replica.fetch_partition import ZERO_ID, FetchParams, FetchPartition, PartitionResults
+from kafkacore.broker.replica.fetch_partition import FetchParams, FetchPartition, PartitionResults
 from kafkacore.broker.replica.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -28,6 +28,7 @@ from kafkacore.broker.replica.replica_manager import ReplicaManager
 from kafkacore.broker.topics.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.topics.topic_catalog import TopicCatalog
 from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.protocol import ZERO_UUID
 
 NODE = 1
 
@@ -42,7 +43,7 @@ class Fetched:
         cluster = ClusterState(topics, [BrokerNode(NODE, "127.0.0.1", 9092)])
         self.replicas = ReplicaManager(cluster, SYSTEM_CLOCK, Timer(), lambda: None)
         self.sessions = FetchManager(self.replicas, topics.name_of, SYSTEM_CLOCK, 1000)
-        self.wanted = {("t", n): FetchPartition("t", ZERO_ID, n, 0, 1 << 20) for n in range(partitions)}
+        self.wanted = {("t", n): FetchPartition("t", ZERO_UUID, n, 0, 1 << 20) for n in range(partitions)}
         self.session_id, self.epoch = 0, INITIAL_EPOCH
 
     def fetch(self, epoch: int, partitions: dict[Any, FetchPartition]) -> int:

@@ -14,7 +14,8 @@ import pytest
 from kafkacore import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.process.server import KafkaBroker, kafka_apis
+from kafkacore.broker.process.server import KafkaBroker
+from kafkacore.broker.server import kafka_apis
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError, UnsupportedVersionError, WakeupError
 from kafkacore.protocol.generated.join_group import JoinGroupRequest
