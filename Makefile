@@ -18,8 +18,10 @@ demo: $(VENV)/.demo  ## Real flight records through our broker and Spark to Parq
 # named by TEST_ARGS, runs in one, which shows what it does. How they are divided: tests/workers.py.
 TEST_WORKERS ?= $(if $(TEST_ARGS),0,3)
 
+JARS := PYTHONPATH=tests $(BIN)/python -m integration.jars
+
 test: build  ## Set everything up, then pass the tests; TEST_ARGS=tests/record for a part of them
-	@$(BIN)/python tests/integration/jars.py
+	@$(JARS)
 	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(TEST_ARGS)
 
 # Those of the tests that have a larger dose than fits a run of all, which they say by importing it. Sorted: the first
@@ -29,7 +31,7 @@ RELIABILITY = $(sort $(shell grep -rlE "^from model.dose import .*\bdose\b" test
 # What was measured is shown when a test has failed, too; findings of kills are beside it, word for word. A full dose
 # may take longer than the test's time in a run of all, where it has none of its own.
 reliability: build  ## Kills, bad links and exactly-once copies in full doses, for hours: docs/RELIABILITY.md
-	@$(BIN)/python tests/integration/jars.py
+	@$(JARS)
 	@rm -f .cache/reliability.txt .cache/reliability.findings.txt
 	@KAFKACORE_DOSE=release KAFKACORE_RELIABILITY_RESULTS=$(CURDIR)/.cache/reliability.txt \
 		$(BIN)/python -m pytest --timeout=1800 $(RELIABILITY) $(TEST_ARGS); status=$$?; \
@@ -45,7 +47,7 @@ lint: build  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of 
 	$(BIN)/python -m kafkacore.protocol.generate --check
 
 bench: build  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, bench/README.md
-	@$(BIN)/python tests/integration/jars.py
+	@$(JARS)
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
 # Of all targets together; which there are: tests/fuzz.

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
+import missing_tools
 import pytest
 from hypothesis import HealthCheck, settings
 from integration.apache_kafka import ApacheKafka, started_in_scratch_folder
@@ -116,11 +117,21 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A test whose time is up says what Spark and Apache Kafka did, and leaves the next ones a session."""
     report = yield
+    missing_tools.leave_out(item, call, report)
     gateway = stuck_spark.running_gateway()
     if gateway is not None and call.excinfo is not None and str(call.excinfo.value).startswith("Timeout (>"):
         report.sections.append(("Spark", stuck_spark.describe(gateway, getattr(item, "funcargs", {}))))
         stuck_spark.go_on(gateway)
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end which tools are missing, and how to get them."""
+    reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", ())]
+    if lines := missing_tools.summary(reasons):
+        terminalreporter.section("tests left out, because tools are missing")
+        for line in lines:
+            terminalreporter.line(line)
 
 
 @pytest.hookimpl(optionalhook=True)

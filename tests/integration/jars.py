@@ -16,12 +16,13 @@ import fcntl
 import functools
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from missing_tools import MissingToolError, find_tool, tools_are_required
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
@@ -49,17 +50,14 @@ class JavaToolError(RuntimeError):
 
 
 def find_program(name: str) -> str:
-    """Path of ``java``, ``javac`` or ``mvn``: from JAVA_HOME if it is there, else from PATH."""
+    """Path of ``java``, ``javac`` or ``mvn``: from JAVA_HOME if it is there, else from PATH.
+
+    Raises MissingToolError where there is none.
+    """
     home = os.environ.get("JAVA_HOME")
     if home and (Path(home) / "bin" / name).exists():
         return str(Path(home) / "bin" / name)
-    found = shutil.which(name)
-    if found is None:
-        package = "maven" if name == "mvn" else "openjdk-17-jdk-headless"
-        raise JavaToolError(
-            f"{name} is not on PATH; the tests against Apache Kafka need it (Debian, Ubuntu: {package})"
-        )
-    return found
+    return find_tool(name, package="maven" if name == "mvn" else "openjdk-17-jdk-headless")
 
 
 def run(command: Iterable[str], *, timeout_s: float = 120, stdin: bytes | None = None) -> bytes:
@@ -209,3 +207,6 @@ if __name__ == "__main__":
         spark_kafka_jars()
     except JavaToolError as failure:
         sys.exit(str(failure))
+    except MissingToolError as missing:
+        # Without them the tests that need Java are left out, and the end of the run says so.
+        sys.exit(f"missing: {missing}" if tools_are_required() else 0)

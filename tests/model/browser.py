@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import subprocess
 import tempfile
 import urllib.error
@@ -17,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from missing_tools import find_tool
 
 from kafkacore.clock import SYSTEM_CLOCK
 
@@ -27,14 +28,11 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 class BrowserError(AssertionError):
-    """The browser could not do what it was told, or is not there."""
+    """The browser could not do what it was told."""
 
 
 def _program(*names: str) -> str:
-    for name in names:
-        if found := shutil.which(name):
-            return found
-    raise BrowserError(f"{names[0]} is missing: on Debian and Ubuntu, apt-get install chromium-driver")
+    return find_tool(*names, package="chromium-driver")
 
 
 #: It takes a free port of IPv6, and gives up when somebody has the same one of IPv4.

@@ -6,13 +6,13 @@ In: a folder. Out: keytabs of its principals, and the environment in which they 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from integration.apache_kafka import free_ports
+from missing_tools import find_tool
 
 REALM = "KAFKACORE.TEST"
 
@@ -101,9 +101,7 @@ class KerberosRealm:
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    assert found, f"{name} is not there: install krb5-kdc, krb5-admin-server and krb5-user"
-    return found
+    return find_tool(name, package="krb5-kdc krb5-admin-server")
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gssapi
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from missing_tools import import_or_leave_out
 from security.kerberos_realm import REALM, KerberosRealm, kerberos_realm
 
 from kafkacore.errors import (
@@ -24,6 +24,8 @@ from kafkacore.security.sasl.gssapi import GssapiMechanism
 from kafkacore.security.sasl.gssapi_layers import OFFER, answer_to_offer, check_choice
 from kafkacore.security.sasl.server_gssapi import GssapiServer
 from kafkacore.security.server_mechanism import SaslServerMechanism
+
+gssapi = import_or_leave_out("gssapi", "gssapi (apt-get install libkrb5-dev, then rm .venv/.dev)")
 
 
 @pytest.fixture(scope="module")
