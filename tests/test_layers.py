@@ -1,6 +1,7 @@
 """The import layers of docs/DESIGN.md, enforced over ``.py``, ``.pyi``, ``.pyx`` and ``.pxd``.
 
-A module imports only lower layers or its own package; packages of one layer do not know each other. An
+A module imports only lower layers or its own package; packages of one layer do not know each other. Inside a
+package of ``SUB_LAYERS``, sub-packages have an order too. An
 import for type checking alone counts: it is knowledge too.
 """
 
@@ -30,6 +31,13 @@ LAYERS = {
     "partitioner": 6, "serializer": 6,
     "cli": 7, "testing": 7,
     "__main__": 8,
+}  # fmt: skip
+#: Order inside a large package, bottom first: a module imports its own sub-package and the ones before it.
+SUB_LAYERS = {
+    "spark": [
+        "secrets", "options", "worker", "columns", "typed", "reader", "log_files", "sink",
+        "causes", "progress", "monitor", "session", "raw_batches", "source", "pipeline",
+    ],
 }  # fmt: skip
 #: Modules of layer 0 may know each other; every other layer's packages may not.
 SHARED_LAYER = 0
@@ -103,9 +111,22 @@ def breaches(path: Path) -> list[str]:
         there = place_of(name)
         if there == "testing" and here != "testing":
             found.append(f"{relative} imports {name}: nothing imports testing")
-        elif why := _too_high(here, there):
+        elif (why := _too_high(here, there)) or (here == there and (why := _upwards(here, relative, name))):
             found.append(f"{relative} imports {name}: {why}")
     return found
+
+
+def _upwards(package: str, importer: Path, name: str) -> str | None:
+    """Why a module of ``package`` may not import ``name`` of the same package."""
+    order = SUB_LAYERS.get(package)
+    if order is None or (importer.stem == "__init__" and len(importer.parts) == 3):
+        # The package's own __init__ exports names of any of its parts.
+        return None
+    here = importer.parts[2].split(".")[0]
+    there = name.split(".")[2] if name.count(".") > 1 else ""
+    if missing := [part for part in (here, there) if part not in order]:
+        return f"{missing[0] or package} has no place in SUB_LAYERS of tests/test_layers.py"
+    return f"{here} is below {there}" if order.index(there) > order.index(here) else None
 
 
 def _too_high(here: str, there: str) -> str | None:
@@ -164,6 +185,11 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("wire/_cursor.py", "from kafkacore import KafkaProducer"),
         ("structs.py", "from kafkacore.wire import Cursor"),
         ("novelty/thing.py", "from kafkacore.wire import Cursor"),
+        ("spark/options/values.py", "from kafkacore.spark.reader.options import SourceOptions"),
+        ("spark/options/values.py", "from ..sink import options"),
+        ("spark/options/values.py", "from kafkacore.spark import lag"),
+        ("spark/novelty/thing.py", "from kafkacore.spark.options import values"),
+        ("spark/causes.py", "from kafkacore.spark.pipeline.errors import PipelineError"),
     ],
 )
 def test_checker_finds_a_breach(source: Path, file: str, line: str) -> None:
@@ -183,6 +209,11 @@ def test_checker_finds_a_breach(source: Path, file: str, line: str) -> None:
         ("clock.py", "import time, random"),
         ("testing/broker.py", "from kafkacore.broker import server\nfrom kafkacore.cli import main"),
         ("__init__.py", "from kafkacore.producer import KafkaProducer"),
+        ("spark/__init__.py", "from kafkacore.spark.monitor import QueryMonitor"),
+        (
+            "spark/reader/fetch.py",
+            "from kafkacore.spark.reader.offsets import split",
+        ),
     ],
 )
 def test_checker_lets_the_allowed_pass(source: Path, file: str, line: str) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from kafkacore.spark.columns.schema import SPARK_TYPES
 from kafkacore.spark.log_files.reader import LogReader
 from kafkacore.spark.log_files.source import KafkaCoreLogDataSource
-from kafkacore.spark.schema import SPARK_TYPES
 
 
 def _field(name: str, kind: object) -> dict[str, object]:

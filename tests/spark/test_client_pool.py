@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from kafkacore.spark.client_pool import ClientPool
+from kafkacore.spark.worker.client_pool import ClientPool
 from kafkacore.testing import VirtualClock
 
 LIMIT_S = 10.0

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from kafkacore.spark.constant_columns import ConstantColumns, repeated_int32, repeated_text
+from kafkacore.spark.columns.constant_columns import ConstantColumns, repeated_int32, repeated_text
 
 
 @pytest.mark.parametrize("text", ["topic", "", "täg", None])
@@ -44,8 +44,8 @@ def test_kafkas_columns_do_not_import_pandas():
     code = (
         "import sys, pyarrow as pa\n"
         "from kafkacore.record import ColumnBuilder\n"
-        "from kafkacore.spark.output import KafkaColumns\n"
-        "from kafkacore.spark.schema import all_columns\n"
+        "from kafkacore.spark.columns.output import KafkaColumns\n"
+        "from kafkacore.spark.columns.schema import all_columns\n"
         "output = KafkaColumns(all_columns(True)).output()\n"
         "builder = ColumnBuilder(output.fetched, timestamp_unit='us', timezone='UTC')\n"
         "assert output.batch(pa.record_batch(builder.finish()), 't', 0).schema == output.schema\n"

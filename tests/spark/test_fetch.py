@@ -10,14 +10,15 @@ import pytest
 from kafkacore import KafkaConsumer
 from kafkacore.errors import KafkaTimeoutError
 from kafkacore.producer import KafkaProducer
-from kafkacore.spark import configs, fetch
-from kafkacore.spark.configs import consumer_configs
-from kafkacore.spark.consumers import CONSUMERS
-from kafkacore.spark.fetch import read_range
-from kafkacore.spark.offsets import OffsetRange
-from kafkacore.spark.options import parse_options
-from kafkacore.spark.output import KafkaColumns
-from kafkacore.spark.schema import all_columns
+from kafkacore.spark.columns.output import KafkaColumns
+from kafkacore.spark.columns.schema import all_columns
+from kafkacore.spark.options import client_arguments
+from kafkacore.spark.options.client_arguments import consumer_configs
+from kafkacore.spark.reader import fetch
+from kafkacore.spark.reader.consumers import CONSUMERS
+from kafkacore.spark.reader.fetch import read_range
+from kafkacore.spark.reader.offsets import OffsetRange
+from kafkacore.spark.reader.options import parse_options
 from kafkacore.testing import VirtualClock
 from kafkacore.wire import _blocks as blocks
 
@@ -197,7 +198,7 @@ def test_users_fetch_size_is_kept(options, topic):
 
 
 def test_small_ranges_have_little_more_sent_than_they_hold(options, topic, monkeypatch):
-    monkeypatch.setitem(configs.FETCHING, "metrics_enabled", True)
+    monkeypatch.setitem(client_arguments.FETCHING, "metrics_enabled", True)
     ranges = [(start, start + 100) for start in range(0, 20_000, 1_000)]
     rows = sum(batch.num_rows for first, end in ranges for batch in read(options(), topic, first, end))
     assert rows == 100 * len(ranges)
@@ -205,7 +206,7 @@ def test_small_ranges_have_little_more_sent_than_they_hold(options, topic, monke
     with CONSUMERS.lend(settings, KafkaConsumer.close) as consumer:
         received = consumer.metrics()["consumer-metrics"]["incoming-byte-total"]
     # Of the first nothing was known; of the others, two batches of 256 KiB may be cut.
-    most = configs.FETCHING["max_partition_fetch_bytes"]
+    most = client_arguments.FETCHING["max_partition_fetch_bytes"]
     assert received < most + (len(ranges) - 1) * (1.2 * 100 * VALUE_BYTES + 2.2 * 256 * 1024)
 
 

@@ -6,13 +6,13 @@ import pytest
 from log_start import move_log_start
 
 from kafkacore import KafkaConsumer
-from kafkacore.spark import fetch
-from kafkacore.spark.consumers import CONSUMERS
-from kafkacore.spark.data_loss import DataLossError
-from kafkacore.spark.fetch import read_range
-from kafkacore.spark.offsets import OffsetRange
-from kafkacore.spark.options import parse_options
-from kafkacore.spark.output import KafkaColumns
+from kafkacore.spark.columns.output import KafkaColumns
+from kafkacore.spark.reader import fetch
+from kafkacore.spark.reader.consumers import CONSUMERS
+from kafkacore.spark.reader.data_loss import DataLossError
+from kafkacore.spark.reader.fetch import read_range
+from kafkacore.spark.reader.offsets import OffsetRange
+from kafkacore.spark.reader.options import parse_options
 from kafkacore.testing import VirtualClock
 
 ROWS = 60

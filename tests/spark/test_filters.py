@@ -19,9 +19,9 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kafkacore.spark.filters import narrowed_by
-from kafkacore.spark.offsets import OffsetRange
-from kafkacore.spark.schema import SPARK_TYPES
+from kafkacore.spark.columns.schema import SPARK_TYPES
+from kafkacore.spark.reader.filters import narrowed_by
+from kafkacore.spark.reader.offsets import OffsetRange
 
 COLUMNS = {column: column for column in SPARK_TYPES}
 RANGES = [OffsetRange(topic, number, 100, 200) for topic in ("a1", "a2", "b1") for number in range(3)]

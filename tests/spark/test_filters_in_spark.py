@@ -3,7 +3,7 @@
 import pytest
 from model.spark_reads import push_down
 
-from kafkacore.spark.batch_reader import KafkaBatchReader
+from kafkacore.spark.reader.batch_reader import KafkaBatchReader
 
 RECORDS = [(n % 3, None, b"v%d" % n) for n in range(90)]
 
@@ -46,8 +46,8 @@ def test_push_down_leans_on_the_check_that_spark_has(our_broker, topic):
     """Should Spark look at another thing than the function behind the method, this says so."""
     from pyspark.sql.datasource import DataSourceReader
 
-    from kafkacore.spark.options import parse_options
-    from kafkacore.spark.output import KafkaColumns
+    from kafkacore.spark.columns.output import KafkaColumns
+    from kafkacore.spark.reader.options import parse_options
 
     options = parse_options(
         {"kafka.bootstrap.servers": our_broker.bootstrap_servers, "subscribe": topic}, streaming=False

@@ -22,8 +22,8 @@ from pyspark.sql.types import (
 from kafkacore.decode.decoder import ColumnTooLargeError
 from kafkacore.decode.json import JSON_OPTION_NAMES
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.formats import FORMAT_OPTION_NAMES, default_schema, plan_output
-from kafkacore.spark.output import batches
+from kafkacore.spark.columns.output import batches
+from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES, default_schema, plan_output
 from kafkacore.spark.typed.output import MalformedRecordError
 
 

@@ -8,9 +8,9 @@ from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.protocol.generated.metadata import MetadataRequest
-from kafkacore.spark.options import parse_options
-from kafkacore.spark.output import KafkaColumns
-from kafkacore.spark.stream_reader import KafkaStreamReader
+from kafkacore.spark.columns.output import KafkaColumns
+from kafkacore.spark.reader.options import parse_options
+from kafkacore.spark.reader.stream_reader import KafkaStreamReader
 
 LOOKS = 10
 

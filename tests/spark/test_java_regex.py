@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.java_classes import ALPHABET
-from kafkacore.spark.java_regex import compile_java_pattern
+from kafkacore.spark.options.java_classes import ALPHABET
+from kafkacore.spark.options.java_regex import compile_java_pattern
 
 NAMES = ("a", "b", "ab", "AB", "a.b", "a-b", "a_b", "12", "Zz", "orders_v2", "__x", "aab")
 FOUND_BY_JAVA = [

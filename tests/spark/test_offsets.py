@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.offsets import OffsetRange, backlog, from_json, limit_to, split, to_json
+from kafkacore.spark.reader.offsets import OffsetRange, backlog, from_json, limit_to, split, to_json
 from kafkacore.structs import TopicPartition
 
 PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b", "t-10"]), st.integers(0, 12))

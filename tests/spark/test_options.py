@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.options import Bound, parse_options
+from kafkacore.spark.reader.options import Bound, parse_options
 from kafkacore.structs import TopicPartition
 
 BASE = {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}

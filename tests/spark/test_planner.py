@@ -8,10 +8,10 @@ from kafkacore.errors import (
     OffsetNotAvailableError,
     TopicAuthorizationFailedError,
 )
-from kafkacore.spark.data_loss import DataLossError
-from kafkacore.spark.offsets import OffsetRange
-from kafkacore.spark.options import parse_options
-from kafkacore.spark.planner import OffsetPlanner
+from kafkacore.spark.reader.data_loss import DataLossError
+from kafkacore.spark.reader.offsets import OffsetRange
+from kafkacore.spark.reader.options import parse_options
+from kafkacore.spark.reader.planner import OffsetPlanner
 from kafkacore.structs import OffsetAndTimestamp, TopicPartition
 from kafkacore.testing import VirtualClock
 
@@ -58,7 +58,7 @@ def planner_of(monkeypatch):
     def make(consumer, **options):
         chosen = {"subscribe", "subscribePattern", "assign"} & options.keys()
         given = {"kafka.bootstrap.servers": "h:1", **({} if chosen else {"subscribe": "t"}), **options}
-        monkeypatch.setattr("kafkacore.spark.planner.KafkaConsumer", lambda **configs: consumer)
+        monkeypatch.setattr("kafkacore.spark.reader.planner.KafkaConsumer", lambda **configs: consumer)
         planner = OffsetPlanner(parse_options(given, streaming=False), VirtualClock())
         planner.clock = planner._clock
         planner.begun_ms = planner.clock.monotonic_ms()

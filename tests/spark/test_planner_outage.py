@@ -5,8 +5,8 @@ import pytest
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaTimeoutError
-from kafkacore.spark.options import parse_options
-from kafkacore.spark.planner import OffsetPlanner
+from kafkacore.spark.reader.options import parse_options
+from kafkacore.spark.reader.planner import OffsetPlanner
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 

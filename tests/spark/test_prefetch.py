@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kafkacore.spark.prefetch import Prefetch
+from kafkacore.spark.worker.prefetch import Prefetch
 
 LIMIT_S = 10.0
 
@@ -132,7 +132,7 @@ def test_a_thread_that_cannot_be_started_keeps_nothing(monkeypatch):
 
 
 def test_a_thread_that_nothing_ends_lets_go_itself_in_the_end(monkeypatch, caplog):
-    monkeypatch.setattr("kafkacore.spark.prefetch.END_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("kafkacore.spark.worker.prefetch.END_TIMEOUT_S", 0.01)
     let_go, calls = threading.Event(), []
 
     def source():

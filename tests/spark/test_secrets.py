@@ -12,8 +12,8 @@ import pytest
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.references import ALLOWED_PATHS, ALLOWED_VARIABLES
-from kafkacore.spark.configs import consumer_configs
-from kafkacore.spark.options import parse_options
+from kafkacore.spark.options.client_arguments import consumer_configs
+from kafkacore.spark.reader.options import parse_options
 from kafkacore.spark.secrets import REDACTION_REGEX
 from kafkacore.spark.sink.options import SinkOptions, parse_sink_options
 from kafkacore.spark.source import KafkaCoreDataSource

@@ -6,11 +6,11 @@ import pickle
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
-from kafkacore.spark.data_loss import DataLossError
-from kafkacore.spark.options import parse_options
-from kafkacore.spark.output import KafkaColumns
-from kafkacore.spark.planner import OffsetPlanner
-from kafkacore.spark.stream_reader import AvailableNowError, KafkaStreamReader
+from kafkacore.spark.columns.output import KafkaColumns
+from kafkacore.spark.reader.data_loss import DataLossError
+from kafkacore.spark.reader.options import parse_options
+from kafkacore.spark.reader.planner import OffsetPlanner
+from kafkacore.spark.reader.stream_reader import AvailableNowError, KafkaStreamReader
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
 

@@ -3,13 +3,13 @@
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from kafkacore.spark import tasks
-from kafkacore.spark.batch_reader import KafkaBatchReader
 from kafkacore.spark.log_files.reader import LogReader
+from kafkacore.spark.reader.batch_reader import KafkaBatchReader
+from kafkacore.spark.reader.stream_reader import KafkaStreamReader
 from kafkacore.spark.sink import writers
 from kafkacore.spark.sink.writers import KafkaBatchWriter, KafkaStreamWriter
-from kafkacore.spark.stream_reader import KafkaStreamReader
-from kafkacore.spark.tasks import ReadingTask
+from kafkacore.spark.worker import tasks
+from kafkacore.spark.worker.tasks import ReadingTask
 
 
 @pytest.fixture

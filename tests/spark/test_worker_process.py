@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from kafkacore.spark import worker_process
+from kafkacore.spark.worker import process as worker_process
 
 #: As PySpark's daemon calls a worker.
 DAEMON = """
@@ -95,7 +95,7 @@ def test_sparks_own_workers_are_known(spark):
     def look(batches):
         import pyarrow
 
-        from kafkacore.spark import worker_process
+        from kafkacore.spark.worker import process as worker_process
 
         yield from ()
         found = worker_process.socket_to_spark() is not None

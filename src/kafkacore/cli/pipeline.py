@@ -22,7 +22,6 @@ from kafkacore.cli.interrupts import asked_to_stop
 from kafkacore.cli.report import Advance, Reporter
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.security.java_names import PREFIXES
-from kafkacore.spark.options import parse_options
 from kafkacore.spark.pipeline import (
     AVAILABLE_NOW,
     KAFKA_COLUMNS,
@@ -39,6 +38,7 @@ from kafkacore.spark.pipeline import (
     run_pipeline,
 )
 from kafkacore.spark.pipeline.file import read_settings, settings_as_toml
+from kafkacore.spark.reader.options import parse_options
 from kafkacore.spark.secrets import referred, without_secret
 
 EXAMPLES = """  kafkacore pipeline --bootstrap localhost:9092 --topic orders --format json \\
@@ -462,7 +462,7 @@ def _timeout(text: str) -> argparse.Namespace:
 
 def _require_topics(config: PipelineConfig, timeout: argparse.Namespace) -> None:
     """Ask for the topics once before Spark is started, which takes longer and asks for minutes."""
-    from kafkacore.spark.planner import MissingTopicError
+    from kafkacore.spark.reader.planner import MissingTopicError
 
     limits = {name: str(limit) for name, limit in time_limits(timeout, "request_timeout_ms").items()}
     try:
@@ -479,7 +479,7 @@ def _require_topics(config: PipelineConfig, timeout: argparse.Namespace) -> None
 
 def _ask(source_options: Mapping[str, str], limits: Mapping[str, str]) -> None:
     """Ask brokers once for the topics that the options name."""
-    from kafkacore.spark.planner import OffsetPlanner
+    from kafkacore.spark.reader.planner import OffsetPlanner
 
     options = parse_options(source_options, streaming=True)
     configs = {**limits, **options.client_configs}

@@ -10,11 +10,10 @@
 Options, columns and checkpoints are those of Spark's built-in ``kafka`` source. Installing kafkacore is
 enough: Spark 4 finds the format by itself (``pyspark_kafkacore``).
 
-``options`` → ``planner`` (driver: partitions and offsets) → ``offsets`` (ranges) → ``fetch`` (worker: a range
-to columns) → ``output``, ``typed`` (columns to what the user's schema asks for). ``source`` is what Spark
-calls first, ``batch_reader`` and ``stream_reader`` what it calls then. ``sink`` writes, ``log_files`` and
-``raw_batches`` read without a broker, ``pipeline`` is a whole job; ``progress`` and ``monitor`` say how it
-goes.
+Spark calls ``source`` first. ``reader`` plans ranges of offsets on the driver and fetches them on workers;
+``columns`` and ``typed`` make the columns that the user's schema asks for. ``sink`` writes, ``log_files`` and
+``raw_batches`` read without a broker, ``pipeline`` runs a whole job, ``progress`` and ``monitor`` report on a
+query. ``options`` and ``worker`` are shared by all of these.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kafkacore.spark.logs import log_to_stderr
+from kafkacore.spark.worker.logs import log_to_stderr
 
 if TYPE_CHECKING:
     from kafkacore.spark.monitor import QueryMonitor

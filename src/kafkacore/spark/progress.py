@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.offsets import Offsets, from_json
+from kafkacore.spark.reader.offsets import Offsets, from_json
 from kafkacore.structs import TopicPartition
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.constant_columns import repeated_int32
-from kafkacore.spark.formats import FORMAT_OPTION_NAMES, default_schema
+from kafkacore.spark.columns.constant_columns import repeated_int32
+from kafkacore.spark.columns.output import Output, OutputPlan
 from kafkacore.spark.log_files.columns import plan_columns
 from kafkacore.spark.log_files.options import corrupt_mode
 from kafkacore.spark.log_files.reading import BATCH_ROWS, CorruptBatches, Selection, read_rows
-from kafkacore.spark.option_values import refuse_unknown
-from kafkacore.spark.output import Output, OutputPlan
+from kafkacore.spark.options.values import refuse_unknown
+from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES, default_schema
 from kafkacore.spark.typed.options import CORRUPT_RECORD
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from pyspark.sql.datasource import DataSource
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from kafkacore.spark.batch_reader import KafkaBatchReader
+    from kafkacore.spark.reader.batch_reader import KafkaBatchReader
+    from kafkacore.spark.reader.stream_reader import KafkaStreamReader
     from kafkacore.spark.sink.writers import KafkaBatchWriter, KafkaStreamWriter
-    from kafkacore.spark.stream_reader import KafkaStreamReader
 
 
 class KafkaCoreDataSource(DataSource):
@@ -30,15 +30,15 @@ class KafkaCoreDataSource(DataSource):
         return "kafkacore"
 
     def schema(self) -> StructType | str:
-        from kafkacore.spark.formats import default_schema
+        from kafkacore.spark.typed.formats import default_schema
 
         return default_schema(self.options)
 
     def reader(self, schema: StructType) -> KafkaBatchReader:
         _need_new_enough_pyspark()
-        from kafkacore.spark.batch_reader import KafkaBatchReader
-        from kafkacore.spark.formats import plan_output
-        from kafkacore.spark.options import parse_options
+        from kafkacore.spark.reader.batch_reader import KafkaBatchReader
+        from kafkacore.spark.reader.options import parse_options
+        from kafkacore.spark.typed.formats import plan_output
 
         return KafkaBatchReader(
             parse_options(self.options, streaming=False), plan_output(schema, self.options)
@@ -46,9 +46,9 @@ class KafkaCoreDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> KafkaStreamReader:  # noqa: N802 - Spark's name
         _need_new_enough_pyspark()
-        from kafkacore.spark.formats import plan_output
-        from kafkacore.spark.options import parse_options
-        from kafkacore.spark.stream_reader import KafkaStreamReader
+        from kafkacore.spark.reader.options import parse_options
+        from kafkacore.spark.reader.stream_reader import KafkaStreamReader
+        from kafkacore.spark.typed.formats import plan_output
 
         return KafkaStreamReader(
             parse_options(self.options, streaming=True), plan_output(schema, self.options)

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.spark.offsets import OffsetRange, split
+from kafkacore.spark.reader.offsets import OffsetRange, split
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.formats import plan_output
-from kafkacore.spark.output import Output, OutputPlan
+from kafkacore.spark.columns.output import Output, OutputPlan
+from kafkacore.spark.typed.formats import plan_output
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ def plan_columns(schema: StructType, options: Mapping[str, str], corrupt_column:
     Raises
     ------
     KafkaConfigurationError
-        As :func:`~kafkacore.spark.formats.plan_output`; or that column is no nullable string.
+        As :func:`~kafkacore.spark.typed.formats.plan_output`; or that column is no nullable string.
     """
     given = {name.lower() for name in options}
     if corrupt_column not in schema.names or given.intersection(_FORMATS):

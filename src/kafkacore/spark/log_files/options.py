@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.formats import FORMAT_OPTION_NAMES
-from kafkacore.spark.option_values import integer, known_options, listed, positive, refuse_unknown
-from kafkacore.spark.options import Bound, parse_offsets
+from kafkacore.spark.options.values import integer, known_options, listed, positive, refuse_unknown
+from kafkacore.spark.reader.options import Bound, parse_offsets
+from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
 from kafkacore.spark.typed.options import CORRUPT_RECORD, MODES
 from kafkacore.structs import TopicPartition, partition_name
 

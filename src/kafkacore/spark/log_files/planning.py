@@ -23,7 +23,7 @@ from kafkacore.spark.log_files.files import LogFile, Storage, log_files
 from kafkacore.spark.log_files.options import LogOptions
 from kafkacore.spark.log_files.reading import MAX_OFFSET, Selection
 from kafkacore.spark.log_files.transactions import TransactionScan
-from kafkacore.spark.options import Bound
+from kafkacore.spark.reader.options import Bound
 from kafkacore.structs import TopicPartition
 
 logger = logging.getLogger(__name__)

@@ -14,14 +14,14 @@ from kafkacore.record.segment_file import SegmentFile
 from kafkacore.spark.log_files.files import Storage
 from kafkacore.spark.log_files.planning import FileRange, plan_tasks
 from kafkacore.spark.log_files.reading import CorruptBatches, read_rows
-from kafkacore.spark.prefetch import Prefetch
-from kafkacore.spark.tasks import ReadingTask
+from kafkacore.spark.worker.prefetch import Prefetch
+from kafkacore.spark.worker.tasks import ReadingTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkacore.spark.columns.output import OutputPlan
     from kafkacore.spark.log_files.options import LogOptions
-    from kafkacore.spark.output import OutputPlan
 
 #: Of remote files, made ahead while Spark takes the rows before. Local ones come out of the page cache, and
 #: there a second thread only takes turns with the first.

@@ -19,7 +19,7 @@ from kafkacore.structs import INT64_MAX
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkacore.spark.output import Output
+    from kafkacore.spark.columns.output import Output
 
 #: Rows of one Arrow batch, and bytes of one of its columns: enough that what a batch costs in the JVM
 #: (~0.2 ms) does not show, and no more, for a worker's memory.
@@ -193,7 +193,7 @@ def read_rows(
     CorruptRecordError
         Bytes are no batch, and ``corrupt`` says FAILFAST.
     """
-    from kafkacore.spark.output import batches
+    from kafkacore.spark.columns.output import batches
 
     for found in read_columns(file, output.fetched, selection):
         if not isinstance(found, Damage):

@@ -24,7 +24,7 @@ class KafkaCoreLogDataSource(DataSource):
         return "kafkacore-log"
 
     def schema(self) -> StructType | str:
-        from kafkacore.spark.formats import default_schema
+        from kafkacore.spark.typed.formats import default_schema
 
         return default_schema(self.options)
 

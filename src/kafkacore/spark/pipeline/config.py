@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.option_values import refuse_unknown
-from kafkacore.spark.options import parse_options
+from kafkacore.spark.columns.schema import all_columns
+from kafkacore.spark.options.values import refuse_unknown
 from kafkacore.spark.pipeline.aggregate import Aggregate
-from kafkacore.spark.schema import all_columns
+from kafkacore.spark.reader.options import parse_options
 from kafkacore.spark.sink.options import parse_sink_options
 from kafkacore.spark.typed.options import BINARY, FORMATS, MODES, SCALAR_TYPES, STRUCTURED
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.columns.schema import SPARK_TYPES
 from kafkacore.spark.pipeline.config import KAFKA_COLUMNS, PipelineConfig
 from kafkacore.spark.pipeline.errors import spark_errors
-from kafkacore.spark.schema import SPARK_TYPES
 from kafkacore.spark.typed.options import SCALAR_TYPES
 
 if TYPE_CHECKING:

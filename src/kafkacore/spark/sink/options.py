@@ -12,11 +12,11 @@ from typing import Any
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer import KafkaProducer
 from kafkacore.producer.config import resolve_producer
-from kafkacore.spark.configs import typed_arguments
-from kafkacore.spark.formats import FORMAT_OPTION_NAMES
-from kafkacore.spark.java_configs import client_configs
-from kafkacore.spark.option_values import boolean, known_options, refuse_unknown
-from kafkacore.spark.options import OPTION_NAMES as SOURCE_OPTION_NAMES
+from kafkacore.spark.options.client_arguments import typed_arguments
+from kafkacore.spark.options.java_configs import client_configs
+from kafkacore.spark.options.values import boolean, known_options, refuse_unknown
+from kafkacore.spark.reader.options import OPTION_NAMES as SOURCE_OPTION_NAMES
+from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
 
 #: Kafka settings that the sink must own to keep its promises, and what to use instead.
 OWNED_BY_THE_SINK = {
@@ -89,8 +89,8 @@ class SinkOptions:
         Raises
         ------
         KafkaConfigurationError
-            As of :func:`~kafkacore.spark.configs.typed_arguments`. (Unknown names are the producer's to
-            refuse.)
+            As :func:`~kafkacore.spark.options.client_arguments.typed_arguments` does. The producer refuses
+            unknown names.
         """
         configs = LOADING | typed_arguments(self.client_configs, KafkaProducer.DEFAULT_CONFIG)
         if self.exactly_once:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from kafkacore.producer import KafkaProducer
-from kafkacore.spark.client_pool import ClientPool
+from kafkacore.spark.worker.client_pool import ClientPool
 
 #: As ``spark.kafka.producer.cache.timeout``.
 IDLE_LIMIT_MS = 600_000.0

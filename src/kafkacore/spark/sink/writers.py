@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.sink.columns import SinkColumns, sink_columns
 from kafkacore.spark.sink.options import SinkOptions, parse_sink_options
-from kafkacore.spark.worker_process import begin_task
+from kafkacore.spark.worker.process import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from kafkacore.decode.avro import avro_options, given_schema
 from kafkacore.decode.avro_ddl import ddl_of
 from kafkacore.decode.registry import SchemaRegistry
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.option_values import json_of, listed
+from kafkacore.spark.options.values import json_of, listed
 from kafkacore.spark.typed.options import SideOptions
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.schema import SPARK_TYPES, all_columns
+from kafkacore.spark.columns.schema import SPARK_TYPES, all_columns
 from kafkacore.spark.typed.options import BINARY, SCALAR_TYPES, FormatOptions, SideOptions
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.schema import SPARK_TYPES, Column
+from kafkacore.spark.columns.schema import SPARK_TYPES, Column
 from kafkacore.spark.typed.decoders import DecoderPlan
 from kafkacore.spark.typed.options import (
     BINARY,

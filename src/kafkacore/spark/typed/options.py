@@ -12,7 +12,7 @@ from typing import Literal
 
 from kafkacore.decode.json_option_names import JSON_OPTION_NAMES
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.option_values import boolean, known_options
+from kafkacore.spark.options.values import boolean, known_options
 from kafkacore.spark.secrets import resolved
 
 Side = Literal["key", "value"]

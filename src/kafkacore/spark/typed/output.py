@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacore.decode.decoder import ColumnTooLargeError, Decoded, quoted
 from kafkacore.errors import KafkaError
-from kafkacore.spark.output import KafkaColumns, Output
-from kafkacore.spark.schema import Column
+from kafkacore.spark.columns.output import KafkaColumns, Output
+from kafkacore.spark.columns.schema import Column
 from kafkacore.spark.typed.layout import Layout
 from kafkacore.structs import printable
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import InputPartition
 
-from kafkacore.spark.worker_process import begin_task
+from kafkacore.spark.worker.process import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa

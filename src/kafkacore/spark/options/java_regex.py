@@ -13,7 +13,7 @@ import string
 from dataclasses import dataclass, replace
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.java_classes import ALPHABET, ClassReader, Source, case_folded, escaped_class
+from kafkacore.spark.options.java_classes import ALPHABET, ClassReader, Source, case_folded, escaped_class
 
 #: Above any that a person writes; a limit, since patterns nest.
 MAX_LENGTH = 10_000

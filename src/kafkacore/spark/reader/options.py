@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 
 from kafkacore.consumer.config import DEFAULTS as CONSUMER_ARGUMENTS
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.spark.formats import FORMAT_OPTION_NAMES
-from kafkacore.spark.java_configs import client_configs
-from kafkacore.spark.java_regex import compile_java_pattern
-from kafkacore.spark.option_values import (
+from kafkacore.spark.options.java_configs import client_configs
+from kafkacore.spark.options.java_regex import compile_java_pattern
+from kafkacore.spark.options.values import (
     boolean,
     duration_ms,
     integer,
@@ -28,6 +27,7 @@ from kafkacore.spark.option_values import (
     refuse_unknown,
     whole_number,
 )
+from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
 from kafkacore.structs import TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)

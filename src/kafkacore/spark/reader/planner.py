@@ -13,11 +13,11 @@ from typing import TypeVar
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaConfigurationError, KafkaError, OffsetNotAvailableError
-from kafkacore.spark.configs import consumer_configs
-from kafkacore.spark.data_loss import Reason, report_data_loss
-from kafkacore.spark.java_regex import compile_java_pattern
-from kafkacore.spark.offsets import OffsetRange, Offsets
-from kafkacore.spark.options import EARLIEST_OFFSET, LATEST_OFFSET, Bound, SourceOptions, names_of
+from kafkacore.spark.options.client_arguments import consumer_configs
+from kafkacore.spark.options.java_regex import compile_java_pattern
+from kafkacore.spark.reader.data_loss import Reason, report_data_loss
+from kafkacore.spark.reader.offsets import OffsetRange, Offsets
+from kafkacore.spark.reader.options import EARLIEST_OFFSET, LATEST_OFFSET, Bound, SourceOptions, names_of
 from kafkacore.structs import TopicPartition
 
 logger = logging.getLogger(__name__)

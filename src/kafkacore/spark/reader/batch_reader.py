@@ -9,11 +9,11 @@ from collections.abc import Iterable
 
 from pyspark.sql.datasource import DataSourceReader, Filter
 
-from kafkacore.spark.filters import Narrowing, PushFilters, narrowed_by
-from kafkacore.spark.options import SourceOptions
-from kafkacore.spark.output import OutputPlan, kafka_columns
-from kafkacore.spark.planner import OffsetPlanner
-from kafkacore.spark.range_reader import KafkaPartition, RangeReader
+from kafkacore.spark.columns.output import OutputPlan, kafka_columns
+from kafkacore.spark.reader.filters import Narrowing, PushFilters, narrowed_by
+from kafkacore.spark.reader.options import SourceOptions
+from kafkacore.spark.reader.planner import OffsetPlanner
+from kafkacore.spark.reader.range_reader import KafkaPartition, RangeReader
 
 
 class KafkaBatchReader(RangeReader, DataSourceReader):

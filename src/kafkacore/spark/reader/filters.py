@@ -30,8 +30,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from kafkacore.spark.offsets import OffsetRange, Offsets
-from kafkacore.spark.schema import Column
+from kafkacore.spark.columns.schema import Column
+from kafkacore.spark.reader.offsets import OffsetRange, Offsets
 from kafkacore.structs import INT64_MAX, TopicPartition
 
 #: Every offset lies below.

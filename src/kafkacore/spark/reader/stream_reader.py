@@ -20,11 +20,11 @@ from pyspark.sql.streaming.datasource import (
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
-from kafkacore.spark.offsets import Offsets, backlog, from_json, limit_to, to_json
-from kafkacore.spark.options import SourceOptions, names_of
-from kafkacore.spark.output import OutputPlan
-from kafkacore.spark.planner import OffsetPlanner
-from kafkacore.spark.range_reader import KafkaPartition, RangeReader
+from kafkacore.spark.columns.output import OutputPlan
+from kafkacore.spark.reader.offsets import Offsets, backlog, from_json, limit_to, to_json
+from kafkacore.spark.reader.options import SourceOptions, names_of
+from kafkacore.spark.reader.planner import OffsetPlanner
+from kafkacore.spark.reader.range_reader import KafkaPartition, RangeReader
 from kafkacore.structs import TopicPartition
 
 

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaTimeoutError, OffsetOutOfRangeError
-from kafkacore.spark.configs import consumer_configs
-from kafkacore.spark.consumers import CONSUMERS, drop_consumer
-from kafkacore.spark.data_loss import DataLossError, report_data_loss
-from kafkacore.spark.offsets import OffsetRange
-from kafkacore.spark.output import batches as output_batches
-from kafkacore.spark.prefetch import Prefetch
+from kafkacore.spark.columns.output import batches as output_batches
+from kafkacore.spark.options.client_arguments import consumer_configs
+from kafkacore.spark.reader.consumers import CONSUMERS, drop_consumer
+from kafkacore.spark.reader.data_loss import DataLossError, report_data_loss
+from kafkacore.spark.reader.offsets import OffsetRange
+from kafkacore.spark.worker.prefetch import Prefetch
 from kafkacore.structs import partition_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkacore.spark.options import SourceOptions
-    from kafkacore.spark.output import Output
+    from kafkacore.spark.columns.output import Output
+    from kafkacore.spark.reader.options import SourceOptions
 
 #: Rows of one Arrow batch: large enough that the per-batch cost in the JVM (~0.2 ms) does not show.
 BATCH_ROWS = 100_000

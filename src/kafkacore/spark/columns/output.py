@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kafkacore.decode.decoder import ColumnTooLargeError
-from kafkacore.spark.constant_columns import ConstantColumns
-from kafkacore.spark.schema import COLUMN_OF, Column, arrow_schema
+from kafkacore.spark.columns.constant_columns import ConstantColumns
+from kafkacore.spark.columns.schema import COLUMN_OF, Column, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

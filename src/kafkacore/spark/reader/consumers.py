@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkacore.consumer import KafkaConsumer
-from kafkacore.spark.client_pool import ClientPool
+from kafkacore.spark.worker.client_pool import ClientPool
 
 #: As Spark's ``spark.kafka.consumer.cache.timeout``, which a Python worker cannot see.
 IDLE_LIMIT_MS = 5 * 60_000.0

@@ -11,7 +11,7 @@ from typing import Any
 from kafkacore.client.text_settings import typed
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.security.references import SECRET_SETTINGS
-from kafkacore.spark.java_configs import is_of_security, option_name, secure_arguments
+from kafkacore.spark.options.java_configs import is_of_security, option_name, secure_arguments
 from kafkacore.spark.secrets import resolved
 
 #: For a worker that reads ranges of one partition. The user's own settings win. More than 4 MiB at a time

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from kafkacore.spark.fetch import read_range
-from kafkacore.spark.offsets import OffsetRange, split
-from kafkacore.spark.options import SourceOptions
-from kafkacore.spark.output import OutputPlan
-from kafkacore.spark.tasks import ReadingTask
+from kafkacore.spark.columns.output import OutputPlan
+from kafkacore.spark.reader.fetch import read_range
+from kafkacore.spark.reader.offsets import OffsetRange, split
+from kafkacore.spark.reader.options import SourceOptions
+from kafkacore.spark.worker.tasks import ReadingTask
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,7 +1,6 @@
 """What the bytes of a value or a key are: the options that say so, and the plan of the columns they become.
 
-Spark's schema and the options in, an :class:`~kafkacore.spark.output.OutputPlan` out. Does not know: offsets,
-connections to brokers.
+Spark's schema and the options in, an :class:`~kafkacore.spark.columns.output.OutputPlan` out.
 """
 
 from __future__ import annotations
@@ -9,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kafkacore.spark.output import KafkaColumns, OutputPlan
-from kafkacore.spark.schema import chosen_columns
+from kafkacore.spark.columns.output import KafkaColumns, OutputPlan
+from kafkacore.spark.columns.schema import chosen_columns
 from kafkacore.spark.typed.options import FORMAT_OPTION_NAMES, parse_format_options
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The columns of Spark's built-in ``kafka`` source: their schema, and record batches that have them."""
