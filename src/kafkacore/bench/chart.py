@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kafkacore.bench.result import Entry, FigureName, Result
 from kafkacore.bench.table import entries_by_case
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ OURS_COLOUR, PEER_COLOUR, VOID_COLOUR = "#d9622b", "#8a9bab", "#e3e3e3"
 _SHADES = {"p50": 1.0, "p99": 0.65, "p99.9": 0.4}
 
 
-def draw(result: dict[str, Any], target: Path) -> None:
+def draw(result: Result, target: Path) -> None:
     """Draw to a PNG.
 
     Parameters
@@ -67,7 +68,7 @@ def draw(result: dict[str, Any], target: Path) -> None:
 
 
 def _bars(
-    axes: Axes, entries: Sequence[dict[str, Any]], figure: str, unit: float, label: str, form: str
+    axes: Axes, entries: Sequence[Entry], figure: FigureName, unit: float, label: str, form: str
 ) -> None:
     first = entries[0]
     values = [entry["median"].get(figure, 0.0) / unit for entry in entries]
@@ -92,7 +93,7 @@ def _bars(
     _frame(axes, entries, label)
 
 
-def _latencies(axes: Axes, entries: Sequence[dict[str, Any]]) -> None:
+def _latencies(axes: Axes, entries: Sequence[Entry]) -> None:
     height = 0.8 / len(_SHADES)
     for row, entry in enumerate(entries):
         latency = entry["median"].get("latency_ms", {})
@@ -113,7 +114,7 @@ def _latencies(axes: Axes, entries: Sequence[dict[str, Any]]) -> None:
     _frame(axes, entries, "latency in milliseconds, logarithmic")
 
 
-def _frame(axes: Axes, entries: Sequence[dict[str, Any]], label: str) -> None:
+def _frame(axes: Axes, entries: Sequence[Entry], label: str) -> None:
     axes.set_yticks(range(len(entries)), [entry["peer"] for entry in entries])
     axes.invert_yaxis()
     axes.set_xlabel(label, fontsize=9)

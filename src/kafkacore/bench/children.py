@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Generic, TypeVar
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
@@ -27,11 +27,15 @@ SILENCE_S = 10.0
 _ERROR = re.compile(r"(Exception in thread \S+ |Caused by: )?[\w.]+(Error|Exception|Timeout)\b")
 
 
+#: What its lines hold: a ``TypedDict`` of the program that runs.
+AnswerT = TypeVar("AnswerT")
+
+
 class WorkerError(KafkaError):
     """A worker ended without its result; the message is the last that it said."""
 
 
-class Worker:
+class Worker(Generic[AnswerT]):
     """A child that answers with lines of JSON; leaving the ``with`` block kills it if it still runs.
 
     Parameters
@@ -74,7 +78,7 @@ class Worker:
         with suppress(BrokenPipeError):
             os.write(self._process.stdin.fileno(), line.encode() + b"\n")
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> AnswerT:
         """The next line of JSON; what is not JSON is passed over.
 
         Raises
@@ -89,7 +93,7 @@ class Worker:
                 continue
             self._buffer = rest
             try:
-                answer = json.loads(line)
+                answer: AnswerT = json.loads(line)
             except ValueError:
                 continue
             if isinstance(answer, dict):
@@ -119,7 +123,7 @@ class Worker:
         named = [line for line in lines if _ERROR.match(line)]
         return (named or lines or [""])[-1].strip()
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> Worker[AnswerT]:
         return self
 
     def __exit__(

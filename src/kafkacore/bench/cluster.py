@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.bench.meter import process_cpu_seconds
+from kafkacore.bench.task import ClientSettings
 from kafkacore.broker.process.process import BrokerProcess
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaError
@@ -50,7 +50,7 @@ class BenchCluster:
         bootstrap: str | None,
         say: Callable[[str], None],
         broker_pid: int | None = None,
-        security: Mapping[str, Any] | None = None,
+        security: ClientSettings | None = None,
     ) -> None:
         self._say = say
         self._given = bootstrap

@@ -7,7 +7,7 @@ import platform
 from importlib import import_module, metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 #: Peer → the distribution that it comes in, the module that is imported, and what else to install.
 DISTRIBUTIONS = {
@@ -18,23 +18,36 @@ DISTRIBUTIONS = {
 _BESIDE = ("uvloop", "lz4", "zstandard", "cramjam", "pyarrow")
 
 
-def describe_machine() -> dict[str, Any]:
+class Machine(TypedDict):
+    """What the result says of the machine."""
+
+    cpu: str
+    cores: int
+    memory_gib: float
+    system: str
+    python: str
+    words: str
+
+
+def describe_machine() -> Machine:
     """CPU model, cores, memory, operating system and Python; ``words`` is all of it in a sentence."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
-    found = {
-        "cpu": _cpu_model(),
+    cpu = _cpu_model()
+    system = f"{platform.system()} {platform.release()}"
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    plural = "" if cores == 1 else "s"
+    return {
+        "cpu": cpu,
         "cores": cores,
         "memory_gib": round(memory_gib, 1),
-        "system": f"{platform.system()} {platform.release()}",
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "system": system,
+        "python": python,
+        "words": (
+            f"{cpu}, {cores} core{plural}, {memory_gib:.0f} GiB of memory, {system}, {python}; "
+            "clients and broker on the same machine unless said otherwise"
+        ),
     }
-    plural = "" if cores == 1 else "s"
-    words = (
-        f"{found['cpu']}, {cores} core{plural}, {memory_gib:.0f} GiB of memory, "
-        f"{found['system']}, {found['python']}; clients and broker on the same machine unless said otherwise"
-    )
-    return found | {"words": words}
 
 
 def _cpu_model() -> str:

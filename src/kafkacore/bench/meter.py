@@ -11,6 +11,7 @@ import resource
 from contextlib import suppress
 from pathlib import Path
 
+from kafkacore.bench.task import Answer
 from kafkacore.clock import SYSTEM_CLOCK
 
 _STATUS = Path("/proc/self/status")
@@ -30,7 +31,7 @@ class Meter:
         self._cpu_s = cpu_seconds()
         self._start_ms = SYSTEM_CLOCK.monotonic_ms()
 
-    def stop(self) -> dict[str, float]:
+    def stop(self) -> Answer:
         """Wall and processor seconds (user and system, all threads) and resident memory in MiB."""
         seconds = (SYSTEM_CLOCK.monotonic_ms() - self._start_ms) / 1000
         return {

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from kafkacore.bench import security
 from kafkacore.bench.sequence import NUMBER_BYTES
+from kafkacore.bench.task import ClientSettings
 from kafkacore.errors import KafkaConfigurationError
 
 MODES = ("produce", "consume", "group", "arrow", "roundtrip", "broker")
@@ -52,7 +51,7 @@ class BenchOptions:
     #: Longest that one run of one client may take, in seconds.
     run_limit_s: float = 600.0
     #: Of the running cluster: how our clients reach it. It is shown nowhere.
-    security: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    security: ClientSettings = field(default_factory=dict, repr=False)
 
     def check(self) -> None:
         """Refuse what cannot be measured.
@@ -97,7 +96,7 @@ class BenchOptions:
         """How many records a paced run sends."""
         return max(1, min(self.records, int(rate * PACED_S)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         shown = asdict(self)
         told = shown.pop("security")
         return shown | {name: told.get(name) for name in ("security_protocol", "sasl_mechanism")}

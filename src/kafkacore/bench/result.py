@@ -8,13 +8,28 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal, Required, TypedDict
+
+from kafkacore.bench.machine import Machine
+from kafkacore.bench.task import Answer, ClientSettings
 
 SCHEMA = 1
 MEGA = 1e6
 
+FigureName = Literal[
+    "records_per_s",
+    "mb_per_s",
+    "cpu_s_per_million",
+    "peak_rss_mib",
+    "broker_cpu_s_per_million",
+    "jvm_cpu_s_per_million",
+    "python_cpu_s_per_million",
+    "worker_peak_mib",
+    "ms_per_batch",
+    "cpu_ms_per_batch",
+]
 #: Figure → whether more of it is better. What a result has of each round, as a median and as a spread.
-FIGURES = {
+FIGURES: dict[FigureName, bool] = {
     "records_per_s": True,
     "mb_per_s": True,
     "cpu_s_per_million": False,
@@ -54,15 +69,68 @@ class Case:
             f"{self.records:,} records of {self.size} bytes{paced}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "mode": self.mode,
-            "codec": self.codec,
-            "partitions": self.partitions,
-            "records": self.records,
-            "size": self.size,
-            "rate": self.rate,
-        }
+
+class Medians(TypedDict, total=False):
+    """Each of :data:`FIGURES` that all rounds have, and the percentiles of the latency."""
+
+    records_per_s: float
+    mb_per_s: float
+    cpu_s_per_million: float
+    peak_rss_mib: float
+    broker_cpu_s_per_million: float
+    jvm_cpu_s_per_million: float
+    python_cpu_s_per_million: float
+    worker_peak_mib: float
+    ms_per_batch: float
+    cpu_ms_per_batch: float
+    latency_ms: dict[str, float]
+
+
+class RoundFigures(Medians, total=False):
+    """The figures of one round; one that failed has only ``void``."""
+
+    seconds: float
+    cpu_s: float
+    start_rss_mib: float
+    batches: int
+    void: Required[str | None]
+
+
+class Entry(TypedDict):
+    """A contestant of a case."""
+
+    mode: str
+    codec: str
+    partitions: int
+    records: int
+    size: int
+    rate: float | None
+    peer: str
+    settings: ClientSettings
+    rounds: list[RoundFigures]
+    median: Medians
+    #: Least and most.
+    spread: dict[FigureName, list[float]]
+    #: How many times better the first contestant is, by figure and by ``latency_`` and a percentile.
+    advantage: dict[str, float]
+    void: str | None
+
+
+class Result(TypedDict):
+    """What a benchmark gives: the summaries of its cases, and what they were measured on."""
+
+    schema: int
+    command: str
+    started_ms: int
+    machine: Machine
+    versions: dict[str, str]
+    broker: str
+    options: dict[str, object]
+    #: What could not be measured, and why.
+    missing: dict[str, str]
+    results: list[Entry]
+    #: Whether any entry does not count.
+    void: bool
 
 
 @dataclass
@@ -70,11 +138,11 @@ class Standing:
     """One contestant of a case and its rounds."""
 
     name: str
-    settings: dict[str, Any]
-    rounds: list[dict[str, Any]] = field(default_factory=list)
+    settings: ClientSettings
+    rounds: list[RoundFigures] = field(default_factory=list)
 
 
-def round_figures(case: Case, used: dict[str, Any], broker_cpu_s: float | None) -> dict[str, Any]:
+def round_figures(case: Case, used: Answer, broker_cpu_s: float | None) -> RoundFigures:
     """A round's figures from what a worker said.
 
     Parameters
@@ -87,7 +155,7 @@ def round_figures(case: Case, used: dict[str, Any], broker_cpu_s: float | None) 
     if "seconds" not in used:
         return {"void": used["void"]}
     records, seconds = used["records"], max(used["seconds"], 1e-9)
-    figures: dict[str, Any] = {
+    figures: RoundFigures = {
         "seconds": used["seconds"],
         "cpu_s": used["cpu_s"],
         "records_per_s": records / seconds,
@@ -104,16 +172,22 @@ def round_figures(case: Case, used: dict[str, Any], broker_cpu_s: float | None) 
     return figures
 
 
-def summarize(case: Case, standings: Sequence[Standing]) -> list[dict[str, Any]]:
+def summarize(case: Case, standings: Sequence[Standing]) -> list[Entry]:
     """A dictionary for each contestant: its rounds, medians, spreads, and the first one's advantage over it.
 
     Rounds that are void count for nothing; a contestant with one is void.
     """
     medians = [_medians(standing.rounds) for standing in standings]
-    found = []
+    found: list[Entry] = []
     for standing, median in zip(standings, medians, strict=True):
         void = [done["void"] for done in standing.rounds if done["void"]]
-        entry = case.to_dict() | {
+        entry: Entry = {
+            "mode": case.mode,
+            "codec": case.codec,
+            "partitions": case.partitions,
+            "records": case.records,
+            "size": case.size,
+            "rate": case.rate,
             "peer": standing.name,
             "settings": standing.settings,
             "rounds": standing.rounds,
@@ -126,17 +200,16 @@ def summarize(case: Case, standings: Sequence[Standing]) -> list[dict[str, Any]]
     return found
 
 
-def _good(rounds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _good(rounds: Sequence[RoundFigures]) -> list[RoundFigures]:
     return [done for done in rounds if not done["void"]]
 
 
-def _medians(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _medians(rounds: Sequence[RoundFigures]) -> Medians:
     good = _good(rounds)
-    found: dict[str, Any] = {
-        name: statistics.median(done[name] for done in good)
-        for name in FIGURES
-        if good and all(name in done for done in good)
-    }
+    found: Medians = {}
+    for name in FIGURES:
+        if good and all(name in done for done in good):
+            found[name] = statistics.median(done[name] for done in good)
     if good and all("latency_ms" in done for done in good):
         names = good[0]["latency_ms"]
         found["latency_ms"] = {
@@ -145,7 +218,7 @@ def _medians(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _spreads(rounds: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
+def _spreads(rounds: Sequence[RoundFigures]) -> dict[FigureName, list[float]]:
     good = _good(rounds)
     return {
         name: [min(done[name] for done in good), max(done[name] for done in good)]
@@ -154,31 +227,31 @@ def _spreads(rounds: Sequence[dict[str, Any]]) -> dict[str, list[float]]:
     }
 
 
-def _advantage(first: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
+def _advantage(first: Medians, other: Medians) -> dict[str, float]:
     """How many times better the first is: more of what should be much, less of what should be little."""
-    found = {}
+    found: dict[str, float] = {}
     for name, more_is_better in FIGURES.items():
         one, two = first.get(name), other.get(name)
         if one and two:
             found[name] = one / two if more_is_better else two / one
     if first.get("latency_ms") and other.get("latency_ms"):
-        for name, one in first["latency_ms"].items():
-            if one > 0:
-                found[f"latency_{name}"] = other["latency_ms"][name] / one
+        for percentile, latency in first["latency_ms"].items():
+            if latency > 0:
+                found[f"latency_{percentile}"] = other["latency_ms"][percentile] / latency
     return found
 
 
 def whole_result(
     command: str,
     started_ms: int,
-    machine: dict[str, Any],
+    machine: Machine,
     versions: dict[str, str],
     broker: str,
-    options: dict[str, Any],
+    options: dict[str, object],
     missing: dict[str, str],
-    results: list[dict[str, Any]],
-) -> dict[str, Any]:
-    """What a benchmark gives: the summaries of its cases, and what they were measured on."""
+    results: list[Entry],
+) -> Result:
+    """Put a result together."""
     return {
         "schema": SCHEMA,
         "command": command,

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from kafkacore.bench.children import Worker, WorkerError
 from kafkacore.bench.cluster import BenchCluster
@@ -22,11 +22,20 @@ from kafkacore.bench.java import JavaClient, JavaMissing
 from kafkacore.bench.machine import describe_machine, missing_for_arrow, missing_peer, versions
 from kafkacore.bench.options import OURS, ROUNDTRIP_RATE, BenchOptions
 from kafkacore.bench.pacing import latencies_ms, percentiles
-from kafkacore.bench.result import Case, Standing, round_figures, summarize, whole_result
+from kafkacore.bench.result import (
+    Case,
+    Entry,
+    Result,
+    RoundFigures,
+    Standing,
+    round_figures,
+    summarize,
+    whole_result,
+)
 from kafkacore.bench.security import exported, write_java_properties
 from kafkacore.bench.sequence import distinct_count, write_values
 from kafkacore.bench.settings import consumer_settings, poll_records, producer_settings
-from kafkacore.bench.task import Task
+from kafkacore.bench.task import Answer, ClientSettings, Task
 from kafkacore.bench.verify import read_back
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
@@ -50,14 +59,14 @@ class Progress(Protocol):
 @dataclass(frozen=True)
 class _Contestant:
     name: str
-    settings: dict[str, Any]
+    settings: ClientSettings
     #: Once, by all that the case needs of the client and its topic.
-    run: Callable[[], dict[str, Any]]
+    run: Callable[[], Answer]
     #: Whose processor time counts as the broker's.
     cluster: BenchCluster
 
 
-def run_bench(options: BenchOptions, progress: Progress, command: str = "") -> dict[str, Any]:
+def run_bench(options: BenchOptions, progress: Progress, command: str = "") -> Result:
     """Measure all that the options ask for.
 
     Parameters
@@ -138,7 +147,7 @@ class _Bench:
 
     # ---- Cases -------------------------------------------------------------------------------------------
 
-    def results(self) -> Iterator[dict[str, Any]]:
+    def results(self) -> Iterator[Entry]:
         """The entries of all cases."""
         for mode in self._options.modes:
             for partitions in self._options.partitions:
@@ -190,7 +199,7 @@ class _Bench:
             self._embedded_cluster = self._stack.enter_context(BenchCluster(None, self._progress.say))
         return self._embedded_cluster
 
-    def _rounds(self, case: Case, contestants: Sequence[_Contestant]) -> list[dict[str, Any]]:
+    def _rounds(self, case: Case, contestants: Sequence[_Contestant]) -> list[Entry]:
         standings = [Standing(one.name, one.settings) for one in contestants]
         total = self._options.rounds * len(contestants)
         with self._progress.step(case.title, total, "run" if total == 1 else "runs") as advance:
@@ -200,7 +209,7 @@ class _Bench:
                 advance(done + 1)
         return summarize(case, standings)
 
-    def _round(self, case: Case, contestant: _Contestant) -> dict[str, Any]:
+    def _round(self, case: Case, contestant: _Contestant) -> RoundFigures:
         try:
             used = contestant.run()
         except WorkerError as failure:
@@ -219,14 +228,14 @@ class _Bench:
     ) -> _Contestant:
         settings = producer_settings(peer, self._options, cluster.bootstrap, case.codec)
 
-        def run() -> dict[str, Any]:
+        def run() -> Answer:
             topic = cluster.create_topic(case.partitions)
             try:
                 task = self._task(case, "paced" if case.rate else "produce", peer, topic, settings)
                 used = self._work(task, cluster)
                 if failed := used.get("failed"):
-                    return used | {"void": f"{failed:,} refused"}
-                return used | {"void": self._void(case, cluster, topic, task.warm_up_records)}
+                    return {**used, "void": f"{failed:,} refused"}
+                return {**used, "void": self._void(case, cluster, topic, task.warm_up_records)}
             finally:
                 cluster.delete_topic(topic)
 
@@ -244,13 +253,14 @@ class _Bench:
         is_member = case.mode == "group"
         settings = consumer_settings(peer, self._options, cluster.bootstrap, GROUP if is_member else None)
 
-        def run() -> dict[str, Any]:
+        def run() -> Answer:
             topic, own = self._topic_to_read(case, cluster), settings
             if is_member:
                 # A group that has committed nothing, each time.
                 group = f"{GROUP}-{self.started_ms:.0f}-{next(self._groups)}"
                 own = consumer_settings(peer, self._options, cluster.bootstrap, group)
-            return self._work(self._task(case, "consume", peer, topic, own, as_member=is_member), cluster)
+            task = replace(self._task(case, "consume", peer, topic, own), as_member=is_member)
+            return self._work(task, cluster)
 
         return _Contestant(name or peer, settings, run, cluster)
 
@@ -260,7 +270,8 @@ class _Bench:
         if key not in self._filled:
             topic = cluster.create_topic(case.partitions)
             settings = producer_settings(OURS, BenchOptions(), cluster.bootstrap, case.codec)
-            self._work(self._task(case, "produce", OURS, topic, settings, warm_up_records=0), cluster)
+            task = replace(self._task(case, "produce", OURS, topic, settings), warm_up_records=0)
+            self._work(task, cluster)
             if why := self._void(case, cluster, topic, warm_up_records=0):
                 raise WorkerError(f"the topic to be read could not be filled: {why}")
             self._filled[key] = topic
@@ -270,11 +281,12 @@ class _Bench:
         settings = producer_settings(peer, self._options, self.cluster.bootstrap, case.codec)
         reading = consumer_settings(peer, self._options, self.cluster.bootstrap)
 
-        def run() -> dict[str, Any]:
+        def run() -> Answer:
             topic = self.cluster.create_topic(case.partitions)
             times = self._folder / "times"
             # One record a call, where that is an argument: a call that waits for many adds its own latency.
-            receive = self._task(case, "receive", peer, topic, reading, times_file=str(times), poll_records=1)
+            receive = self._task(case, "receive", peer, topic, reading)
+            receive = replace(receive, times_file=str(times), poll_records=1)
             send = self._task(case, "paced", peer, topic, settings)
             try:
                 with self._worker(receive, self.cluster) as receiver:
@@ -290,30 +302,27 @@ class _Bench:
             latencies = latencies_ms(used["start_ms"], 1000 / (case.rate or 1), pairs)
             used["cpu_s"] += received["cpu_s"]
             used["peak_rss_mib"] += received["peak_rss_mib"]
-            return used | {"latency_ms": percentiles(latencies), "void": received["void"]}
+            return {**used, "latency_ms": percentiles(latencies), "void": received["void"]}
 
         return _Contestant(peer, {"producer": settings, "consumer": reading}, run, self.cluster)
 
     # ---- Workers -----------------------------------------------------------------------------------------
 
-    def _task(
-        self, case: Case, role: str, peer: str, topic: str, settings: dict[str, Any], **more: Any
-    ) -> Task:
-        fields: dict[str, Any] = {
-            "role": role,
-            "peer": peer,
-            "topic": topic,
-            "partitions": case.partitions,
-            "records": case.records,
-            "size": case.size,
-            "settings": settings,
-            "values_file": str(self._values(distinct_count(case.records, case.size))),
-            "warm_up_records": self._options.warm_up_records,
-            "rate": case.rate or 0.0,
-            "poll_records": poll_records(self._options),
-            "arrow": peer == ARROW,
-        }
-        return Task(**fields | more)
+    def _task(self, case: Case, role: str, peer: str, topic: str, settings: ClientSettings) -> Task:
+        return Task(
+            role=role,
+            peer=peer,
+            topic=topic,
+            partitions=case.partitions,
+            records=case.records,
+            size=case.size,
+            settings=settings,
+            values_file=str(self._values(distinct_count(case.records, case.size))),
+            warm_up_records=self._options.warm_up_records,
+            rate=case.rate or 0.0,
+            poll_records=poll_records(self._options),
+            arrow=peer == ARROW,
+        )
 
     def _values(self, count: int) -> Path:
         path = self._folder / f"values-{count}"
@@ -321,7 +330,7 @@ class _Bench:
             write_values(path, count, self._options.size, self._options.compressible)
         return path
 
-    def _worker(self, task: Task, cluster: BenchCluster) -> Worker:
+    def _worker(self, task: Task, cluster: BenchCluster) -> Worker[Answer]:
         task = replace(task, is_secure=bool(cluster.security))
         if task.peer == "java":
             assert self._java is not None, "a peer that is missing was asked"
@@ -335,7 +344,7 @@ class _Bench:
         command = [sys.executable, "-m", "kafkacore.bench.worker", task.to_json()]
         return Worker(command, self._options.run_limit_s, cluster.look)
 
-    def _work(self, task: Task, cluster: BenchCluster) -> dict[str, Any]:
+    def _work(self, task: Task, cluster: BenchCluster) -> Answer:
         before_s = cluster.cpu_seconds()
         with self._worker(task, cluster) as worker:
             answer = _answer(worker, cluster)
@@ -347,7 +356,7 @@ class _Bench:
         return answer
 
 
-def _answer(worker: Worker, cluster: BenchCluster) -> dict[str, Any]:
+def _answer(worker: Worker[Answer], cluster: BenchCluster) -> Answer:
     try:
         return worker.answer()
     except WorkerError:

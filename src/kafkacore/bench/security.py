@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from kafkacore.bench.task import ClientSettings
 from kafkacore.errors import KafkaConfigurationError
 
 #: What workers read.
@@ -36,7 +36,7 @@ _LIBRDKAFKA = {
 }
 
 
-def check(security: Mapping[str, Any], has_peers: bool) -> None:
+def check(security: ClientSettings, has_peers: bool) -> None:
     """Refuse what not all of the clients can be told.
 
     Raises
@@ -61,7 +61,7 @@ def check(security: Mapping[str, Any], has_peers: bool) -> None:
 
 
 @contextmanager
-def exported(security: Mapping[str, Any]) -> Iterator[None]:
+def exported(security: ClientSettings) -> Iterator[None]:
     """Workers that are started in the block can be told."""
     os.environ[VARIABLE] = json.dumps(dict(security))
     try:
@@ -70,15 +70,15 @@ def exported(security: Mapping[str, Any]) -> Iterator[None]:
         del os.environ[VARIABLE]
 
 
-def settings_of(client: str) -> dict[str, Any]:
+def settings_of(client: str) -> ClientSettings:
     """In a worker: what a client that runs in Python is told."""
-    security: dict[str, Any] = json.loads(os.environ[VARIABLE])
+    security: ClientSettings = json.loads(os.environ[VARIABLE])
     if client == "confluent":
         return for_librdkafka(security)
     return for_aiokafka(security) if client == "aiokafka" else security
 
 
-def for_librdkafka(security: Mapping[str, Any]) -> dict[str, Any]:
+def for_librdkafka(security: ClientSettings) -> ClientSettings:
     """By the names of librdkafka."""
     settings = {named: security[name] for name, named in _LIBRDKAFKA.items() if name in security}
     # Key and certificates may be in one file; it wants to be told of both.
@@ -89,7 +89,7 @@ def for_librdkafka(security: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def for_aiokafka(security: Mapping[str, Any]) -> dict[str, Any]:
+def for_aiokafka(security: ClientSettings) -> ClientSettings:
     """Ours, with a context in the place of files."""
     settings = {name: value for name, value in security.items() if not name.startswith("ssl_")}
     if security["security_protocol"].endswith("SSL"):
@@ -102,7 +102,7 @@ def for_aiokafka(security: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def for_java(security: Mapping[str, Any]) -> dict[str, str]:
+def for_java(security: ClientSettings) -> dict[str, str]:
     """By Java's names: stores of PEM, and a login module."""
     settings = {"security.protocol": security["security_protocol"]}
     if "ssl_cafile" in security:
@@ -110,7 +110,9 @@ def for_java(security: Mapping[str, Any]) -> dict[str, str]:
     if "ssl_certfile" in security:
         settings["ssl.keystore.type"] = "PEM"
         settings["ssl.keystore.certificate.chain"] = Path(security["ssl_certfile"]).read_text()
-        settings["ssl.keystore.key"] = Path(security.get("ssl_keyfile", security["ssl_certfile"])).read_text()
+        settings["ssl.keystore.key"] = Path(
+            security.get("ssl_keyfile") or security["ssl_certfile"]
+        ).read_text()
         if "ssl_password" in security:
             settings["ssl.key.password"] = security["ssl_password"]
     if not security.get("ssl_check_hostname", True):
@@ -128,7 +130,7 @@ def for_java(security: Mapping[str, Any]) -> dict[str, str]:
     return settings
 
 
-def write_java_properties(security: Mapping[str, Any], file: Path) -> None:
+def write_java_properties(security: ClientSettings, file: Path) -> None:
     """A file that nobody else can read."""
     lines = []
     for name, value in for_java(security).items():

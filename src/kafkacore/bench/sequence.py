@@ -14,9 +14,12 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kafkacore.clock import Clock
+
+if TYPE_CHECKING:
+    from kafkacore.record import RecordColumns
 
 NUMBER_BYTES = 4
 #: The number of all warm-up records; they are not counted.
@@ -117,7 +120,7 @@ class Sequences:
         for at, plane in enumerate(self._planes):
             plane += joined[at::size]
 
-    def add_columns(self, columns: Any) -> int:
+    def add_columns(self, columns: RecordColumns) -> int:
         """Take the column ``value`` of ``RecordColumns``; how many rows it has. Needs pyarrow and numpy."""
         import numpy as np
         import pyarrow as pa
@@ -126,14 +129,15 @@ class Sequences:
         count, size = len(values), self._size
         if not count:
             return 0
-        buffers: list[Any] = values.buffers()
-        _, offsets, data = buffers
+        _, offsets, data = values.buffers()
+        assert offsets is not None, "a binary column has offsets"
+        assert data is not None, "a binary column has data"
         # One compare instead of one a row: equal sizes show in the offsets' distance.
-        starts = np.frombuffer(offsets, np.int32)[values.offset : values.offset + count + 1]
+        starts = np.frombuffer(memoryview(offsets), np.int32)[values.offset : values.offset + count + 1]
         if values.null_count or not (np.diff(starts) == size).all():
             self.add([value or b"" for value in values.to_pylist()])
             return count
-        numbers = np.ndarray((count,), ">u4", data, int(starts[0]), (size,))
+        numbers = np.ndarray((count,), ">u4", memoryview(data), int(starts[0]), (size,))
         as_bytes = np.ascontiguousarray(numbers).view(np.uint8)
         for at, plane in enumerate(self._planes):
             plane += as_bytes[at::NUMBER_BYTES].tobytes()

@@ -6,9 +6,8 @@ each client as it comes, with only what was asked for. Does not know: what is me
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.bench.options import BenchOptions
+from kafkacore.bench.task import ClientSettings
 
 TUNED_BATCH_BYTES = 1_000_000
 TUNED_LINGER_MS = 5
@@ -45,7 +44,7 @@ _PRODUCER_NAMES: dict[str, dict[str, str]] = {
     "java": _DOTTED | {"buffer_bytes": "buffer.memory"},
 }
 #: What only one client needs to do the same as the others.
-_PRODUCER_OWN: dict[str, dict[str, Any]] = {
+_PRODUCER_OWN: dict[str, ClientSettings] = {
     # Its default, which it needs no more than: memory that is used again is still in the processor's caches.
     "kafkacore": {"buffer_memory": 32 << 20},
     "kafka-python": {"enable_idempotence": False},
@@ -62,7 +61,7 @@ _SNAKE_CONSUMER = {
     "fetch_max_wait_ms": TUNED_FETCH_WAIT_MS,
     "max_partition_fetch_bytes": TUNED_PARTITION_FETCH_BYTES,
 }
-_CONSUMER_TUNED: dict[str, dict[str, Any]] = {
+_CONSUMER_TUNED: dict[str, ClientSettings] = {
     "kafkacore": _SNAKE_CONSUMER,
     "kafka-python": _SNAKE_CONSUMER,
     "aiokafka": _SNAKE_CONSUMER,
@@ -79,7 +78,7 @@ _CONSUMER_TUNED: dict[str, dict[str, Any]] = {
         "max.partition.fetch.bytes": TUNED_PARTITION_FETCH_BYTES,
     },
 }
-_CONSUMER_ALWAYS: dict[str, dict[str, Any]] = {
+_CONSUMER_ALWAYS: dict[str, ClientSettings] = {
     "kafkacore": {"auto_offset_reset": "earliest"},
     "kafka-python": {"auto_offset_reset": "earliest", "group_id": None, "enable_auto_commit": False},
     "aiokafka": {"auto_offset_reset": "earliest", "enable_auto_commit": False},
@@ -98,11 +97,11 @@ def client_of(peer: str) -> str:
     return peer.removesuffix("-arrow")
 
 
-def producer_settings(peer: str, options: BenchOptions, bootstrap: str, codec: str) -> dict[str, Any]:
+def producer_settings(peer: str, options: BenchOptions, bootstrap: str, codec: str) -> ClientSettings:
     """A producer's settings by its own names."""
     client = client_of(peer)
     tuned = options.profile == "tuned"
-    wanted: dict[str, Any] = {
+    wanted: ClientSettings = {
         "bootstrap": bootstrap,
         "acks": options.acks or ("1" if tuned else None),
         "codec": None if codec == "none" and client in ("kafkacore", "kafka-python", "aiokafka") else codec,
@@ -121,12 +120,12 @@ def producer_settings(peer: str, options: BenchOptions, bootstrap: str, codec: s
 
 def consumer_settings(
     peer: str, options: BenchOptions, bootstrap: str, group: str | None = None
-) -> dict[str, Any]:
+) -> ClientSettings:
     """A consumer's settings by its own names; with a ``group`` those of a member that commits by itself."""
     client = client_of(peer)
     name = "bootstrap.servers" if client in ("confluent", "java") else "bootstrap_servers"
     tuned = _CONSUMER_TUNED[client] if options.profile == "tuned" else {}
-    settings = {name: bootstrap} | _CONSUMER_ALWAYS[client] | tuned
+    settings: ClientSettings = {name: bootstrap} | _CONSUMER_ALWAYS[client] | tuned
     if group is not None:
         settings |= (
             {"group.id": group, "enable.auto.commit": True}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from kafkacore.bench.result import Case
+from kafkacore.bench.result import Case, Entry, FigureName, Result
 
 Table = tuple[str, list[str], list[list[str]]]
 
 #: Figure → heading and format.
-_COLUMNS = {
+_COLUMNS: dict[FigureName, tuple[str, str]] = {
     "records_per_s": ("records/s", ",.0f"),
     "mb_per_s": ("MB/s", ",.1f"),
     "cpu_s_per_million": ("CPU s/M", ".3f"),
@@ -25,31 +24,32 @@ _COLUMNS = {
 _LATENCIES = ("p50", "p99", "p99.9", "max")
 
 
-def entries_by_case(result: dict[str, Any]) -> dict[Case, list[dict[str, Any]]]:
+def entries_by_case(result: Result) -> dict[Case, list[Entry]]:
     """The entries of each case, in the order in which they were measured."""
-    cases: dict[Case, list[dict[str, Any]]] = {}
+    cases: dict[Case, list[Entry]] = {}
     for entry in result["results"]:
-        fields = ("mode", "codec", "partitions", "records", "size", "rate")
-        cases.setdefault(Case(**{name: entry[name] for name in fields}), []).append(entry)
+        size, rate = entry["size"], entry["rate"]
+        case = Case(entry["mode"], entry["codec"], entry["partitions"], entry["records"], size, rate)
+        cases.setdefault(case, []).append(entry)
     return cases
 
 
-def tables(result: dict[str, Any]) -> Iterator[Table]:
+def tables(result: Result) -> Iterator[Table]:
     """One for each case."""
     for case, entries in entries_by_case(result).items():
         yield case.title, *_table(case, entries)
 
 
-def _table(case: Case, entries: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def _table(case: Case, entries: list[Entry]) -> tuple[list[str], list[list[str]]]:
     names = [name for name in _COLUMNS if any(name in entry["median"] for entry in entries)]
     if case.rate is not None:
         names = [name for name in names if name not in ("records_per_s", "mb_per_s")]
     latencies = [name for name in _LATENCIES if any("latency_ms" in entry["median"] for entry in entries)]
     header = ["", *(_COLUMNS[name][0] for name in names)]
     header += [f"{name} ms" for name in latencies]
-    fast, cheap = "records_per_s" if case.rate is None else "latency_p99", "cpu_s_per_million"
-    if "ms_per_batch" in names:
-        fast, cheap = "ms_per_batch", "cpu_ms_per_batch"
+    has_batches = "ms_per_batch" in names
+    fast: FigureName = "ms_per_batch" if has_batches else "records_per_s"
+    cheap: FigureName = "cpu_ms_per_batch" if has_batches else "cpu_s_per_million"
     has_spread = case.rate is None and any(len(entry["rounds"]) > 1 for entry in entries)
     header += ["spread"] if has_spread else []
     header += ["faster", "less CPU"] if case.rate is None else ["less p99", "less CPU"]
@@ -64,24 +64,24 @@ def _table(case: Case, entries: list[dict[str, Any]]) -> tuple[list[str], list[l
         row += [format(median["latency_ms"][name], ",.2f") for name in latencies]
         if has_spread:
             row.append(_spread(entry, fast))
-        row += [_times(entry, fast), _times(entry, cheap)]
+        row += [_times(entry, fast if case.rate is None else "latency_p99"), _times(entry, cheap)]
         rows.append(row)
     return header, rows
 
 
-def _spread(entry: dict[str, Any], figure: str) -> str:
+def _spread(entry: Entry, figure: FigureName) -> str:
     """How far the least and the most of all rounds lie from the median."""
     low, high = entry["spread"][figure]
     middle = entry["median"][figure]
     return f"-{(1 - low / middle) * 100:.0f} +{(high / middle - 1) * 100:.0f} %"
 
 
-def _times(entry: dict[str, Any], name: str) -> str:
+def _times(entry: Entry, name: str) -> str:
     found = entry["advantage"].get(name)
     return "" if found is None else f"{found:.2f}x"
 
 
-def setting_lines(result: dict[str, Any]) -> list[str]:
+def setting_lines(result: Result) -> list[str]:
     """Each client's settings by its own names, once, whatever the codec and the address."""
     lines = []
     for entry in result["results"]:

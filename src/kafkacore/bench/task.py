@@ -1,13 +1,37 @@
-"""What a worker process is asked to do: made by the runner, sent as JSON on the command line.
-
-Does not know: how a client is told; each peer reads what concerns it.
-"""
+"""What a worker process is asked to do, and what it answers, both as JSON."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypedDict
+
+#: Of a client, by its own names. What a value is depends on the setting.
+ClientSettings = dict[str, Any]
+
+
+class Answer(TypedDict, total=False):
+    """A line that a worker prints: what its run used and what came of it."""
+
+    #: ``ready``, of a receiver, and then nothing else.
+    event: str
+    seconds: float
+    cpu_s: float
+    start_rss_mib: float
+    peak_rss_mib: float
+    records: int
+    #: Records that were not acknowledged.
+    failed: int
+    #: When the first record of a paced run was due.
+    start_ms: float
+    #: By percentile.
+    latency_ms: dict[str, float]
+    #: Why the run does not count.
+    void: str | None
+    client_version: str
+    java_version: str
+    #: Added by the runner.
+    broker_cpu_s: float
 
 
 @dataclass(frozen=True)
@@ -23,7 +47,7 @@ class Task:
     #: Bytes of each value.
     size: int
     #: The client's own settings by its own names.
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: ClientSettings = field(default_factory=dict)
     #: Values of ``size`` bytes each, one behind the other; for the roles that send.
     values_file: str = ""
     #: Where ``receive`` writes when each record came.

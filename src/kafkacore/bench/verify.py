@@ -5,11 +5,10 @@ Does not know: who wrote it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
 
 from kafkacore.bench.sequence import Sequences, Verdict
+from kafkacore.bench.task import ClientSettings
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaTimeoutError
@@ -31,7 +30,7 @@ def read_back(
     records: int,
     distinct: int,
     warm_up: int,
-    security: Mapping[str, Any] | None = None,
+    security: ClientSettings | None = None,
 ) -> Verdict:
     """Read all partitions from start to end and compare.
 

@@ -14,23 +14,26 @@ import threading
 from array import array
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kafkacore.bench.meter import Meter
 from kafkacore.bench.pacing import Pacer, percentiles
-from kafkacore.bench.peers import consumer_of, producer_of
+from kafkacore.bench.peers import ArrowConsumer, ArrowProducer, Producer, consumer_of, producer_of
 from kafkacore.bench.security import settings_of
 from kafkacore.bench.sequence import WARM_UP, Sequences, read_values, warm_up_value
 from kafkacore.bench.settings import client_of
-from kafkacore.bench.task import Task
+from kafkacore.bench.task import Answer, Task
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaTimeoutError
+
+if TYPE_CHECKING:
+    from kafkacore.record import RecordColumns
 
 #: Between the warm-up and the first record of a paced run: the last of the warm-up is on its way so long.
 SETTLE_MS = 500
 
 
-def run(task: Task) -> dict[str, Any]:
+def run(task: Task) -> Answer:
     """Do it; the figures."""
     if task.is_secure:
         task = replace(task, settings=task.settings | settings_of(client_of(task.peer)))
@@ -40,29 +43,30 @@ def run(task: Task) -> dict[str, Any]:
 # ---- Sending -----------------------------------------------------------------------------------------------
 
 
-def _warm_producer(task: Task, producer: Any) -> None:
+def _warm_producer(task: Task, producer: Producer) -> None:
     warm = [warm_up_value(task.size)]
     producer.send_all(task.topic, warm, task.warm_up_records)
     for topic in task.other_topics:
         producer.send_all(topic, warm, 1)
 
 
-def _produce(task: Task) -> dict[str, Any]:
+def _produce(task: Task) -> Answer:
     values = read_values(Path(task.values_file), task.size)
-    producer: Any = producer_of(task.peer, task.settings)
+    producer = producer_of(task.peer, task.settings)
     _warm_producer(task, producer)
     if task.arrow:
+        assert isinstance(producer, ArrowProducer), "not the peer by Arrow"
         producer.prepare(values)
     each = task.records // task.goes
     meter = Meter()
     for _ in range(task.goes):
         producer.send_all(task.topic, values, each)
-    figures: dict[str, Any] = meter.stop()
+    used = meter.stop()
     producer.close()
-    return figures | {"records": each * task.goes}
+    return {**used, "records": each * task.goes}
 
 
-def _paced(task: Task) -> dict[str, Any]:
+def _paced(task: Task) -> Answer:
     values = read_values(Path(task.values_file), task.size)
     producer = producer_of(task.peer, task.settings)
     _warm_producer(task, producer)
@@ -70,9 +74,10 @@ def _paced(task: Task) -> dict[str, Any]:
     pacer = Pacer(task.rate, task.records)
     meter = Meter()
     producer.send_paced(task.topic, values, pacer)
-    figures: dict[str, Any] = meter.stop()
+    used = meter.stop()
     producer.close()
-    return figures | {
+    return {
+        **used,
         "records": task.records,
         "failed": pacer.failed,
         "start_ms": pacer.start_ms,
@@ -99,8 +104,8 @@ class _Patience:
             raise KafkaTimeoutError(f"no record of {self._topic} came in {self._limit_ms / 1000:g} s")
 
 
-def _consume(task: Task) -> dict[str, Any]:
-    consumer: Any = consumer_of(task.peer, task.settings, task.poll_records)
+def _consume(task: Task) -> Answer:
+    consumer = consumer_of(task.peer, task.settings, task.poll_records)
     if task.as_member:
         consumer.subscribe(task.topic)
     else:
@@ -118,20 +123,21 @@ def _consume(task: Task) -> dict[str, Any]:
         patience.look(len(values))
         sequences.add(values)
 
-    def take_columns(columns: Any) -> int:
+    def take_columns(columns: RecordColumns | None) -> int:
         count = sequences.add_columns(columns) if columns is not None else 0
         patience.look(count)
         return count
 
     meter = Meter()
     if task.arrow:
+        assert isinstance(consumer, ArrowConsumer), "not the peer by Arrow"
         consumer.read_arrow(task.records, take_columns)
     else:
         consumer.read(task.records, take)
-    figures: dict[str, Any] = meter.stop()
+    used = meter.stop()
     consumer.close()
     verdict = sequences.verdict(task.records, _distinct(task))
-    return figures | {"records": task.records, "void": verdict.reason}
+    return {**used, "records": task.records, "void": verdict.reason}
 
 
 def _distinct(task: Task) -> int:
@@ -158,13 +164,13 @@ class _Arrivals:
         self.times_ms.extend([now_ms] * len(values))
 
 
-def _receive(task: Task) -> dict[str, Any]:
+def _receive(task: Task) -> Answer:
     consumer = consumer_of(task.peer, task.settings, task.poll_records)
     arrivals = _Arrivals(task)
     consumer.assign(task.topic, task.partitions)
     meter = Meter()
     consumer.read(task.records + task.warm_up_records, arrivals.take)
-    figures: dict[str, Any] = meter.stop()
+    used = meter.stop()
     consumer.close()
     numbers = arrivals.sequences.numbers()
     with Path(task.times_file).open("wb") as file:
@@ -172,7 +178,7 @@ def _receive(task: Task) -> dict[str, Any]:
             if number != WARM_UP:
                 array("d", (number, at_ms)).tofile(file)
     verdict = arrivals.sequences.verdict(task.records, _distinct(task))
-    return figures | {"records": task.records, "void": verdict.reason}
+    return {**used, "records": task.records, "void": verdict.reason}
 
 
 # ---- The process -------------------------------------------------------------------------------------------

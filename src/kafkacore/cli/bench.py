@@ -9,11 +9,12 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from kafkacore.bench.options import CODECS, MODES, PEERS, PROFILES, BenchOptions
+from kafkacore.bench.result import Result
 from kafkacore.bench.spark.options import JsonValues, SparkBenchOptions
 from kafkacore.bench.spark.rows import ROWS
+from kafkacore.bench.task import ClientSettings
 from kafkacore.cli.common import Commands, add_command, natural, require_listener
 from kafkacore.cli.connection import add_security, client_settings
 from kafkacore.cli.report import Reporter, print_table
@@ -199,7 +200,7 @@ def options_of(arguments: argparse.Namespace) -> BenchOptions:
     )
 
 
-def security_of(arguments: argparse.Namespace) -> dict[str, Any]:
+def security_of(arguments: argparse.Namespace) -> ClientSettings:
     """How our clients reach the cluster, without its address; nothing for an open one."""
     given, named = arguments.bootstrap, argparse.Namespace(**vars(arguments))
     settings = client_settings(named)
@@ -295,7 +296,7 @@ def _check_files(output: Path | None, chart: Path | None) -> None:
             file.unlink()
 
 
-def _show(result: dict[str, Any]) -> None:
+def _show(result: Result) -> None:
     from kafkacore.bench.table import setting_lines, tables
 
     for title, header, rows in tables(result):

@@ -10,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain, islice, repeat
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from kafkacore.bench.pacing import Pacer
+from kafkacore.bench.task import ClientSettings
+
+# Not imported: a process that measures another client is not to hold ours.
+if TYPE_CHECKING:
+    from kafkacore.record import RecordColumns
 
 #: Takes values, at most :data:`HANDFUL`; an empty list of a call that gave none.
 Take = Callable[[list[bytes]], None]
+#: Takes columns and returns their number of rows; ``None`` of a call that gave none.
+TakeColumns: TypeAlias = "Callable[[RecordColumns | None], int]"
 #: So many values at a time are handed on and let go of. Kept for a whole poll, they cost librdkafka's client
 #: a quarter of its time, for memory that is new each time.
 HANDFUL = 512
@@ -45,6 +52,14 @@ class Producer(Protocol):
         """End the client."""
 
 
+@runtime_checkable
+class ArrowProducer(Producer, Protocol):
+    """A client that sends Arrow columns."""
+
+    def prepare(self, values: Sequence[bytes]) -> None:
+        """Make the columns, before the clock starts."""
+
+
 class Consumer(Protocol):
     """A client that reads."""
 
@@ -64,7 +79,15 @@ class Consumer(Protocol):
         """End the client."""
 
 
-def producer_of(peer: str, settings: dict[str, object]) -> Producer:
+@runtime_checkable
+class ArrowConsumer(Consumer, Protocol):
+    """A client that reads Arrow columns."""
+
+    def read_arrow(self, count: int, take: TakeColumns) -> None:
+        """As :meth:`read`, by columns."""
+
+
+def producer_of(peer: str, settings: ClientSettings) -> Producer:
     """The peer's producer."""
     module = import_module(f"{__name__}.{MODULES[peer]}")
     kind = module.ArrowProducer if peer.endswith("-arrow") else module.Producer
@@ -72,7 +95,7 @@ def producer_of(peer: str, settings: dict[str, object]) -> Producer:
     return made
 
 
-def consumer_of(peer: str, settings: dict[str, object], poll_records: int) -> Consumer:
+def consumer_of(peer: str, settings: ClientSettings, poll_records: int) -> Consumer:
     """The peer's consumer."""
     made: Consumer = import_module(f"{__name__}.{MODULES[peer]}").Consumer(settings, poll_records)
     return made

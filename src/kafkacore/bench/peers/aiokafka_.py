@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
 from kafkacore.bench.pacing import Pacer
 from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
+from kafkacore.bench.task import ClientSettings
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -22,7 +22,7 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 class Producer:
     """``AIOKafkaProducer.send`` in a loop, each awaited until the record is in a batch."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: ClientSettings) -> None:
         self._loop = _new_loop()
         self._settings = settings
         self._loop.run_until_complete(self._start())
@@ -63,7 +63,7 @@ class Producer:
 class Consumer:
     """``AIOKafkaConsumer.getmany`` in a loop."""
 
-    def __init__(self, settings: dict[str, Any], poll_records: int) -> None:
+    def __init__(self, settings: ClientSettings, poll_records: int) -> None:
         self._loop = _new_loop()
         self._settings = settings
         self._loop.run_until_complete(self._start())

@@ -8,6 +8,7 @@ from typing import Any
 
 from kafkacore.bench.pacing import Pacer
 from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
+from kafkacore.bench.task import ClientSettings
 
 #: Delivery reports are served once every so many records: a call costs about as much as a send.
 RECORDS_PER_POLL = 10_000
@@ -18,7 +19,7 @@ SEEK_WAIT_S = 0.01
 class Producer:
     """``Producer.produce`` in a loop; a full queue is waited for by ``poll``, as its documentation says."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: ClientSettings) -> None:
         self._client = import_module("confluent_kafka").Producer(settings)
 
     def send_all(self, topic: str, values: Sequence[bytes], count: int) -> None:
@@ -72,7 +73,7 @@ class Producer:
 class Consumer:
     """``Consumer.consume`` in a loop: librdkafka's call for many records."""
 
-    def __init__(self, settings: dict[str, Any], poll_records: int) -> None:
+    def __init__(self, settings: ClientSettings, poll_records: int) -> None:
         self._module = import_module("confluent_kafka")
         self._client = self._module.Consumer(settings)
         self._poll_records = poll_records

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from kafkacore.bench.peers import POLL_MS
+from kafkacore.bench.peers import POLL_MS, TakeColumns
 from kafkacore.bench.peers.kafka_python_api import PollLoop, SendLoop
+from kafkacore.bench.task import ClientSettings
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.producer import KafkaProducer
 from kafkacore.structs import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Rows of a record batch that is sent in one call.
 ARROW_ROWS = 100_000
@@ -18,16 +22,16 @@ ARROW_ROWS = 100_000
 class Producer(SendLoop):
     """Our ``KafkaProducer``."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: ClientSettings) -> None:
         super().__init__(KafkaProducer(**settings))
 
 
 class ArrowProducer(SendLoop):
     """``KafkaProducer.send_arrow``, :data:`ARROW_ROWS` a call. Needs pyarrow."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: ClientSettings) -> None:
         super().__init__(KafkaProducer(**settings))
-        self._batches: list[Any] = []
+        self._batches: list[pa.RecordBatch] = []
 
     def prepare(self, values: Sequence[bytes]) -> None:
         """Make the columns, before the clock starts."""
@@ -56,11 +60,11 @@ class ArrowProducer(SendLoop):
 class Consumer(PollLoop):
     """Our ``KafkaConsumer``; :meth:`read_arrow` by ``poll_arrow``."""
 
-    def __init__(self, settings: dict[str, Any], poll_records: int) -> None:
+    def __init__(self, settings: ClientSettings, poll_records: int) -> None:
         super().__init__(KafkaConsumer(**settings), TopicPartition)
 
-    def read_arrow(self, count: int, take: Any) -> None:
-        """As :meth:`read`, but ``take`` gets columns and gives their number of rows, or ``None`` of none."""
+    def read_arrow(self, count: int, take: TakeColumns) -> None:
+        """As :meth:`read`, but ``take`` gets columns."""
         poll_arrow, got = self._client.poll_arrow, 0
         while got < count:
             found = poll_arrow(POLL_MS, columns=("value",))

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from kafkacore.bench.spark.job import COLLECT, RANGE, Job
 from kafkacore.bench.spark.processes import Look, look
@@ -30,6 +30,26 @@ END_S = 10.0
 #: Between looks at whether a stream has ended its first batch.
 LOOK_MS = 10.0
 ROWS_METRIC = "number of output rows"
+
+
+class Answer(TypedDict, total=False):
+    """A line of the driver: what a job took, and how many rows came."""
+
+    #: ``ready``, of the first line, which has nothing else.
+    event: str
+    rows: int
+    #: Of a job that collects.
+    collected: list[int]
+    #: Of a stream, without its first batch.
+    measured_rows: int
+    batches: int
+    ms_per_batch: float
+    seconds: float
+    jvm_cpu_s: float
+    python_cpu_s: float
+    start_rss_mib: float
+    peak_rss_mib: float
+    worker_peak_mib: float
 
 
 #: What had been used, and when.
@@ -60,19 +80,20 @@ class Driver:
         self._folder = folder
         self._done = 0
 
-    def run(self, job: Job) -> dict[str, Any]:
+    def run(self, job: Job) -> Answer:
         """Run it; what it took, and how many rows came."""
         self._done += 1
         start = self._mark()
-        found: dict[str, Any] = {"rows": 0}
+        found: Answer = {"rows": 0}
         if job.is_streaming:
             found, start = self._stream(job)
         else:
             for _ in range(job.times):
                 answer = self._batch(job)
-                found |= answer | {"rows": found["rows"] + answer["rows"]}
+                found = {**answer, "rows": found["rows"] + answer["rows"]}
         (before, start_ms), (after, end_ms) = start, self._mark()
-        return found | {
+        return {
+            **found,
             "seconds": (end_ms - start_ms) / 1000,
             "jvm_cpu_s": after.jvm_cpu_s - before.jvm_cpu_s,
             "python_cpu_s": after.python_cpu_s - before.python_cpu_s,
@@ -88,7 +109,7 @@ class Driver:
         if job.source == RANGE:
             frame = self._spark.range(job.rows)
         else:
-            reader: Any = self._spark.readStream if job.is_streaming else self._spark.read
+            reader = self._spark.readStream if job.is_streaming else self._spark.read
             reader = reader.format(job.source).options(**job.options)
             frame = (reader.schema(job.schema) if job.schema else reader).load()
         if job.exploded_by:
@@ -99,7 +120,7 @@ class Driver:
             frame = frame.selectExpr(*select)
         return frame
 
-    def _batch(self, job: Job) -> dict[str, Any]:
+    def _batch(self, job: Job) -> Answer:
         frame = self._frame(job)
         if job.sink == COLLECT:
             (row,) = frame.collect()
@@ -138,10 +159,10 @@ class Driver:
                     found.append(int(str(value.get()).replace(",", "")))
         return found
 
-    def _stream(self, job: Job) -> tuple[dict[str, Any], Mark]:
+    def _stream(self, job: Job) -> tuple[Answer, Mark]:
         """Its figures and when its first batch had ended: a stream is started once and runs for long."""
         checkpoint = self._folder / f"checkpoint-{self._done}"
-        writer: Any = self._frame(job).writeStream.format(job.sink).options(**job.sink_options)
+        writer = self._frame(job).writeStream.format(job.sink).options(**job.sink_options)
         writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
         start = self._mark()
         query = writer.start()
@@ -179,7 +200,7 @@ def _lines(found: queue.Queue[str]) -> None:
     os._exit(1)
 
 
-def _say(answer: dict[str, Any]) -> None:
+def _say(answer: Answer) -> None:
     # Behind a line break, for what the JVM prints ends where it ends.
     sys.stdout.write("\n" + json.dumps(answer) + "\n")
     sys.stdout.flush()

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from kafkacore.bench.spark.rows import ROWS
 from kafkacore.errors import KafkaConfigurationError
@@ -100,7 +99,7 @@ class SparkBenchOptions:
         has_source = any(Path(path).name.startswith("spark-sql-kafka") for path in found)
         return found if has_source else []
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """For the result; without places of this machine."""
         names = ("rows", "records", "size", "partitions", "codec", "rounds", "cores", "memory_bytes")
         return {name: getattr(self, name) for name in names} | {"bootstrap": self.bootstrap}

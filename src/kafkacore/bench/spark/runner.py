@@ -15,13 +15,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from kafkacore.bench.children import Worker, WorkerError
 from kafkacore.bench.cluster import BenchCluster
 from kafkacore.bench.machine import describe_machine, versions
-from kafkacore.bench.result import MEGA, Case, Standing, summarize, whole_result
+from kafkacore.bench.result import MEGA, Case, Entry, Result, RoundFigures, Standing, summarize, whole_result
 from kafkacore.bench.runner import Progress
+from kafkacore.bench.spark.driver import Answer
 from kafkacore.bench.spark.job import RANGE, Job
 from kafkacore.bench.spark.options import JARS_SENTENCE, SparkBenchOptions
 from kafkacore.bench.spark.rows import (
@@ -52,7 +52,7 @@ _JAR = re.compile(
 )
 
 
-def run_spark_bench(options: SparkBenchOptions, progress: Progress, command: str = "") -> dict[str, Any]:
+def run_spark_bench(options: SparkBenchOptions, progress: Progress, command: str = "") -> Result:
     """Measure all that the options ask for.
 
     Parameters
@@ -124,7 +124,7 @@ class _SparkBench:
 
     # ---- A row -------------------------------------------------------------------------------------------
 
-    def row(self, name: str) -> list[dict[str, Any]]:
+    def row(self, name: str) -> list[Entry]:
         """The entries of all sides of a row."""
         row = ROWS[name]
         if row.reads == "json" and self._options.json_values is None:
@@ -150,9 +150,10 @@ class _SparkBench:
             for done in range(total):
                 standing = standings[done % len(standings)]
                 side = standing.name
-                figures = {"void": void[side]} if side in void else None
-                figures = figures or self._round(name, place, jobs[side], sides[side])
-                standing.rounds.append(figures)
+                if side in void:
+                    standing.rounds.append({"void": void[side]})
+                else:
+                    standing.rounds.append(self._round(name, place, jobs[side], sides[side]))
                 advance(done + 1)
         return summarize(case, standings)
 
@@ -160,7 +161,7 @@ class _SparkBench:
         records = place.records * place.times
         return Case(f"spark-{name}", self._options.codec, self._options.partitions, records, place.size)
 
-    def _driver(self, stack: ExitStack) -> Worker:
+    def _driver(self, stack: ExitStack) -> Worker[Answer]:
         """A new driver program; ready, and ended behind the block."""
         folder = tempfile.mkdtemp(dir=self._folder)
         configs = {
@@ -180,14 +181,14 @@ class _SparkBench:
             configs["spark.jars"] = ",".join(jars)
         setting = json.dumps({"configs": configs | self._options.configs, "folder": folder})
         command = [sys.executable, "-m", DRIVER, setting]
-        worker = Worker(command, self._options.run_limit_s, self.cluster.look)
+        worker = Worker[Answer](command, self._options.run_limit_s, self.cluster.look)
         stack.enter_context(worker)
         worker.answer()
         stack.callback(worker.tell, "")
         return worker
 
     def _first_turn(
-        self, row: Row, place: Place, jobs: dict[str, Job], sides: dict[str, Worker]
+        self, row: Row, place: Place, jobs: dict[str, Job], sides: dict[str, Worker[Answer]]
     ) -> dict[str, str]:
         """Every side runs once for nothing; why one cannot be measured."""
         void: dict[str, str] = {}
@@ -208,7 +209,7 @@ class _SparkBench:
 
     # ---- A round -----------------------------------------------------------------------------------------
 
-    def _round(self, name: str, place: Place, job: Job, driver: Worker) -> dict[str, Any]:
+    def _round(self, name: str, place: Place, job: Job, driver: Worker[Answer]) -> RoundFigures:
         broker_before_s = self.cluster.cpu_seconds()
         try:
             used, written = self._run(job, driver)
@@ -221,7 +222,7 @@ class _SparkBench:
         void = None if came == expected else f"{came:,} rows of {expected:,}"
         counted = max(1, used.get("measured_rows", expected))
         cpu_s = used["jvm_cpu_s"] + used["python_cpu_s"]
-        figures: dict[str, Any] = {
+        figures: RoundFigures = {
             "seconds": used["seconds"],
             "cpu_s": cpu_s,
             "start_rss_mib": used["start_rss_mib"],
@@ -232,12 +233,14 @@ class _SparkBench:
             figures["worker_peak_mib"] = used["worker_peak_mib"]
         if name == "trigger":
             batches = max(1, used["batches"])
-            return figures | {
+            return {
+                **figures,
                 "ms_per_batch": used["ms_per_batch"],
                 "cpu_ms_per_batch": cpu_s * 1000 / batches,
                 "batches": used["batches"],
             }
-        figures |= {
+        figures = {
+            **figures,
             "records_per_s": counted / max(used["seconds"], 1e-9),
             "mb_per_s": counted * self._case(name, place).size / MEGA / max(used["seconds"], 1e-9),
             "cpu_s_per_million": cpu_s / counted * MEGA,
@@ -248,7 +251,7 @@ class _SparkBench:
             figures["broker_cpu_s_per_million"] = (broker_after_s - broker_before_s) / expected * MEGA
         return figures
 
-    def _run(self, job: Job, driver: Worker) -> tuple[dict[str, Any], int | None]:
+    def _run(self, job: Job, driver: Worker[Answer]) -> tuple[Answer, int | None]:
         """What the driver says of a job, and how many records it has written, if it writes to Kafka."""
         if job.source != RANGE:
             return _ask(driver, job), None
@@ -295,6 +298,6 @@ class _SparkBench:
         return replace(place, topic=topic, records=records, size=mean)
 
 
-def _ask(driver: Worker, job: Job) -> dict[str, Any]:
+def _ask(driver: Worker[Answer], job: Job) -> Answer:
     driver.tell(job.to_json())
     return driver.answer()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkacore.record import decode
 
@@ -24,6 +24,8 @@ _COLUMNS = ("key", "value", "offset", "timestamp", "timestamp_type")
 #: Of one batch that goes back to the JVM.
 _ROWS = 100_000
 
+#: Of whatever type.
+Column: TypeAlias = "pa.Array[Any]"
 Exploder = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
@@ -48,7 +50,7 @@ def records_by_aiokafka(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
         for first in records:
             some = [first, *islice(records, _ROWS - 1)]
             times = pa.array([record.timestamp * 1_000 for record in some], pa.int64())
-            columns: dict[str, pa.Array[Any]] = {
+            columns: dict[str, Column] = {
                 "key": pa.array([record.key for record in some], pa.binary()),
                 "value": pa.array([record.value for record in some], pa.binary()),
                 "offset": pa.array([record.offset for record in some], pa.int64()),
@@ -86,7 +88,7 @@ def _files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, int, memory
             yield topic, int(partition), memoryview(content.as_buffer())
 
 
-def _with_place(topic: str, partition: int, columns: dict[str, pa.Array[Any]]) -> pa.RecordBatch:
+def _with_place(topic: str, partition: int, columns: dict[str, Column]) -> pa.RecordBatch:
     import pyarrow as pa
 
     count = len(columns["offset"])
