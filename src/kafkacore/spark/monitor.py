@@ -62,7 +62,7 @@ class _Query:
     batches: int = 0
     rows: int = 0
     active: bool = True
-    last: Mapping[str, Any] = field(default_factory=dict)
+    last: Mapping[str, object] = field(default_factory=dict)
     lag: Lag | None = None
 
     def figures(self) -> Iterator[tuple[str, dict[str, str], float]]:
@@ -192,7 +192,7 @@ class QueryMonitor(StreamingQueryListener):
         return reporter.snapshot()
 
 
-def batch_line(name: str, progress: Mapping[str, Any], behind: Lag | None) -> str:
+def batch_line(name: str, progress: Mapping[str, object], behind: Lag | None) -> str:
     """A batch in a line: rows, rate, time by phase, lag."""
     phases = _mapping(progress.get("durationMs"))
     took = [(took, phase) for phase, took in phases.items() if phase != "triggerExecution" and took]
@@ -213,10 +213,10 @@ def _constant(value: float) -> Callable[[float], float]:
     return lambda now_ms: value
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     """Spark leaves rates out, or says NaN, for a batch of nothing."""
     return float(value) if isinstance(value, (int, float)) and value == value else 0.0

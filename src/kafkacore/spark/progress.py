@@ -8,9 +8,8 @@ queries, where a progress comes from.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.reader.offsets import Offsets, from_json
@@ -55,7 +54,7 @@ class Lag:
         }
 
 
-def lag(progress: Any) -> Lag | None:
+def lag(progress: object) -> Lag | None:
     """How far behind the latest offsets the query was when this batch ended.
 
     Parameters
@@ -87,26 +86,27 @@ def lag(progress: Any) -> Lag | None:
     return Lag(partitions) if partitions else None
 
 
-def _parsed(progress: Any) -> Mapping[str, Any]:
+def _parsed(progress: object) -> Mapping[str, object]:
     if isinstance(progress, str):
         try:
             progress = json.loads(progress)
         except (ValueError, RecursionError):
             progress = None
     # PySpark 4's progress is a dict; before, and in others' hands, an object with a text in ``json``.
-    if not isinstance(progress, Mapping) and isinstance(getattr(progress, "json", None), str):
-        progress = json.loads(progress.json)
+    if not isinstance(progress, Mapping) and isinstance(text := getattr(progress, "json", None), str):
+        progress = json.loads(text)
     if not isinstance(progress, Mapping):
         raise KafkaConfigurationError("lag() takes a progress, such as query.lastProgress, or its JSON")
     return progress
 
 
-def _sources(progress: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _sources(progress: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
     sources = progress.get("sources", [progress])
+    assert isinstance(sources, Iterable)
     yield from (source for source in sources if isinstance(source, Mapping))
 
 
-def _offsets(offsets: Any) -> Offsets | None:
+def _offsets(offsets: object) -> Offsets | None:
     """Offsets of Kafka, as text or parsed; ``None`` for those of any other source."""
     if isinstance(offsets, str):
         try:

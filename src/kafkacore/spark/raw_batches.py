@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.columns.constant_columns import repeated_int32
@@ -26,10 +26,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from kafkacore.spark.columns.schema import ArrowArray
+
 _OPTION_NAMES = ("mode", "columnNameOfCorruptRecord")
 _PARTITION_TYPES = ("int", "smallint", "tinyint")
 #: Rows of several cells are handed over together up to this many bytes.
 _BATCH_BYTES = 8 << 20
+
+
+#: Of a topic or a partition: a value for all cells has the type of the column in its place.
+T = TypeVar("T", str, int)
 
 
 def decode_batches(
@@ -42,7 +48,7 @@ def decode_batches(
     partition: int | None = None,
     topic_column: str | None = None,
     partition_column: str | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> DataFrame:
     """The records in a column of raw record batches, a row each.
 
@@ -99,7 +105,7 @@ def decode_batches(
     return df.select(*dict.fromkeys((column, *keep, *beside))).mapInArrow(decode, whole)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -181,11 +187,11 @@ class _Decode:
             arrays = [*made.columns, *(one.take(zeros) for one in kept)]
             yield pa.RecordBatch.from_arrays(arrays, [*made.schema.names, *self.keep])
 
-    def _of(self, batch: pa.RecordBatch, index: int, name: str | None, constant: Any) -> Any:
+    def _of(self, batch: pa.RecordBatch, index: int, name: str | None, constant: T | None) -> T | None:
         return constant if name is None else batch.column(name)[index].as_py()
 
 
-def _named(names: Sequence[str], kept: Sequence[pa.Array[Any]]) -> Iterator[str]:
+def _named(names: Sequence[str], kept: Sequence[ArrowArray]) -> Iterator[str]:
     """Values that may say which cell it is."""
     import pyarrow as pa
 

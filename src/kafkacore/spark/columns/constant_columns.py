@@ -7,10 +7,12 @@ imports pandas where there is one (0.25 CPU s and 30 MB of each worker). Does no
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kafkacore.spark.columns.schema import ArrowArray
 
 #: Rows of the first array; the next are larger where they must be.
 LEAST_ROWS = 1024
@@ -23,7 +25,7 @@ class ConstantColumns:
         self._topic: str | None = None
         self._topics: pa.StringArray | None = None
         self._partition: int | None = None
-        self._partitions: pa.Array[Any] | None = None
+        self._partitions: ArrowArray | None = None
 
     def topics(self, topic: str | None, row_count: int) -> pa.StringArray:
         """``row_count`` times ``topic``."""
@@ -31,7 +33,7 @@ class ConstantColumns:
             self._topic, self._topics = topic, repeated_text(topic, _room(row_count))
         return self._topics.slice(0, row_count)
 
-    def partitions(self, partition: int | None, row_count: int) -> pa.Array[Any]:
+    def partitions(self, partition: int | None, row_count: int) -> ArrowArray:
         """``row_count`` times ``partition``."""
         if self._partitions is None or partition != self._partition or row_count > len(self._partitions):
             self._partition, self._partitions = partition, repeated_int32(partition, _room(row_count))
@@ -50,7 +52,7 @@ def repeated_text(text: str | None, row_count: int) -> pa.StringArray:
     return pa.StringArray.from_buffers(row_count, pa.py_buffer(offsets), pa.py_buffer(encoded * row_count))
 
 
-def repeated_int32(number: int | None, row_count: int) -> pa.Array[Any]:
+def repeated_int32(number: int | None, row_count: int) -> ArrowArray:
     """An int32 column of ``row_count`` times ``number``."""
     import pyarrow as pa
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kafkacore.decode.decoder import ColumnTooLargeError
 from kafkacore.spark.columns.constant_columns import ConstantColumns
@@ -16,6 +16,8 @@ from kafkacore.spark.columns.schema import COLUMN_OF, Column, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kafkacore.spark.columns.schema import ArrowArray
 
 
 class Output(Protocol):
@@ -95,7 +97,7 @@ class _KafkaOutput:
         import pyarrow as pa
 
         count = found.num_rows
-        arrays: list[pa.Array[Any]] = []
+        arrays: list[ArrowArray] = []
         for column in self._columns:
             if column == "topic":
                 arrays.append(self._constants.topics(topic, count))

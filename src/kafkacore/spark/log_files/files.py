@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.secrets import resolved
@@ -93,11 +93,15 @@ def is_remote(path: str) -> bool:
     return _URL.match(path) is not None and not path.startswith("file:")
 
 
+#: What an option of fsspec can be: a text, or JSON.
+StorageValue: TypeAlias = "str | bool | int | float | list[StorageValue] | dict[str, StorageValue] | None"
+
+
 @dataclass(frozen=True)
 class Storage:
     """How files are reached; picklable. ``options`` are fsspec's, and secret."""
 
-    options: Mapping[str, Any]
+    options: Mapping[str, StorageValue]
 
     def __repr__(self) -> str:
         return f"Storage({', '.join(self.options)})"
@@ -149,8 +153,9 @@ class Storage:
             raise KafkaConfigurationError(
                 f"{without_password(path)} needs fsspec: pip install 'kafkacore[fsspec]'"
             ) from None
+        storage = {name: _resolved(each, f"storage.{name}") for name, each in self.options.items()}
         try:
-            fs, root = url_to_fs(path, **_resolved(self.options, "storage"))
+            fs, root = url_to_fs(path, **storage)
         except (ImportError, ValueError) as error:
             # What fsspec says is of the protocol and what to install for it, not of the options' values.
             reason = str(error) if isinstance(error, ImportError) else "fsspec does not know such an URL"
@@ -211,7 +216,7 @@ class _Blocks:
         return memoryview(self._block)[at : at + size]
 
 
-def _resolved(value: Any, option: str) -> Any:
+def _resolved(value: StorageValue, option: str) -> StorageValue:
     """``value`` with the secrets that it refers to, also within what was JSON."""
     if isinstance(value, str):
         return resolved(value, option)

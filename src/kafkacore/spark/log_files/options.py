@@ -9,9 +9,9 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.spark.log_files.files import StorageValue
 from kafkacore.spark.options.values import integer, known_options, listed, positive, refuse_unknown
 from kafkacore.spark.reader.options import Bound, parse_offsets
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
@@ -45,7 +45,7 @@ class LogOptions:
     """Checked options of one read. ``storage`` holds secrets and is in no text of it."""
 
     paths: tuple[str, ...]
-    storage: dict[str, Any] = field(default_factory=dict, repr=False)
+    storage: dict[str, StorageValue] = field(default_factory=dict, repr=False)
     topic: str | None = None
     partition: int | None = None
     subscribe: tuple[str, ...] = ()
@@ -136,13 +136,13 @@ def _paths(known: Mapping[str, str]) -> tuple[str, ...]:
     return (known["path"],)
 
 
-def _storage(given: Mapping[str, str]) -> dict[str, Any]:
+def _storage(given: Mapping[str, str]) -> dict[str, StorageValue]:
     """``storage.key`` → fsspec's ``key``. JSON of an object, a list or a truth value is read as such."""
-    storage: dict[str, Any] = {}
+    storage: dict[str, StorageValue] = {}
     for name, text in given.items():
         if not name.startswith(STORAGE_PREFIX):
             continue
-        value: Any = text
+        value: StorageValue = text
         if text in ("true", "false") or text.startswith(("{", "[")):
             try:
                 value = json.loads(text)

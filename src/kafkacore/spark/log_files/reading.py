@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import ColumnBuilder, RecordBatch
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkacore.spark.columns.output import Output
+    from kafkacore.spark.columns.schema import ArrowArray
 
 #: Rows of one Arrow batch, and bytes of one of its columns: enough that what a batch costs in the JVM
 #: (~0.2 ms) does not show, and no more, for a worker's memory.
@@ -161,7 +162,7 @@ class CorruptBatches:
         index = schema.get_field_index(self.column)
         if self.mode != "PERMISSIVE" or index < 0:
             return None
-        arrays: list[pa.Array[Any]] = [pa.nulls(1, one.type) for one in schema]
+        arrays: list[ArrowArray] = [pa.nulls(1, one.type) for one in schema]
         # With a format the column may be binary, for the bytes of a record that is malformed.
         is_binary = pa.types.is_binary(schema.field(index).type)
         arrays[index] = pa.array([sentence.encode() if is_binary else sentence], schema.field(index).type)

@@ -14,6 +14,9 @@ from kafkacore.security.references import SECRET_SETTINGS
 from kafkacore.spark.options.java_configs import is_of_security, option_name, secure_arguments
 from kafkacore.spark.secrets import resolved
 
+#: Of a client, by name. What a value is depends on the argument.
+ClientArguments = dict[str, Any]
+
 #: For a worker that reads ranges of one partition. The user's own settings win. More than 4 MiB at a time
 #: cost as much for a record, and memory for three answers: one that comes, one that is read, one that Spark
 #: takes.
@@ -25,7 +28,7 @@ FETCHING = {
 }
 
 
-def consumer_configs(client_configs: Mapping[str, str], for_fetching: bool = False) -> dict[str, Any]:
+def consumer_configs(client_configs: Mapping[str, str], for_fetching: bool = False) -> ClientArguments:
     """Arguments for :class:`~kafkacore.KafkaConsumer`.
 
     Raises
@@ -38,7 +41,7 @@ def consumer_configs(client_configs: Mapping[str, str], for_fetching: bool = Fal
     return ours | typed_arguments(client_configs, KafkaConsumer.DEFAULT_CONFIG)
 
 
-def typed_arguments(client_configs: Mapping[str, str], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def typed_arguments(client_configs: Mapping[str, str], defaults: Mapping[str, object]) -> ClientArguments:
     """Texts as what a client takes: secrets looked up, numbers and truths by the type of their defaults.
 
     Parameters

@@ -9,7 +9,6 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import INT64_MAX
@@ -56,7 +55,7 @@ def listed(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def json_of(text: str, option: str, example: str) -> dict[str, Any]:
+def json_of(text: str, option: str, example: str) -> dict[str, object]:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.pipeline.config import DeltaSink
@@ -54,7 +54,7 @@ class DeltaWriter:
             if name.startswith("storage.")
         }
         merge = _lower(sink.options).get("mergeschema", "false").lower() == "true"
-        self._schema_mode: Any = "merge" if merge else None
+        self._schema_mode: Literal["merge"] | None = "merge" if merge else None
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         query = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)

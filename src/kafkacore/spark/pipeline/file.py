@@ -89,7 +89,7 @@ def _toml_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _parsed(path: Path) -> Mapping[str, Any]:
+def _parsed(path: Path) -> Mapping[str, object]:
     try:
         with path.open("rb") as file:
             held = file.read(MAX_FILE_BYTES + 1)
@@ -109,7 +109,7 @@ def _place(error: Exception) -> str:
     return f"look at {position.rstrip(')')}" if at else "it is not text in UTF-8"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, list):
         return ",".join(_text(one) for one in value)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -117,20 +117,20 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _table(value: Any) -> list[tuple[str, str]]:
+def _table(value: object) -> list[tuple[str, str]]:
     if not isinstance(value, dict):
         raise TypeError
     return [pair for name, held in value.items() for pair in _pairs(name, held)]
 
 
-def _pairs(name: str, held: Any) -> list[tuple[str, str]]:
+def _pairs(name: str, held: object) -> list[tuple[str, str]]:
     """``kafka.client.id = "x"`` without quotes is three tables in TOML, and means the option."""
     if isinstance(held, dict):
         return [pair for inner, one in held.items() for pair in _pairs(f"{name}.{inner}", one)]
     return [(name, str(held).lower() if isinstance(held, bool) else _text(held))]
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError
     return value

@@ -9,11 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import TopicPartition
 
 Offsets = dict[TopicPartition, int]
+#: As Spark stores them: topic → partition number as text → offset.
+JsonOffsets = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,11 @@ class OffsetRange:
         return self.end - self.start
 
 
-def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
     """Spark stores and compares the *text* of this, so the order of keys is fixed: topic, then partition
     number.
     """
-    result: dict[str, dict[str, int]] = {}
+    result: JsonOffsets = {}
     for topic_partition in sorted(offsets):
         result.setdefault(topic_partition.topic, {})[str(topic_partition.partition)] = offsets[
             topic_partition
@@ -47,7 +50,7 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     return result
 
 
-def from_json(parsed: Mapping[str, Mapping[str, int]]) -> Offsets:
+def from_json(parsed: Any) -> Offsets:
     """The inverse of :func:`to_json`.
 
     Raises

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
 from kafkacore.spark.columns.output import OutputPlan
-from kafkacore.spark.reader.offsets import Offsets, backlog, from_json, limit_to, to_json
+from kafkacore.spark.reader.offsets import JsonOffsets, Offsets, backlog, from_json, limit_to, to_json
 from kafkacore.spark.reader.options import SourceOptions, names_of
 from kafkacore.spark.reader.planner import OffsetPlanner
 from kafkacore.spark.reader.range_reader import KafkaPartition, RangeReader
@@ -39,13 +39,13 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         super().__init__(options, plan)
         self._clock = SYSTEM_CLOCK
         self._planner: OffsetPlanner | None = None
-        self._initial: dict[str, dict[str, int]] | None = None
+        self._initial: JsonOffsets | None = None
         self._latest: Offsets | None = None
         self._is_available_now = False
         self._available_now: Offsets | None = None
         self._triggered_ms: float | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"_options": self._options, "_output_plan": self._output_plan}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
 
     # ---- Offsets -----------------------------------------------------------------------------------------
 
-    def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> JsonOffsets:  # noqa: N802 - Spark's name
         """Where a query without a checkpoint starts. Spark asks twice, and is told the same."""
         if self._initial is None:
             self._initial = to_json(self._plan().starting())
@@ -76,7 +76,7 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
             return ReadMinRows(self._options.min_offsets_per_trigger)
         return ReadAllAvailable()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, dict[str, int]]:  # noqa: N802
+    def latestOffset(self, start: JsonOffsets, limit: ReadLimit) -> JsonOffsets:  # noqa: N802
         """Where the next micro-batch ends; ``start`` itself if there is to be none yet."""
         begin = from_json(start)
         latest = self._latest = self._ask_latest(begin)
@@ -120,13 +120,13 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
         self._triggered_ms = now_ms
         return False
 
-    def reportLatestOffset(self) -> dict[str, dict[str, int]] | None:  # noqa: N802 - Spark's name
+    def reportLatestOffset(self) -> JsonOffsets | None:  # noqa: N802 - Spark's name
         """What the last :meth:`latestOffset` has found."""
         return to_json(self._latest) if self._latest else None
 
     # ---- Batches -----------------------------------------------------------------------------------------
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[KafkaPartition]:
+    def partitions(self, start: JsonOffsets, end: JsonOffsets) -> list[KafkaPartition]:
         """The tasks of a micro-batch.
 
         Raises
@@ -169,7 +169,7 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
             {tp for tp, offset in until.items() if offset > latest[tp]},
         )
 
-    def commit(self, end: dict[str, Any]) -> None:
+    def commit(self, end: JsonOffsets) -> None:
         """Nothing to do: Spark's checkpoint holds the position, and the group's offsets are nobody's
         business.
         """

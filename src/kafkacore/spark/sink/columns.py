@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from kafkacore.spark.columns.schema import ArrowArray
+
 #: Types of each column that is written, as Spark writes them.
 TYPES = {
     "topic": ("string",),
@@ -103,7 +105,7 @@ class TopicRows(NamedTuple):
 
     topic: str
     table: pa.RecordBatch
-    rows: pa.Array[Any] | None
+    rows: ArrowArray | None
 
 
 def rows_by_topic(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None) -> Iterator[TopicRows]:
@@ -133,7 +135,7 @@ def rows_by_topic(batch: pa.RecordBatch, columns: SinkColumns, topic: str | None
     yield from _divided(table, batch.column(columns.topic))
 
 
-def _divided(table: pa.RecordBatch, topics: pa.Array[Any]) -> Iterator[TopicRows]:
+def _divided(table: pa.RecordBatch, topics: ArrowArray) -> Iterator[TopicRows]:
     import pyarrow.compute
 
     pc: Any = pyarrow.compute
@@ -160,7 +162,7 @@ def _divided(table: pa.RecordBatch, topics: pa.Array[Any]) -> Iterator[TopicRows
         start += size
 
 
-def _milliseconds(seconds: pa.Array[Any]) -> pa.Array[Any]:
+def _milliseconds(seconds: ArrowArray) -> ArrowArray:
     import pyarrow as pa
     import pyarrow.compute
 
@@ -174,5 +176,5 @@ def _milliseconds(seconds: pa.Array[Any]) -> pa.Array[Any]:
             f"row {row} of a batch has the timestamp {seconds[row].as_py()}, which is no number of seconds "
             "since 1970: make it one, or null for now"
         )
-    times: pa.Array[Any] = milliseconds.cast(pa.int64())
+    times: ArrowArray = milliseconds.cast(pa.int64())
     return times

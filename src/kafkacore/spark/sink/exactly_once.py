@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafkacore.client.config import CLIENT_SETTINGS
 from kafkacore.consumer import KafkaConsumer
@@ -24,6 +24,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
 )
 from kafkacore.producer.prepared_transactions import PreparedTransaction
+from kafkacore.spark.options.client_arguments import ClientArguments
 from kafkacore.spark.sink.columns import SinkColumns
 from kafkacore.spark.sink.options import SinkOptions
 from kafkacore.spark.sink.producers import lend_producer
@@ -136,7 +137,7 @@ def write_task(
         return TaskTransaction(query_id, task, written, producer.prepare_transaction())
 
 
-def _configs(options: SinkOptions, query_id: str) -> dict[str, Any]:
+def _configs(options: SinkOptions, query_id: str) -> ClientArguments:
     return options.producer_configs | {"transactional_id": group_of(options, query_id)}
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer import KafkaProducer
 from kafkacore.producer.config import resolve_producer
-from kafkacore.spark.options.client_arguments import typed_arguments
+from kafkacore.spark.options.client_arguments import ClientArguments, typed_arguments
 from kafkacore.spark.options.java_configs import client_configs
 from kafkacore.spark.options.values import boolean, known_options, refuse_unknown
 from kafkacore.spark.reader.options import OPTION_NAMES as SOURCE_OPTION_NAMES
@@ -37,7 +36,7 @@ SET_BY_SPARK = ("checkpointLocation", "queryName", "path")
 
 #: For a task that writes many rows and waits for the last of them: few, large requests. The user's own
 #: settings win.
-LOADING: dict[str, Any] = {
+LOADING: ClientArguments = {
     "linger_ms": 50,
     "batch_size": 512 * 1024,
     "buffer_memory": 64 * 1024 * 1024,
@@ -83,7 +82,7 @@ class SinkOptions:
     marker_topic: str = ""
 
     @property
-    def producer_configs(self) -> dict[str, Any]:
+    def producer_configs(self) -> ClientArguments:
         """Arguments for :class:`~kafkacore.KafkaProducer`; looks secrets up.
 
         Raises

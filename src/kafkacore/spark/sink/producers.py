@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any
 
 from kafkacore.producer import KafkaProducer
+from kafkacore.spark.options.client_arguments import ClientArguments
 from kafkacore.spark.worker.client_pool import ClientPool
 
 #: As ``spark.kafka.producer.cache.timeout``.
@@ -19,7 +18,7 @@ PRODUCERS = ClientPool(KafkaProducer, KafkaProducer.close, IDLE_LIMIT_MS, MAX_ID
 
 
 def lend_producer(
-    configs: Mapping[str, Any], abort_timeout_s: float = 0.0
+    configs: ClientArguments, abort_timeout_s: float = 0.0
 ) -> AbstractContextManager[KafkaProducer]:
     """A producer of these arguments, the borrower's alone until the block ends.
 

@@ -8,7 +8,7 @@ formats. Does not know: the bytes, any decoder.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.columns.schema import SPARK_TYPES, Column
@@ -26,6 +26,8 @@ from kafkacore.spark.typed.options import (
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import DataType, StructField, StructType
+
+    from kafkacore.spark.columns.schema import ArrowField
 
 SIDES: tuple[Side, Side] = ("key", "value")
 
@@ -86,7 +88,7 @@ def lay_out(schema: StructType, options: FormatOptions) -> Layout:
         _refuse_not_null(field)
     arrow = _arrow_schema(schema)
     origins: list[Origin] = []
-    value_fields: list[pa.Field[Any]] = []
+    value_fields: list[ArrowField] = []
     for at, field in enumerate(schema.fields):
         origin = _origin(field, options)
         if origin.kind == "field":
@@ -97,7 +99,7 @@ def lay_out(schema: StructType, options: FormatOptions) -> Layout:
 
 
 def _plans(
-    options: FormatOptions, origins: list[Origin], arrow: pa.Schema, value_fields: list[pa.Field[Any]]
+    options: FormatOptions, origins: list[Origin], arrow: pa.Schema, value_fields: list[ArrowField]
 ) -> tuple[DecoderPlan, ...]:
     import pyarrow as pa
 
@@ -108,7 +110,7 @@ def _plans(
         side_options: SideOptions = getattr(options, side)
         if side_options.format == BINARY:
             continue
-        fields: list[pa.Field[Any]] = list(value_fields) if side == "value" else []
+        fields: list[ArrowField] = list(value_fields) if side == "value" else []
         wanted = bool(fields)
         for field, origin in zip(arrow, origins, strict=True):
             if origin.kind == "whole" and origin.column == side:

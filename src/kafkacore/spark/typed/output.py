@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kafkacore.decode.decoder import Decoder
+    from kafkacore.spark.columns.schema import ArrowArray
 
 
 #: Longest reason in an error, in characters; a decoder quotes less than that of a value.
@@ -67,7 +68,7 @@ class _TypedOutput:
         malformed = _either(decoded)
         if malformed is not None and self._layout.mode == "FAILFAST":
             raise _malformed_error(found, decoded, topic, partition)
-        columns: list[pa.Array[Any]] = []
+        columns: list[ArrowArray] = []
         if self._kafka is not None:
             kafka = self._kafka.batch(found.select(list(self._kafka.fetched)), topic, partition)
         for field, origin in zip(self.schema, self._layout.origins, strict=True):
@@ -122,12 +123,12 @@ def _malformed_error(
     )
 
 
-def _corrupt(found: pa.RecordBatch, decoded: dict[str, Decoded], wanted: Any) -> pa.Array[Any]:
+def _corrupt(found: pa.RecordBatch, decoded: dict[str, Decoded], wanted: Any) -> ArrowArray:
     """The bytes that could not be decoded: the value's, or where that is sound the key's."""
     import pyarrow as pa
 
     count = found.num_rows
-    bad: pa.Array[Any] | None = None
+    bad: ArrowArray | None = None
     for side in ("value", "key"):
         malformed = decoded[side].malformed if side in decoded else None
         if malformed is not None and malformed.true_count > 0:
@@ -136,12 +137,12 @@ def _corrupt(found: pa.RecordBatch, decoded: dict[str, Decoded], wanted: Any) ->
             raw = compute.if_else(malformed, found.column(side), pa.scalar(None, pa.binary()))
             bad = raw if bad is None else compute.coalesce(bad, raw)
     if bad is None:
-        empty: pa.Array[Any] = pa.nulls(count, wanted)
+        empty: ArrowArray = pa.nulls(count, wanted)
         return empty
     return bad if wanted.equals(pa.binary()) else _as_text(bad)
 
 
-def _as_text(bad: pa.Array[Any]) -> pa.Array[Any]:
+def _as_text(bad: ArrowArray) -> ArrowArray:
     import pyarrow as pa
 
     try:
@@ -154,7 +155,7 @@ def _as_text(bad: pa.Array[Any]) -> pa.Array[Any]:
         return made
 
 
-def _struct(kind: Any, decoded: Decoded, raw: pa.Array[Any]) -> pa.Array[Any]:
+def _struct(kind: Any, decoded: Decoded, raw: ArrowArray) -> ArrowArray:
     """The struct of a side; null where there is none, and of nulls where it is malformed, as from_json has
     it.
     """

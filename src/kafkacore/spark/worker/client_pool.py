@@ -18,12 +18,12 @@ from kafkacore.clock import SYSTEM_CLOCK, Clock
 
 C = TypeVar("C")
 
-_Key = frozenset[tuple[str, Any]]
+_Key = frozenset[tuple[str, object]]
 
 
-class _Idle(NamedTuple):
+class _Idle(NamedTuple, Generic[C]):
     key: _Key
-    client: Any
+    client: C
     since_ms: float
 
     def __repr__(self) -> str:
@@ -67,14 +67,14 @@ class ClientPool(Generic[C]):
     def _start_empty(self) -> None:
         self._lock = threading.Lock()
         #: The one used last at the end.
-        self._idle: list[_Idle] = []
+        self._idle: list[_Idle[C]] = []
         self._timer: threading.Timer | None = None
 
     def __len__(self) -> int:
         return len(self._idle)
 
     @contextmanager
-    def lend(self, configs: Mapping[str, Any], drop: Callable[[C], object]) -> Iterator[C]:
+    def lend(self, configs: Mapping[str, object], drop: Callable[[C], object]) -> Iterator[C]:
         """A client of these settings, the borrower's alone until the block ends.
 
         Parameters
@@ -93,7 +93,7 @@ class ClientPool(Generic[C]):
             raise
         self._give_back(key, client)
 
-    def _take(self, key: _Key) -> _Idle | None:
+    def _take(self, key: _Key) -> _Idle[C] | None:
         with self._lock:
             closing = self._take_expired()
             found = next((idle for idle in reversed(self._idle) if idle.key == key), None)
@@ -127,13 +127,13 @@ class ClientPool(Generic[C]):
             timer.join()
         self._close_all(closing)
 
-    def _take_expired(self) -> list[_Idle]:
+    def _take_expired(self) -> list[_Idle[C]]:
         latest_ms = self._clock.monotonic_ms() - self._idle_limit_ms
         expired = [idle for idle in self._idle if idle.since_ms <= latest_ms]
         del self._idle[: len(expired)]
         return expired
 
-    def _close_all(self, idle: list[_Idle]) -> None:
+    def _close_all(self, idle: list[_Idle[C]]) -> None:
         for one in idle:
             self._close(one.client)
 
