@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kafkacore.cli.common import Commands, add_command
 from kafkacore.cli.connection import add_bootstrap
@@ -13,6 +13,9 @@ from kafkacore.cli.report import print_columns
 from kafkacore.cli.topics import admin_client
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
+
+if TYPE_CHECKING:
+    from kafkacore.admin import ACL, ACLFilter
 
 EXAMPLES = """  kafkacore acls list --command-config admin.properties
   kafkacore acls list --topic orders --json       # all entries that have an effect on the topic
@@ -96,7 +99,7 @@ def _operation(text: str) -> ACLOperation:
     return found
 
 
-def _filters(arguments: argparse.Namespace, matching: bool) -> list[Any]:
+def _filters(arguments: argparse.Namespace, matching: bool) -> list[ACLFilter]:
     """What the arguments name.
 
     Parameters
@@ -158,7 +161,7 @@ def _remove(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(entries: list[Any], as_json: bool) -> None:
+def _show(entries: list[ACL], as_json: bool) -> None:
     rows = [
         {
             "principal": entry.principal,

@@ -52,7 +52,7 @@ class CommandParser(argparse.ArgumentParser):
         self.print_help(sys.stderr)
         return 2
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is None or value in action.choices:
             return
         names = [str(choice) for choice in action.choices]
@@ -208,7 +208,7 @@ def natural(text: str) -> int:
     return int(text)
 
 
-def put_bytes(target: dict[str, Any], name: str, data: bytes | None) -> None:
+def put_bytes(target: dict[str, object], name: str, data: bytes | None) -> None:
     """Text where it is text; what is not UTF-8 goes under ``<name>_base64``, so that nothing is lost."""
     if data is None:
         target[name] = None

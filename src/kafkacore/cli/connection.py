@@ -36,6 +36,10 @@ DEFAULT_MECHANISM = "SCRAM-SHA-512"
 SECURE_ARGUMENTS = ("security_protocol", "sasl_mechanism", "username", "password_file", "cafile")
 
 
+#: Of a client, by name. What a value is depends on the setting.
+ClientSettings = dict[str, Any]
+
+
 def add_bootstrap(parser: argparse.ArgumentParser) -> None:
     """Add ``--bootstrap``, ``--timeout`` and the arguments of a secure connection."""
     parser.add_argument(
@@ -75,7 +79,7 @@ def add_security(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def client_settings(arguments: argparse.Namespace, *limits: str) -> dict[str, Any]:
+def client_settings(arguments: argparse.Namespace, *limits: str) -> ClientSettings:
     """Return the settings of every client of the command, and set ``arguments.bootstrap`` to the brokers.
 
     This asks for the password of ``--username`` unless a variable or a file has it. With ``limits`` it also
@@ -93,7 +97,7 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> dict[str, An
     """
     given = properties_of(arguments)
     arguments.bootstrap = given.pop("bootstrap.servers")
-    settings: dict[str, Any] = {"bootstrap_servers": arguments.bootstrap}
+    settings: ClientSettings = {"bootstrap_servers": arguments.bootstrap}
     password = _password(arguments)
     secure = {name: text for name, text in given.items() if name.startswith(PREFIXES)}
     translated = security_arguments(secure, resolved)[0]
@@ -108,8 +112,10 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> dict[str, An
             raise KafkaConfigurationError(
                 f"{arguments.command_config} has {setting}, which kafkacore does not know: leave it out"
             )
-        is_text = isinstance(value, str) and name not in SECRET_SETTINGS
-        settings[name] = typed(name, name.replace("_", "."), value.strip(), defaults) if is_text else value
+        if isinstance(value, str) and name not in SECRET_SETTINGS:
+            settings[name] = typed(name, name.replace("_", "."), value.strip(), defaults)
+        else:
+            settings[name] = value
     if password is not None:
         settings["sasl_plain_password"] = password
     if not limits:

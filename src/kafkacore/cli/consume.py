@@ -7,7 +7,7 @@ import json
 import select
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkacore.cli.common import (
     CommandError,
@@ -205,7 +205,7 @@ def _print_polls(
 
 
 def _as_json(record: ConsumerRecord) -> bytes:
-    fields: dict[str, Any] = {
+    fields: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
@@ -214,9 +214,9 @@ def _as_json(record: ConsumerRecord) -> bytes:
     put_bytes(fields, "key", record.key)
     put_bytes(fields, "value", record.value)
     if record.headers:
-        fields["headers"] = []
+        fields["headers"] = headers = []
         for name, value in record.headers:
-            header: dict[str, Any] = {"key": name}
+            header: dict[str, object] = {"key": name}
             put_bytes(header, "value", value)
-            fields["headers"].append(header)
+            headers.append(header)
     return json.dumps(fields, ensure_ascii=False).encode()

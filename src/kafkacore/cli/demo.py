@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli import flights
 from kafkacore.cli.common import Commands, add_command
-from kafkacore.cli.connection import PROTOCOLS, allow_password, password_reference
+from kafkacore.cli.connection import PROTOCOLS, ClientSettings, allow_password, password_reference
 from kafkacore.cli.processes import CpuMeter
 from kafkacore.cli.report import Advance, Reporter, print_table
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -326,7 +326,7 @@ def _broker(folder: Folder, protocol: str) -> BrokerProcess:
     return BrokerProcess(data_dir=folder.broker, **config)
 
 
-def _how(settings: Mapping[str, Any]) -> str:
+def _how(settings: ClientSettings) -> str:
     """What is spoken there, where it is more than plaintext."""
     said = [settings[name] for name in ("security_protocol", "sasl_mechanism") if name in settings]
     return f", by {' and '.join(said)}" if said else ""
@@ -342,7 +342,7 @@ def _require_extras(protocol: str) -> None:
     flights.csv_path()
 
 
-def produce(settings: Mapping[str, Any], wanted: int, advance: Advance) -> int:
+def produce(settings: ClientSettings, wanted: int, advance: Advance) -> int:
     """Produce the flights; how many the broker has acknowledged.
 
     Each record is JSON, keyed by its carrier, so that one carrier's flights stay in order.
@@ -379,7 +379,7 @@ def produce(settings: Mapping[str, Any], wanted: int, advance: Advance) -> int:
     return acknowledged
 
 
-def _records_in_topic(settings: Mapping[str, Any]) -> int:
+def _records_in_topic(settings: ClientSettings) -> int:
     from kafkacore import KafkaConsumer
 
     with KafkaConsumer(**settings) as consumer:
@@ -399,7 +399,7 @@ _OPTIONS = {
 
 def stream(
     spark: SparkSession,
-    settings: Mapping[str, Any],
+    settings: ClientSettings,
     options: Mapping[str, str],
     folder: Folder,
     advance: Advance,

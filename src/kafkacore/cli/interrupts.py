@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+
+#: What :func:`signal.signal` takes and gives.
+Handler = Callable[[int, FrameType | None], object] | int | None
 
 
 @contextmanager
@@ -23,7 +25,7 @@ def asked_to_stop(say: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    former: dict[int, Any] = {}
+    former: dict[signal.Signals, Handler] = {}
 
     def ask(number: int, frame: FrameType | None) -> None:
         nonlocal asked

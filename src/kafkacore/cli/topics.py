@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kafkacore.cli.common import (
     Commands,
@@ -14,9 +13,12 @@ from kafkacore.cli.common import (
     natural,
     no_topic,
 )
-from kafkacore.cli.connection import add_bootstrap, client_settings
+from kafkacore.cli.connection import ClientSettings, add_bootstrap, client_settings
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import printable
+
+if TYPE_CHECKING:
+    from kafkacore.admin import KafkaAdminClient
 
 EXAMPLES = """  kafkacore topics list
   kafkacore topics create orders --partitions 6 --config retention.ms=86400000
@@ -66,7 +68,7 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
             action.add_argument("--json", action="store_true", help="print JSON")
 
 
-def create_topic(settings: Mapping[str, Any], topic: str, partitions: int) -> None:
+def create_topic(settings: ClientSettings, topic: str, partitions: int) -> None:
     """Create ``topic`` on the brokers that a client with these settings reaches."""
     from kafkacore.admin import KafkaAdminClient, NewTopic
 
@@ -74,14 +76,14 @@ def create_topic(settings: Mapping[str, Any], topic: str, partitions: int) -> No
         admin.create_topics([NewTopic(topic, num_partitions=partitions)])
 
 
-def admin_client(arguments: argparse.Namespace) -> Any:
+def admin_client(arguments: argparse.Namespace) -> KafkaAdminClient:
     """As the arguments of every client command say."""
     from kafkacore.admin import KafkaAdminClient
 
     return KafkaAdminClient(**client_settings(arguments, "request_timeout_ms"))
 
 
-def _check_there(admin: Any, arguments: argparse.Namespace, topics: list[str]) -> None:
+def _check_there(admin: KafkaAdminClient, arguments: argparse.Namespace, topics: list[str]) -> None:
     """Before anything is done: a name that is wrong costs no other topic its records."""
     known = admin.list_topics() if topics else []
     if missing := [name for name in topics if name not in known]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from kafkacore.cli.common import CommandError, Commands, add_command, natural
 from kafkacore.cli.connection import add_bootstrap, ask_password
@@ -116,11 +117,11 @@ def _new_password(arguments: argparse.Namespace) -> str:
     return password
 
 
-def _name(mechanism: Any) -> str:
+def _name(mechanism: Enum) -> str:
     return str(mechanism.name).replace("_", "-")
 
 
-def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
+def _show(rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows))
     elif rows:

@@ -11,7 +11,7 @@ import functools
 import re
 import textwrap
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.jaas import JaasEntry, parse_jaas
@@ -119,7 +119,7 @@ _PEM_ENDINGS: Final = (".pem", ".crt", ".cer")
 
 def security_arguments(
     given: Mapping[str, str], lookup: Lookup | None = None, prefix: str = ""
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[dict[str, object], list[str]]:
     """Arguments of a client, and the names among ``given`` that have no effect here.
 
     Parameters
@@ -145,10 +145,10 @@ class _Translation:
         self._left = dict(given)
         self._lookup = lookup
         self._prefix = prefix
-        self._arguments: dict[str, Any] = {}
+        self._arguments: dict[str, object] = {}
         self._ignored: list[str] = []
 
-    def run(self) -> tuple[dict[str, Any], list[str]]:
+    def run(self) -> tuple[dict[str, object], list[str]]:
         self._protocol()
         self._classes()
         self._jaas()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafkacore.errors import (
     CredentialsUnavailableError,
@@ -60,8 +60,7 @@ class KerberosLogin:
         name = None
         if self._principal is not None:
             name = gss.Name(self._principal, gss.NameType.kerberos_principal)
-        store: Any = self._store
-        return gss.Credentials(name=name, usage="initiate", mechs=[gss.MechType.kerberos], store=store)
+        return gss.Credentials(name=name, usage="initiate", mechs=[gss.MechType.kerberos], store=self._store)
 
     def close(self) -> None:
         """Nothing runs for it."""
@@ -72,7 +71,7 @@ class GssapiMechanism(SaslMechanism):
 
     name = GSSAPI
 
-    def __init__(self, login: KerberosLogin, target: Any) -> None:
+    def __init__(self, login: KerberosLogin, target: gss.Name) -> None:
         self._login = login
         self._target = target
         self._context: gss.SecurityContext | None = None

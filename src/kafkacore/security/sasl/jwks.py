@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import jwt
@@ -85,7 +85,7 @@ class KeySet:
         return self._only if key_id is None else self._by_id.get(key_id)
 
 
-def _usable(entry: Any) -> VerificationKey | None:
+def _usable(entry: object) -> VerificationKey | None:
     if not isinstance(entry, dict) or entry.get("kty") not in _KEY_TYPES or entry.get("use", "sig") != "sig":
         return None
     # What a private key adds is not wanted, should somebody have published it.

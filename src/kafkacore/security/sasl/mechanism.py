@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeGuard
 
 from kafkacore.errors import (
     KafkaConfigurationError,
@@ -16,6 +16,9 @@ from kafkacore.errors import (
     UnsupportedSaslMechanismError,
 )
 from kafkacore.security.secret import Secret
+
+if TYPE_CHECKING:
+    import gssapi as gss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +41,12 @@ class SaslConfig:
     username: str | None = None
     password: Secret | None = None
     allow_plain_over_plaintext: bool = False
-    kerberos_name: Any = None
+    kerberos_name: str | gss.Name | None = None
     kerberos_service_name: str = "kafka"
     kerberos_domain_name: str | None = None
     kerberos_principal: str | None = None
     kerberos_keytab: str | None = None
-    oauth_token_provider: Any = None
+    oauth_token_provider: object = None
     aws_region: str | None = None
     oauthbearer_token_endpoint_url: str | None = None
     oauthbearer_client_credentials_client_id: str | None = None
@@ -107,7 +110,7 @@ _OTHER_NAMES: Final = {"username": "sasl_plain_username", "password": "sasl_plai
 _SECRETS: Final = ("password", "oauthbearer_client_credentials_client_secret")
 
 
-def settings_of(config: SaslConfig) -> dict[str, Any]:
+def settings_of(config: SaslConfig) -> dict[str, object]:
     """The settings as the user gave them, by kafka-python's names, secrets revealed, for user's code."""
     values = {
         _OTHER_NAMES.get(one.name, "sasl_" + one.name): getattr(config, one.name) for one in fields(config)
@@ -230,12 +233,22 @@ def _entry(name: str) -> _Entry:
 # ---- Mechanisms written for kafka-python (its ``kafka.net.sasl.abc.SaslMechanism``) -----------------------
 
 
-def _is_kafka_python_class(factory: Any) -> bool:
+class _KafkaPython(Protocol):
+    def auth_bytes(self) -> bytes: ...
+    def receive(self, auth_bytes: bytes) -> object: ...
+    def is_done(self) -> bool: ...
+    def is_authenticated(self) -> bool: ...
+
+
+_KafkaPythonClass = Callable[..., _KafkaPython]
+
+
+def _is_kafka_python_class(factory: object) -> TypeGuard[_KafkaPythonClass]:
     names = ("auth_bytes", "receive", "is_done", "is_authenticated")
     return isinstance(factory, type) and all(hasattr(factory, name) for name in names)
 
 
-def _adapt(name: str, kind: Any) -> MechanismFactory:
+def _adapt(name: str, kind: _KafkaPythonClass) -> MechanismFactory:
     """Return a factory that calls ``kind(host=..., **settings)``, with kafka-python's setting names."""
 
     def make(config: SaslConfig, host: str) -> SaslMechanism:
@@ -245,7 +258,7 @@ def _adapt(name: str, kind: Any) -> MechanismFactory:
 
 
 class _KafkaPythonMechanism(SaslMechanism):
-    def __init__(self, name: str, wrapped: Any) -> None:
+    def __init__(self, name: str, wrapped: _KafkaPython) -> None:
         self.name = name
         self._wrapped = wrapped
 

@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from kafkacore.clock import Clock
 from kafkacore.security.secret import Secret
@@ -102,7 +102,7 @@ class RefreshSchedule:
         return max(min(proposed_ms, left_ms - buffer_ms), min_period_ms)
 
 
-def unverified_claims(token: str) -> dict[str, Any]:
+def unverified_claims(token: str) -> dict[str, object]:
     """What the middle part of a JWT says; nothing for what is none."""
     parts = token.split(".")
     if len(parts) != 3 or len(token) > MAX_TOKEN_CHARS:
@@ -122,7 +122,7 @@ def decoded_part(part: str) -> bytes:
         raise ValueError("not base64url") from error
 
 
-def json_object(text: bytes | str) -> dict[str, Any]:
+def json_object(text: bytes | str) -> dict[str, object]:
     """The JSON object of a text; ValueError for anything else, and for NaN and infinities."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
@@ -137,7 +137,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def time_claim(claims: dict[str, Any], name: str) -> float | None:
+def time_claim(claims: Mapping[str, object], name: str) -> float | None:
     """A claim's seconds since the epoch; ``None`` if it is absent or no time."""
     value = claims.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -6,7 +6,7 @@ Does not know: what the token is for, when the next is due. (Kafka's ``ClientCre
 from __future__ import annotations
 
 import base64
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote_plus, urlencode
 
 from kafkacore.clock import Clock
@@ -86,11 +86,11 @@ class ClientCredentials:
         token = document.get("access_token")
         if not isinstance(token, str) or not token.strip():
             raise HttpsError(f"{self._url} answered without an access_token")
-        life_s: Any = document.get("expires_in")
-        known = isinstance(life_s, int | float) and not isinstance(life_s, bool) and 0 < life_s < 1e10
-        return OAuthToken.of_text(
-            token.strip(), lifetime_ms=life_s * 1000.0 if known else None, now_ms=now_ms
-        )
+        life_s = document.get("expires_in")
+        lifetime_ms = None
+        if isinstance(life_s, int | float) and not isinstance(life_s, bool) and 0 < life_s < 1e10:
+            lifetime_ms = life_s * 1000.0
+        return OAuthToken.of_text(token.strip(), lifetime_ms=lifetime_ms, now_ms=now_ms)
 
     def _credentials(self) -> str:
         parts = [self._id, self._secret.text().strip()]

@@ -85,13 +85,12 @@ class GssapiServer:
                 f"principal={principal!r} must have a realm: kafka/host.example@REALM"
             )
         self.names = ShortNames(split_rules(rules), realm)
-        store: Any = {"keytab": keytab}
         try:
             self._credentials = gss.Credentials(
                 name=gss.Name(principal, gss.NameType.kerberos_principal),
                 usage="accept",
                 mechs=[gss.MechType.kerberos],
-                store=store,
+                store={"keytab": keytab},
             )
         except gss.raw.misc.GSSError as error:
             raise KafkaConfigurationError(f"the key of {principal} is not in {keytab}: {error}") from error

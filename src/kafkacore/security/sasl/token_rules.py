@@ -6,7 +6,7 @@ Does not know: signatures, keys, SASL.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafkacore.security.sasl.oauth_token import MAX_TOKEN_CHARS, decoded_part, json_object, time_claim
 
@@ -29,7 +29,7 @@ class ValidToken(NamedTuple):
     scope: frozenset[str]
 
 
-def token_header(token: str) -> dict[str, Any]:
+def token_header(token: str) -> dict[str, object]:
     """The first part of a JWT.
 
     Raises
@@ -46,9 +46,9 @@ def token_header(token: str) -> dict[str, Any]:
         raise TokenRefusedError(f"its header is {error}") from None
 
 
-def check_times(claims: Mapping[str, Any], now_ms: int, skew_ms: float) -> int:
+def check_times(claims: Mapping[str, object], now_ms: int, skew_ms: float) -> int:
     """When it expires, wall-clock milliseconds; raises TokenRefusedError for one not valid now."""
-    times = {name: time_claim(dict(claims), name) for name in ("exp", "iat", "nbf")}
+    times = {name: time_claim(claims, name) for name in ("exp", "iat", "nbf")}
     for name, value in times.items():
         if value is None and (name == "exp" or name in claims):
             raise TokenRefusedError(f"its claim {name} is missing or no time")
@@ -63,7 +63,7 @@ def check_times(claims: Mapping[str, Any], now_ms: int, skew_ms: float) -> int:
     return int(expires_s * 1000.0)
 
 
-def check_scope(claims: Mapping[str, Any], name: str, required: frozenset[str]) -> frozenset[str]:
+def check_scope(claims: Mapping[str, object], name: str, required: frozenset[str]) -> frozenset[str]:
     """The token's scope, of words or a list; raises TokenRefusedError if some of ``required`` is missing."""
     value = claims.get(name, "")
     listed = value.split() if isinstance(value, str) else value
@@ -77,7 +77,7 @@ def check_scope(claims: Mapping[str, Any], name: str, required: frozenset[str]) 
     return scope
 
 
-def principal_name(claims: Mapping[str, Any], name: str) -> str:
+def principal_name(claims: Mapping[str, object], name: str) -> str:
     """Who the token speaks for; raises TokenRefusedError if that is nobody."""
     value = claims.get(name)
     principal = value.strip() if isinstance(value, str) else ""

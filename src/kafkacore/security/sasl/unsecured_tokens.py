@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError
@@ -58,7 +58,8 @@ class UnsecuredTokenProvider:
     def token(self) -> str:
         """A new one."""
         now_s = self._clock.wall_ms() // 1000
-        claims: dict[str, Any] = {"sub": self._subject, "iat": now_s, "exp": now_s + self._lifetime_seconds}
+        expires_s = now_s + self._lifetime_seconds
+        claims: dict[str, object] = {"sub": self._subject, "iat": now_s, "exp": expires_s}
         if self._scope:
             claims["scope"] = self._scope
         return ".".join([_encoded({"alg": "none"}), _encoded(claims), ""])
@@ -68,7 +69,7 @@ class UnsecuredTokenProvider:
         return {}
 
 
-def _encoded(value: Mapping[str, Any]) -> str:
+def _encoded(value: Mapping[str, object]) -> str:
     text = json.dumps(value, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
 
