@@ -5,7 +5,7 @@ DEMO_DIR ?= kafkacore-demo
 BIN      := $(VENV)/bin
 COMPILE  := KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python setup.py -q build_ext --inplace
 
-.PHONY: help demo test reliability lint bench fuzz sanitize audit sbom build clean
+.PHONY: help demo unit test reliability lint bench fuzz sanitize audit sbom build clean
 
 help:  ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,17 +15,20 @@ demo: $(VENV)/.demo  ## Real flight records through our broker and Spark to Parq
 	$(BIN)/kafkacore demo --dir $(DEMO_DIR) $(DEMO_ARGS)
 
 # Processes that divide the tests; they wait for other programs more than they compute. A part of the tests,
-# named by TEST_ARGS, runs in one, which shows what it does. How they are divided: tests/workers.py.
+# named by TEST_ARGS, runs in one, which shows what it does. How they are divided: tests/support/workers.py.
 TEST_WORKERS ?= $(if $(TEST_ARGS),0,3)
 
-JARS := PYTHONPATH=tests $(BIN)/python -m integration.jars
+unit: build  ## The tests that start no server, in about two minutes; no Java, Maven, browser, Kerberos or Spark
+	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(or $(TEST_ARGS),tests/unit)
 
-test: build  ## Set everything up, then pass the tests; TEST_ARGS=tests/record for a part of them
+JARS := PYTHONPATH=tests/support $(BIN)/python -m peers.jars
+
+test: build  ## Set everything up, then pass the tests; TEST_ARGS=tests/unit/record for a part of them
 	@$(JARS)
 	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(TEST_ARGS)
 
 # Those of the tests that have a larger dose than fits a run of all, which they say by importing it. Sorted: the first
-# one that needs Spark starts the session that all have, and those of tests/integration want the built-in source in it.
+# one that needs Spark starts the session that all have, and those of tests/system/integration want the built-in source in it.
 RELIABILITY = $(sort $(shell grep -rlE "^from model.dose import .*\bdose\b" tests --include="test_*.py"))
 
 # What was measured is shown when a test has failed, too; findings of kills are beside it, word for word. A full dose
@@ -50,13 +53,13 @@ bench: build  ## Micro-benchmarks and whole clients, against Apache Kafka and th
 	@$(JARS)
 	$(BIN)/python bench/run.py $(BENCH_ARGS)
 
-# Of all targets together; which there are: tests/fuzz.
+# Of all targets together; which there are: tests/support/fuzz.
 FUZZ_SECONDS ?= 600
 
 fuzz: build  ## Hostile bytes for every parser: FUZZ_SECONDS=600 FUZZ_TARGET="requests frames" FUZZ_ARGS=--guided
-	PYTHONPATH=tests $(BIN)/python -m fuzz --strict --seconds $(FUZZ_SECONDS) $(FUZZ_TARGET:%=--target=%) $(FUZZ_ARGS)
+	PYTHONPATH=tests/support $(BIN)/python -m fuzz --strict --seconds $(FUZZ_SECONDS) $(FUZZ_TARGET:%=--target=%) $(FUZZ_ARGS)
 
-sanitize: $(VENV)/.dev  ## Tests of the compiled core under gcc's sanitizers; ONLY=wire SANITIZE_ARGS=tests/wire for a part
+sanitize: $(VENV)/.dev  ## Tests of the compiled core under gcc's sanitizers; ONLY=wire SANITIZE_ARGS=tests/unit/wire for a part
 	@$(PYTHON) tools/check_tools.py sanitize
 	KAFKACORE_BUILD_ONLY=$(ONLY) $(BIN)/python tools/sanitize.py $(SANITIZE_ARGS)
 

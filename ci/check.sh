@@ -27,14 +27,14 @@ if ! command -v krb5-config > /dev/null || ! [ -x /usr/sbin/krb5kdc ] || ! [ -x 
 fi
 
 # Java's side of the tests comes over the network while the compiler has the processor.
-PYTHONPATH=tests python3 -m integration.jars &
+PYTHONPATH=tests/support python3 -m peers.jars &
 jars=$!
 step "install and compile"
 make build
 wait "$jars"
 
 step "make lint and make sanitize, side by side"
-make --jobs=2 --output-sync=recurse lint sanitize ONLY=wire,record,decode SANITIZE_ARGS="tests/wire tests/record tests/decode"
+make --jobs=2 --output-sync=recurse lint sanitize ONLY=wire,record,decode SANITIZE_ARGS="tests/unit/wire tests/unit/record tests/unit/decode tests/system/record"
 
 step "make test"
 make test

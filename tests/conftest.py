@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import missing_tools
 import pytest
 from hypothesis import HealthCheck, settings
-from integration.apache_kafka import ApacheKafka, started_in_scratch_folder
-from integration.java_peer import JavaPeer, started_java_peer
-from integration.secure_kafka import SecureKafka, started_secure_kafka
 from model import stuck_spark
+from peers.apache_kafka import ApacheKafka, started_in_scratch_folder
+from peers.java_peer import JavaPeer, started_java_peer
+from peers.secure_kafka import SecureKafka, started_secure_kafka
 
 if TYPE_CHECKING:
-    from integration.secure_broker import SecureBroker
+    from peers.secure_broker import SecureBroker
     from pyspark.sql import SparkSession
     from workers import RoomScheduling
     from xdist.remote import Producer
@@ -47,15 +47,15 @@ def apache_kafka() -> Iterator[ApacheKafka]:
 
 @pytest.fixture(scope="session")
 def secure_kafka() -> Iterator[SecureKafka]:
-    """Apache Kafka with TLS, SASL and ACLs, one for the whole run: see ``integration/secure_kafka.py``."""
+    """Apache Kafka with TLS, SASL and ACLs, one for the whole run: see ``peers/secure_kafka.py``."""
     with started_secure_kafka() as kafka:
         yield kafka
 
 
 @pytest.fixture(scope="session")
 def secure_broker() -> Iterator[SecureBroker]:
-    """Our broker with the same listeners, one for the whole run: see ``integration/secure_broker.py``."""
-    from integration.secure_broker import started_secure_broker
+    """Our broker with the same listeners, one for the whole run: see ``peers/secure_broker.py``."""
+    from peers.secure_broker import started_secure_broker
 
     with started_secure_broker() as broker:
         yield broker
@@ -143,7 +143,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> RoomSch
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What lies in tests/integration needs Java and Apache Kafka's jars, and says so by its marker."""
+    """What lies in tests/system/integration needs Java and Apache Kafka's jars, and says so by its marker."""
     for item in items:
         if "integration" in item.path.parts:
             item.add_marker("integration")

@@ -18,13 +18,21 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 BUILD = PROJECT / "build" / "sanitize"
 #: What reads bytes from outside in C, and the property tests of it.
-DEFAULT_TESTS = ["tests/wire", "tests/record", "tests/decode", "tests/network", "tests/property"]
+DEFAULT_TESTS = [
+    "tests/unit/wire",
+    "tests/unit/record",
+    "tests/unit/decode",
+    "tests/unit/network",
+    "tests/unit/property",
+]
 #: Hostile bytes for the same, in fewer inputs: each takes several times as long, and a report ends the run.
-FUZZING = "tests/fuzz/test_fuzz.py::test_millions_of_hostile_inputs_raise_what_is_promised_and_nothing_else"
+FUZZING = (
+    "tests/system/fuzz/test_fuzz.py::test_millions_of_hostile_inputs_raise_what_is_promised_and_nothing_else"
+)
 FUZZ_INPUTS = "300000"
 #: Tests of what these modules are built without: blocks that are kept for reuse.
 OF_REUSE = [
-    f"tests/wire/test_blocks.py::{name}"
+    f"tests/unit/wire/test_blocks.py::{name}"
     for name in (
         "test_a_freed_block_is_handed_out_again",
         "test_idle_blocks_are_bounded",
@@ -32,7 +40,7 @@ OF_REUSE = [
     )
 ]
 #: What a process takes is not what it would take without them.
-OF_MEMORY = ["tests/record/test_bombs.py"]
+OF_MEMORY = ["tests/system/record/test_bombs.py"]
 
 
 def compiler() -> list[str]:

@@ -34,14 +34,14 @@ from kafkacore.bench.meter import process_cpu_seconds
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
 from kafkacore.testing import EmbeddedBroker
 
-sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests")]
+sys.path[:0] = [str(PROJECT / "bench"), str(PROJECT / "tests" / "support")]
 
 import report  # noqa: E402 - beside the folder of this script
 import run  # noqa: E402
-from integration.apache_kafka import started_in_scratch_folder  # noqa: E402
-from integration.jars import SHORT_LIVED, java_command  # noqa: E402
-from integration.jars import run as run_program  # noqa: E402
 from model.raw_line import Line  # noqa: E402
+from peers.apache_kafka import started_in_scratch_folder  # noqa: E402
+from peers.jars import SHORT_LIVED, java_command  # noqa: E402
+from peers.jars import run as run_program  # noqa: E402
 
 OURS, THEIRS = "embedded broker", "Apache Kafka 4.3.1"
 ROWS = ("rate", "latency", "resources")

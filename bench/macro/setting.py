@@ -41,12 +41,12 @@ def broker(arguments: argparse.Namespace) -> Iterator[Broker]:
     if arguments.embedded:
         yield Broker("embedded broker")
         return
-    sys.path.insert(0, str(PROJECT / "tests"))
+    sys.path.insert(0, str(PROJECT / "tests" / "support"))
     if arguments.tls:
         with _kafka_with_tls() as secure:
             yield secure
         return
-    from integration.apache_kafka import started_in_scratch_folder
+    from peers.apache_kafka import started_in_scratch_folder
 
     with started_in_scratch_folder(to_measure=True) as kafka:
         yield Broker("Apache Kafka 4.3.1", kafka.bootstrap_servers, kafka.pid)
@@ -55,8 +55,8 @@ def broker(arguments: argparse.Namespace) -> Iterator[Broker]:
 @contextmanager
 def _kafka_with_tls() -> Iterator[Broker]:
     """With a certificate of the elliptic curve P-256; Java's broker takes the ciphers that it likes best."""
-    from integration.apache_kafka import ApacheKafka, free_ports
     from model.certificates import Authority
+    from peers.apache_kafka import ApacheKafka, free_ports
 
     with tempfile.TemporaryDirectory(prefix="apache-kafka-") as name:
         folder = Path(name)
@@ -77,8 +77,8 @@ def _kafka_with_tls() -> Iterator[Broker]:
 
 def java_classpath() -> str | None:
     """Kafka's jars as the tests fetch them, or ``None`` where they cannot be had."""
-    sys.path.insert(0, str(PROJECT / "tests"))
-    from integration.jars import JavaToolError, kafka_classpath
+    sys.path.insert(0, str(PROJECT / "tests" / "support"))
+    from peers.jars import JavaToolError, kafka_classpath
 
     try:
         return kafka_classpath()

@@ -37,8 +37,8 @@ import run  # noqa: E402
 
 def jars() -> str:
     """Of Spark's own source, fetched once by Maven."""
-    sys.path.insert(0, str(PROJECT / "tests"))
-    from integration.jars import spark_kafka_jars
+    sys.path.insert(0, str(PROJECT / "tests" / "support"))
+    from peers.jars import spark_kafka_jars
 
     return f"{spark_kafka_jars()}/*"
 

@@ -3,8 +3,8 @@
     python -m pytest bench/micro/assignors.py --benchmark-enable
 
 The peer is kafka-python's sticky assignor. Java's, measured by ``best_nanos`` of
-``tests/integration/java/Assignors.java`` on 1,000 members and 2,000 partitions: 2 to 4 ms where all want the
-same topics, once the JVM has compiled it (90 ms the first time), and 500 to 800 ms (1,500 the first time)
+``tests/support/peers/java/Assignors.java`` on 1,000 members and 2,000 partitions: 2 to 4 ms where all want
+the same topics, once the JVM has compiled it (90 ms the first time), and 500 to 800 ms (1,500 the first time)
 where they do not.
 """
 

@@ -3,7 +3,7 @@
     socket → Selector → KafkaChannel → NetworkReceive → message → record batch → Fetcher → KafkaConsumer
     socket ← Selector ← KafkaChannel ← NetworkSend    ← message ← record batch ← Sender  ← KafkaProducer
 
-Layers, lowest first; a module imports only lower ones (``tests/test_layers.py``)::
+Layers, lowest first; a module imports only lower ones (``tests/unit/test_layers.py``)::
 
     0 errors, structs, clock   1 wire, metrics   2 protocol, record   3 network   4 client
     5 producer, consumer, admin, broker   6 spark, bench   7 cli, testing

@@ -1,0 +1,125 @@
+"""Fuzzing from the command line: ``make fuzz``, or
+
+    PYTHONPATH=tests/support python -m fuzz [--target NAME ...] [--seconds 60 | --inputs 1000000] [--seed N]
+
+Each target runs in a process of its own, so that one that dies is a finding too, with the input it died
+of. What is found is shown and kept under .cache/fuzz; the status is above 0 then. ``--guided`` lets atheris
+choose the inputs by the lines of Python that they reach. What gcc has compiled tells it nothing (clang's
+``-fsanitize=fuzzer-no-link`` would); the plain inputs begin at valid ones for that reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import logging
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from fuzz.harness import LONGEST_ALONE_S, LONGEST_S, Judge, LastInput, PrintableLines, Target, random_inputs
+from fuzz.targets import share_of, targets
+
+KEPT = Path(".cache/fuzz")
+#: Inputs between two looks at the clock.
+_ROUND = 2_000
+#: Findings that are shown; the first of each kind.
+_SHOWN = 5
+
+
+def arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="fuzz", description="Fuzz the parsers of kafkacore.")
+    parser.add_argument("--target", action="append", metavar="NAME", help="one of them; without it all")
+    parser.add_argument("--seconds", type=float, help="of all targets together")
+    parser.add_argument("--inputs", type=int, help="of all targets together")
+    parser.add_argument("--seed", type=int, help="repeats a run")
+    parser.add_argument("--guided", action="store_true", help="by atheris, for --seconds or --inputs each")
+    parser.add_argument("--strict", action="store_true", help="an input takes 100 ms at most, not 2 s")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--last", type=Path, help=argparse.SUPPRESS)
+    found = parser.parse_args(argv)
+    for name in found.target or ():
+        if name not in targets():
+            parser.error(f"there is no target {name!r}: {', '.join(targets())}")
+    if found.seed is None:
+        found.seed = random.randrange(1 << 30)
+    return found
+
+
+def say(*words: object) -> None:
+    print(*words, flush=True)  # noqa: T201 - it is what the command is for
+
+
+def keep(target: str, data: bytes) -> Path:
+    KEPT.mkdir(parents=True, exist_ok=True)
+    path = KEPT / f"{target}-{hashlib.sha256(data).hexdigest()[:12]}.bin"
+    path.write_bytes(data)
+    return path
+
+
+# ---- The process of one target -----------------------------------------------------------------------------
+def run_alone(target: Target, options: argparse.Namespace) -> int:
+    """Try inputs for as long or as many as is asked for; the number of findings."""
+    last = None if options.last is None else LastInput(options.last)
+    judge = Judge(LONGEST_ALONE_S if options.strict else LONGEST_S, last)
+    judge.take_corpus(target)
+    # Counted and timed from here on: the first input of a kind imports its modules.
+    judge.slowest_s = 0.0
+    if options.inputs is not None:
+        random_inputs(target, options.inputs, options.seed, judge)
+    else:
+        until = time.monotonic() + (options.seconds or 10.0)
+        seed = options.seed
+        while time.monotonic() < until and len(judge.findings) < 1000:
+            random_inputs(target, _ROUND, seed, judge)
+            seed += 1
+    kinds = {}
+    for finding in judge.findings:
+        kinds.setdefault(finding.what[:60], finding)
+    for finding in list(kinds.values())[:_SHOWN]:
+        say(finding, f"\n  kept as {keep(target.name, finding.data)}")
+    said = f"{target.name}: {judge.tried} inputs, {judge.refused} refused"
+    say(f"{said}, slowest {judge.slowest_s * 1e3:.1f} ms, {len(judge.findings)} findings")
+    return len(judge.findings)
+
+
+# ---- All of them -------------------------------------------------------------------------------------------
+def run_in_its_own_process(target: Target, options: argparse.Namespace, share: float, last: Path) -> bool:
+    module = "fuzz.guided" if options.guided else "fuzz"
+    command = [sys.executable, "-m", module, "--alone", "--target", target.name, "--seed", str(options.seed)]
+    command += ["--last", str(last)]
+    if options.inputs is not None:
+        command += ["--inputs", str(max(round(options.inputs * share), 1))]
+    else:
+        command += ["--seconds", str((options.seconds or 60.0) * share)]
+    command += ["--strict"] if options.strict else []
+    status = subprocess.run(command, check=False).returncode
+    if status not in (0, 1):
+        data = LastInput.read(last)
+        kept = keep(target.name, data)
+        say(f"{target.name}: the process died with status {status} of {data[:4096].hex()}, kept as {kept}")
+    return status == 0
+
+
+def main() -> int:
+    options = arguments()
+    logging.getLogger("kafkacore").addHandler(PrintableLines())
+    logging.getLogger("kafkacore").propagate = False
+    chosen = [targets()[name] for name in options.target or targets()]
+    if options.alone:
+        return 1 if run_alone(chosen[0], options) else 0
+    say(f"seed {options.seed}")
+    whole = sum(share_of(target) for target in chosen)
+    with tempfile.TemporaryDirectory() as folder:
+        sound = [
+            run_in_its_own_process(target, options, share_of(target) / whole, Path(folder) / "last")
+            for target in chosen
+        ]
+    return 0 if all(sound) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""Requests and responses of every API and version. The corpus is what Kafka's own classes write."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+
+from fuzz.harness import Target
+from model.golden_messages import GoldenMessage, golden_messages
+
+from kafkacore.broker.replica._produce_call import encode_produce, read_produce
+from kafkacore.client.metadata import Metadata
+from kafkacore.errors import KafkaProtocolError, MalformedMessageError
+from kafkacore.protocol import (
+    API_REGISTRY,
+    ApiKey,
+    decode_request,
+    decode_request_header,
+    decode_response,
+)
+from kafkacore.protocol.generated.headers import RequestHeader, ResponseHeader
+from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
+from kafkacore.protocol.registry import request_header_version, response_header_version
+from kafkacore.testing import VirtualClock
+from kafkacore.wire import Cursor, Writer
+
+#: API key and version, before a response's own bytes.
+_WHICH = struct.Struct(">hh")
+#: A request's header begins with API key, version and correlation id.
+_REQUEST_HEAD = 8
+
+
+@cache
+def golden() -> tuple[GoldenMessage, ...]:
+    return tuple(golden_messages())
+
+
+def request_frame(message: GoldenMessage) -> bytes:
+    """The frame that the message travels in, without its size."""
+    writer = Writer()
+    header = RequestHeader(
+        request_api_key=message.api_key,
+        request_api_version=message.version,
+        correlation_id=7,
+        client_id="client",
+    )
+    header.encode(writer, request_header_version(message.api_key, message.version))
+    return b"".join(writer.pieces()) + message.content
+
+
+def response_frame(message: GoldenMessage) -> bytes:
+    """API key and version, then the frame."""
+    writer = Writer()
+    header = ResponseHeader(correlation_id=7)
+    header.encode(writer, response_header_version(message.api_key, message.version))
+    return _WHICH.pack(message.api_key, message.version) + b"".join(writer.pieces()) + message.content
+
+
+def read_request(data: bytes) -> None:
+    decode_request(memoryview(data))
+
+
+def read_response(data: bytes) -> None:
+    if len(data) < _WHICH.size:
+        return
+    api_key, version = _WHICH.unpack_from(data)
+    try:
+        request_class, response_class = API_REGISTRY[ApiKey(api_key)]
+    except (ValueError, KeyError):
+        return
+    if response_class.MIN_VERSION <= version <= response_class.MAX_VERSION:
+        decode_response(memoryview(data)[_WHICH.size :], request_class, version)
+
+
+def read_produce_twice(data: bytes) -> None:
+    """Produce as the broker's compiled reader takes it, and as the generated one does: both, or neither."""
+    header, cursor = decode_request_header(memoryview(data))
+    if header.request_api_key != ApiKey.PRODUCE:
+        return
+    version = header.request_api_version
+    request_class, _ = API_REGISTRY[ApiKey.PRODUCE]
+    other = Cursor(data)
+    other.position = cursor.position
+    try:
+        expected = request_class.decode(cursor, version)
+    except KafkaProtocolError:
+        try:
+            read_produce(other, version)
+        except MalformedMessageError:
+            raise
+        raise AssertionError("the compiled reader takes what the generated one refuses") from None
+    call = read_produce(other, version)
+    assert call.acks == expected.acks, "acks"
+    assert [len(topic.partitions) for topic in call.topics] == [
+        len(topic.partition_data) for topic in expected.topic_data
+    ], "partitions"
+    encode_produce(call, version, header.correlation_id)
+
+
+def read_metadata(data: bytes) -> None:
+    """A cluster as a broker tells it, and what a client makes of it."""
+    if len(data) < 1:
+        return
+    version = data[0] % (MetadataResponse.MAX_VERSION + 1)
+    _, response = decode_response(memoryview(data)[1:], MetadataRequest, version)
+    metadata = Metadata(VirtualClock())
+    metadata.set_need_all_topics(True)
+    for is_partial in (False, True):
+        metadata.update(1, response, is_partial, 1.0, version)
+        cluster = metadata.fetch()
+        for topic in cluster.topics:
+            assert all(number >= 0 for number in cluster.partitions_for_topic(topic) or ())
+        repr(cluster)
+
+
+def targets() -> list[Target]:
+    requests = [request_frame(each) for each in golden() if each.kind == "request"]
+    responses = [response_frame(each) for each in golden() if each.kind == "response"]
+    produce = [request_frame(each) for each in golden() if each.kind == "request" and each.api_key == 0]
+    metadata = [
+        bytes([each.version]) + response_frame(each)[_WHICH.size :]
+        for each in golden()
+        if each.kind == "response" and each.api_key == MetadataRequest.API_KEY
+    ]
+    return [
+        Target("requests", read_request, requests, head=_REQUEST_HEAD),
+        Target("responses", read_response, responses, head=_WHICH.size),
+        Target("produce", read_produce_twice, produce, head=_REQUEST_HEAD),
+        Target("metadata", read_metadata, metadata, head=1),
+    ]

@@ -1,0 +1,346 @@
+"""Apache Kafka itself, as one process: the judge that the integration tests hold kafkacore against.
+
+In: a data folder and, if wanted, more lines for ``server.properties``. Out: a broker on a free loopback port.
+Does not know: kafkacore.
+
+In a test, take the session-wide fixture ``apache_kafka`` (``tests/conftest.py``); it fails, with the broker's
+log, where Apache Kafka cannot be started::
+
+    def test_something(apache_kafka):
+        producer = KafkaProducer(bootstrap_servers=apache_kafka.bootstrap_servers)
+
+By hand, until Ctrl-C, printing the bootstrap servers (``--property num.partitions=3`` configures it)::
+
+    PYTHONPATH=tests/support .venv/bin/python -m peers.apache_kafka [--data-dir D] [--property K=V ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import functools
+import random
+import signal
+import socket
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from peers.jars import (
+    CLASS_ARCHIVES,
+    LIKE_A_SERVER,
+    SHORT_LIVED,
+    JavaToolError,
+    class_archive,
+    class_archive_key,
+    filled,
+    java_command,
+    run_java,
+)
+
+from kafkacore.clock import SYSTEM_CLOCK
+
+READY = "Kafka Server started"
+START_TIMEOUT_MS = 60_000.0
+STOP_TIMEOUT_S = 30.0
+POLL_MS = 50.0
+#: Below the kernel's own (``ip_local_port_range``), above those of services.
+PORTS = (20_000, 32_000)
+#: Properties of a broker that is to be killed often: it is not let in again before its last session has
+#: expired, 9 s after its end by default. With these it serves after 2.5 s.
+RESTARTS_SOON = {
+    "broker.session.timeout.ms": "1000",
+    "broker.heartbeat.interval.ms": "100",
+    "controller.quorum.election.timeout.ms": "100",
+    "controller.quorum.election.backoff.max.ms": "100",
+    "controller.quorum.fetch.timeout.ms": "200",
+}
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that nobody has just now, all different.
+
+    They are below those that the kernel gives away by itself: until whoever is to have one has started, and
+    while it starts anew, no other process gets it by asking for any.
+    """
+    found: list[int] = []
+    with contextlib.ExitStack() as held:
+        while len(found) < count:
+            one = held.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                one.bind(("127.0.0.1", random.randint(*PORTS)))
+                found.append(one.getsockname()[1])
+    return found
+
+
+def new_cluster_id() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+class ApacheKafka:
+    """A single-node Apache Kafka (broker and controller in one process).
+
+    Parameters
+    ----------
+    data_dir:
+        Folder for ``server.properties``, the log segments (``data/``) and what the process prints
+        (``kafka.log``). Started again on the same folder, it finds its data and listens on the same port.
+    properties:
+        Lines of ``server.properties`` to add or to change.
+    features:
+        Name → level, to be finalized when the folder is new, such as ``transaction.version``; the newest if
+        not given.
+    joins:
+        Be a second broker, of the cluster whose controller that one is.
+    to_measure:
+        Run it as a server is run, for benchmarks: a test's broker is ready sooner, and slower after that.
+
+    Raises
+    ------
+    JavaToolError
+        If it cannot be started: Java or Maven is missing, or the process ended or was not ready in 60 s.
+        The message holds the end of its log.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        features: Mapping[str, int] | None = None,
+        format_options: Sequence[str] = (),
+        joins: ApacheKafka | None = None,
+        to_measure: bool = False,
+    ) -> None:
+        self._cluster_id: str = joins._cluster_id if joins else new_cluster_id()
+        self._joins = joins
+        self._jvm = (
+            (*LIKE_A_SERVER, "-Xms1g", "-Xmx1g") if to_measure else (*SHORT_LIVED, "-Xms128m", "-Xmx512m")
+        )
+        self.data_dir = data_dir
+        self.log_file = data_dir / "kafka.log"
+        self._config = data_dir / "server.properties"
+        self._extra = dict(properties or {})
+        self._format_options = [
+            *(f"--feature={name}={level}" for name, level in (features or {}).items()),
+            *format_options,
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port, self._controller_port = free_ports(2)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Of its process, for who measures it."""
+        assert self._process is not None, "it does not run"
+        return self._process.pid
+
+    @property
+    def segments_dir(self) -> Path:
+        """Where the folders ``<topic>-<partition>`` lie."""
+        return self.data_dir / "data"
+
+    def add_tls_listener(self, port: int, properties: Mapping[str, str]) -> None:
+        """Listen for clients by TLS, too; before it is started."""
+        address = f"SSL://localhost:{port}"
+        listeners = f"{self._common_properties()['listeners']},{address}"
+        plaintext = f"PLAINTEXT://{self.bootstrap_servers}"
+        self._extra |= {
+            "listeners": listeners,
+            "advertised.listeners": f"{plaintext},{address}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL",
+            **properties,
+        }
+
+    def start(self) -> None:
+        """Format the folder if it is new, start the process and wait until it serves clients."""
+        assert self._process is None, "it runs already"
+        archive_classes()
+        self._start()
+
+    def _start(self) -> None:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self._config.write_text("".join(f"{key}={value}\n" for key, value in self._properties().items()))
+        if not (self.segments_dir / "meta.properties").exists():
+            run_java(
+                "kafka.tools.StorageTool",
+                "format",
+                # A leading '-' would be taken for an option.
+                f"--cluster-id={self._cluster_id}",
+                "-c",
+                str(self._config),
+                *self._format_options,
+            )
+        command = java_command("kafka.Kafka", str(self._config), jvm=self._jvm)
+        start_at = self.log_file.stat().st_size if self.log_file.exists() else 0
+        with open(self.log_file, "ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._await_ready(start_at)
+
+    def _properties(self) -> dict[str, str]:
+        return self._common_properties() | self._role() | self._extra
+
+    def _role(self) -> dict[str, str]:
+        if self._joins is None:
+            return {}
+        return {
+            "process.roles": "broker",
+            "node.id": "2",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._joins._controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+        }
+
+    def _common_properties(self) -> dict[str, str]:
+        listeners = f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": listeners,
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": str(self.segments_dir),
+            "num.network.threads": "2",
+            "num.io.threads": "2",
+            "num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            # Members that die are missed soon.
+            "group.min.session.timeout.ms": "500",
+            # The tests' records have timestamps of long ago; retention would take them 30 s after the start.
+            "log.retention.ms": "-1",
+            "log.cleaner.dedupe.buffer.size": "8388608",
+            # Records of up to 1 MB, and what their batch adds.
+            "message.max.bytes": "4194304",
+            "replica.fetch.max.bytes": "4194304",
+        }
+
+    def _await_ready(self, log_start: int) -> None:
+        process = self._process
+        assert process is not None
+        deadline = SYSTEM_CLOCK.monotonic_ms() + START_TIMEOUT_MS
+        while READY not in self._log_since(log_start):
+            if process.poll() is not None:
+                self._process = None
+                said = self._log_since(log_start)[-8000:]
+                raise JavaToolError(f"Apache Kafka ended with status {process.returncode}:\n{said}")
+            if SYSTEM_CLOCK.monotonic_ms() > deadline:
+                self.kill()
+                said = self._log_since(log_start)[-8000:]
+                raise JavaToolError(f"Apache Kafka was not ready in {START_TIMEOUT_MS:.0f} ms:\n{said}")
+            SYSTEM_CLOCK.sleep_ms(POLL_MS)
+
+    def _log_since(self, position: int) -> str:
+        with open(self.log_file, "rb") as log:
+            log.seek(position)
+            return log.read().decode(errors="replace")
+
+    def stop(self) -> None:
+        """Shut it down as an operator would, or kill it after 30 s. One that is not running stays so."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it as a power cut would (SIGKILL)."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Stop and start it on the same data and port."""
+        self.stop()
+        self.start()
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(how)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_TIMEOUT_S)
+
+    def __enter__(self) -> ApacheKafka:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+@functools.cache
+def archive_classes() -> None:
+    """Make the archive that brokers and tools are started with, once: by a broker, as it ends."""
+
+    def fill(folder: Path) -> None:
+        with tempfile.TemporaryDirectory(prefix="apache-kafka-") as scratch:
+            kafka = ApacheKafka(Path(scratch))
+            kafka._jvm = (*kafka._jvm, f"-XX:ArchiveClassesAtExit={folder / class_archive().name}")
+            # A Java that cannot do it is slower. One that cannot start a broker at all will say so again.
+            with contextlib.suppress(JavaToolError):
+                kafka._start()
+            kafka.stop()
+
+    filled(CLASS_ARCHIVES, class_archive_key(), fill)
+
+
+@contextlib.contextmanager
+def started_in_scratch_folder(*, to_measure: bool = False) -> Iterator[ApacheKafka]:
+    """An Apache Kafka whose data goes when it ends."""
+    with (
+        tempfile.TemporaryDirectory(prefix="apache-kafka-") as folder,
+        ApacheKafka(Path(folder), to_measure=to_measure) as kafka,
+    ):
+        yield kafka
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Start Apache Kafka on a free loopback port, until Ctrl-C.")
+    parser.add_argument(
+        "--data-dir", type=Path, help="folder that keeps its data (default: one that goes with it)"
+    )
+    parser.add_argument(
+        "--property", action="append", default=[], metavar="K=V", help="line of server.properties"
+    )
+    parser.add_argument(
+        "--feature", action="append", default=[], metavar="K=N", help="level of a feature, of a new folder"
+    )
+    parser.add_argument("--to-measure", action="store_true", help="run it as a server is run, for benchmarks")
+    options = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        folder = options.data_dir or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="apache-kafka-"))
+        )
+        properties = dict(line.split("=", 1) for line in options.property)
+        features = {name: int(level) for name, level in (line.split("=", 1) for line in options.feature)}
+        kafka = stack.enter_context(
+            ApacheKafka(folder, properties, features=features, to_measure=options.to_measure)
+        )
+        print(kafka.bootstrap_servers, flush=True)  # noqa: T201 - the command's answer
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.pause()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""A user without rights before Apache Kafka and before our broker, and whoever gives him some.
+
+Both come over sockets and by SASL. Topics, groups and grants in; answers to the user's requests out. Does not
+know: what is asked, what is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from model.authorisation_matrix import Grant, codes_of
+from model.authorisation_requests import Names, made, offset_commit, produce
+from model.raw_line import Line
+from peers.secure_kafka import SecureKafka
+from peers.secure_listeners import PASSWORDS
+
+from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.process.server import KafkaBroker
+from kafkacore.broker.server.kafka_apis import HANDLERS
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.protocol.generated.create_acls import CreateAclsRequest
+from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
+from kafkacore.protocol.generated.delete_acls import DeleteAclsRequest
+from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
+from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest
+from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest
+
+#: Who may do nothing that no entry lets him, and who may do everything.
+USER, ROOT = "bob", "admin"
+VERSIONS = {h.request_class: h.max_version for h in HANDLERS}
+ALLOW, LITERAL, ANY = 3, 3, 1
+PATIENCE_MS = 60_000.0
+POLL_MS = 20.0
+
+
+def asked_until(ask: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:
+    """The first answer that is right, or the last one: rights take a moment to get about."""
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + PATIENCE_MS
+    while True:
+        answer = ask()
+        if is_right(answer) or SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
+            return answer
+        SYSTEM_CLOCK.sleep_ms(POLL_MS)
+
+
+Ask = Callable[[Any, int | None], Any]
+
+
+def _make(ask: Ask, topics: Sequence[str], groups: Sequence[str]) -> dict[str, Any]:
+    """The topics' ids."""
+    wanted = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in topics]
+    made_topics = ask(made(CreateTopicsRequest, topics=wanted), None).topics
+    assert {topic.error_code for topic in made_topics} == {0}
+    ids = {topic.name: topic.topic_id for topic in made_topics}
+    everything = made(MetadataRequest, topics=[{"name": name} for name in topics])
+    asked_until(
+        lambda: ask(everything, None), lambda answer: not any(topic.error_code for topic in answer.topics)
+    )
+    for name, topic_id in ids.items():
+        for _ in range(2):
+            _ask_until_fine(ask, produce(Names(name, topic_id, "")))
+    for group in groups:
+        topic = group if group in ids else topics[0]
+        _ask_until_fine(ask, FindCoordinatorRequest(coordinator_keys=[group]))
+        _ask_until_fine(ask, offset_commit(Names(topic, ids[topic], group)))
+    return ids
+
+
+def _ask_until_fine(ask: Ask, message: Any) -> None:
+    assert not codes_of(asked_until(lambda: ask(message, None), lambda answer: not codes_of(answer)))
+
+
+class Side:
+    """One of the brokers.
+
+    Parameters
+    ----------
+    root:
+        A connection of somebody who may do everything.
+    user:
+        A connection on which :data:`USER` is to authenticate.
+    """
+
+    def __init__(self, root: Line, user: Line) -> None:
+        self._root = root
+        self._user = user
+        self._ids: dict[str, Any] = {}
+        log_in(user, USER)
+        self._node_id = self._ask_as_root(MetadataRequest(topics=[]), None).brokers[0].node_id
+
+    def ask(self, message: Any, version: int | None = None) -> Any:
+        """The answer that the user gets."""
+        return self._user.ask(message, VERSIONS[type(message)] if version is None else version)
+
+    def _ask_as_root(self, message: Any, version: int | None) -> Any:
+        return self._root.ask(message, VERSIONS[type(message)] if version is None else version)
+
+    def make(self, topics: Sequence[str], groups: Sequence[str]) -> None:
+        """Topics with two records; groups that have read one, of the topic of their name or the first."""
+        self._ids |= _make(self._ask_as_root, topics, groups)
+
+    def names(self, topic: str, group: str) -> Names:
+        """With the id that the topic has here."""
+        return Names(topic, self._ids[topic], group, self._node_id)
+
+    def grant(self, grants: Iterable[Grant]) -> None:
+        creations = [
+            {
+                "resource_type": grant.resource_type,
+                "resource_name": grant.name,
+                "resource_pattern_type": LITERAL,
+                "principal": f"User:{USER}",
+                "host": "*",
+                "operation": grant.operation,
+                "permission_type": ALLOW,
+            }
+            for grant in grants
+        ]
+        results = self._root.ask(made(CreateAclsRequest, creations=creations), 3).results
+        assert {result.error_code for result in results} == {0}
+
+    def revoke(self, grants: Iterable[Grant]) -> None:
+        filters = [
+            {
+                "resource_type_filter": grant.resource_type,
+                "resource_name_filter": grant.name,
+                "pattern_type_filter": LITERAL,
+                "principal_filter": f"User:{USER}",
+                "host_filter": None,
+                "operation": grant.operation,
+                "permission_type": ANY,
+            }
+            for grant in grants
+        ]
+        results = self._root.ask(made(DeleteAclsRequest, filters=filters), 3).filter_results
+        assert {result.error_code for result in results} == {0}
+
+    def revoke_all(self) -> None:
+        everything = {
+            "resource_type_filter": ANY,
+            "resource_name_filter": None,
+            "pattern_type_filter": ANY,
+            "principal_filter": f"User:{USER}",
+            "host_filter": None,
+            "operation": ANY,
+            "permission_type": ANY,
+        }
+        results = self._root.ask(made(DeleteAclsRequest, filters=[everything]), 3).filter_results
+        assert {result.error_code for result in results} == {0}
+
+    def close(self) -> None:
+        self._user.close()
+        self._root.close()
+
+
+def log_in(line: Line, user: str) -> None:
+    assert line.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
+    token = f"\0{user}\0{PASSWORDS[user]}".encode()
+    assert line.ask(SaslAuthenticateRequest(auth_bytes=token), 2).error_code == 0
+
+
+@contextmanager
+def their_side(kafka: SecureKafka) -> Iterator[Side]:
+    """Apache Kafka; the user has no rights again when it ends."""
+    root = Line(kafka.settings("PLAINTEXT")["bootstrap_servers"])
+    user = Line(kafka.settings("SASL_PLAINTEXT", "PLAIN", USER)["bootstrap_servers"])
+    with closing(Side(root, user)) as side:
+        yield side
+        side.revoke_all()
+
+
+@contextmanager
+def our_side(folder: Path) -> Iterator[Side]:
+    """Our broker, which it starts."""
+    config = {
+        "data_dir": folder,
+        "port": 0,
+        "flush": "os",
+        "offsets_topic_num_partitions": 1,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_enabled_mechanisms": "PLAIN",
+        "users": PASSWORDS,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"User:{ROOT}",
+    }
+    with KafkaBroker(BrokerConfig.from_properties(config)) as broker:
+        root, user = [Line(f"127.0.0.1:{broker.port}") for _ in range(2)]
+        log_in(root, ROOT)
+        with closing(Side(root, user)) as side:
+            yield side

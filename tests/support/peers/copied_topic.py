@@ -1,0 +1,245 @@
+"""A topic that is copied exactly once while the copier and the broker are killed, and who judges the copy.
+
+An Apache Kafka in; findings against the copy, of :class:`~model.history.History`, out. Does not know: how the
+copier does it (``transaction_copier.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from model.history import Finding, History, LogRecord
+from model.topic_reader import await_markers, read_log
+from peers.apache_kafka import ApacheKafka
+from peers.java_peer import JavaPeer
+
+from kafkacore import KafkaProducer
+from kafkacore.clock import SYSTEM_CLOCK
+
+LIMIT_S = 90.0
+SUPPORT = Path(__file__).resolve().parents[1]
+#: A kill comes after so many steps of the copier at most, and so much later.
+MOST_STEPS = 10
+LATEST_S = 0.03
+#: The broker is killed only behind this step, where the copier waits for a word. Between the coordinator's
+#: decision and the markers in the partitions a single broker must not be killed: Apache Kafka 4.3.1 comes
+#: back, does not know the partitions' leader yet, takes them for deleted and leaves their markers out
+#: (``TransactionMarkerChannelManager``). Java's consumer then sees what was aborted, too.
+BROKER_DIES_AFTER = "offsets"
+#: In an order by chance, all before any comes again: a short run has met each.
+VICTIMS = [{"copier"}, {"copier"}, {"broker"}, {"broker", "copier"}]
+
+
+@dataclass
+class Figures:
+    copier_kills: int = 0
+    broker_kills: int = 0
+    copier_failures: int = 0
+    transactions: int = 0
+    aborted: int = 0
+    #: What the copier said of its failures.
+    reasons: list[str] = field(default_factory=list)
+
+
+class CopyRun:
+    """One input topic, its copy, and the copier's lives.
+
+    Parameters
+    ----------
+    client:
+        Whose producer copies.
+    options:
+        More for the copier's command line; those of the first life alone in :meth:`run_once`.
+    """
+
+    def __init__(
+        self, kafka: ApacheKafka, name: str, records: int, partitions: int, client: str, *options: str
+    ) -> None:
+        self.kafka = kafka
+        self.input, self.output = f"{name}-input", f"{name}-output"
+        self.partitions = partitions
+        self.figures = Figures()
+        self._name = name
+        self._records = records
+        self._command = [
+            sys.executable, "-m", "peers.transaction_copier", "--servers", kafka.bootstrap_servers,
+            "--input", self.input, "--output", self.output, "--group", name, "--transactional-id", name,
+            "--partitions", str(partitions), "--client", client, "--wait-after", BROKER_DIES_AFTER, *options,
+        ]  # fmt: skip
+
+    # ---- The input and the judgement -----------------------------------------------------------------------
+
+    def make_topics(self, java_peer: JavaPeer) -> None:
+        """The input, whole, and the empty output."""
+        servers = self.kafka.bootstrap_servers
+        for topic in (self.input, self.output):
+            java_peer.create_topic(servers, topic, self.partitions)
+        with KafkaProducer(bootstrap_servers=servers) as producer:
+            for partition in range(self.partitions):
+                producer.send_batch(self.input, self._values(partition), partition=partition).get(LIMIT_S)
+
+    def _values(self, partition: int) -> list[bytes]:
+        return [b"%d" % number for number in range(partition, self._records, self.partitions)]
+
+    def findings(self, copy: list[LogRecord]) -> list[Finding]:
+        """What ``copy``, as a read_committed consumer read it, has too much, too little or not in order."""
+        history = History()
+        for partition in range(self.partitions):
+            for number, value in enumerate(self._values(partition)):
+                history.acknowledged(history.sent(f"input {partition}", partition, number, value), None)
+        return history.check(copy)
+
+    def copy_by_java(self, java_peer: JavaPeer) -> list[LogRecord]:
+        await_markers(self.kafka.bootstrap_servers, self.output, self.partitions, LIMIT_S)
+        received = java_peer.consume(
+            self.kafka.bootstrap_servers,
+            self.output,
+            None,
+            {"isolation.level": "read_committed"},
+            timeout_ms=60_000,
+        )
+        return [LogRecord(each.partition, each.offset, each.value or b"") for each in received]
+
+    def copy_by_ours(self) -> list[LogRecord]:
+        servers = self.kafka.bootstrap_servers
+        await_markers(servers, self.output, self.partitions, LIMIT_S)
+        return read_log(servers, self.output, self.partitions, LIMIT_S, "read_committed")
+
+    # ---- The copier ----------------------------------------------------------------------------------------
+
+    def run_once(self, *options: str) -> int:
+        """One life of the copier, to its end; how it ended."""
+        with _Life(self._command + list(options), self._name) as life:
+            while (step := life.next_step()) is not None:
+                self._count(step)
+            return life.status
+
+    def run_through_kills(self, chance: random.Random) -> None:
+        """Kill the copier, the broker or both, after a drawn number of steps; until the input is copied."""
+        victims: list[set[str]] = []
+        while True:
+            with _Life(self._command, self._name) as life:
+                if self._live(life, chance, victims):
+                    return
+                if life.status > 0:
+                    self.figures.copier_failures += 1
+                    self.figures.reasons.append(life.last_words)
+
+    def _live(self, life: _Life, chance: random.Random, victims: list[set[str]]) -> bool:
+        """Whether this life of the copier ended with the copy complete."""
+        while True:
+            for _ in range(chance.randint(1, MOST_STEPS)):
+                step = life.next_step()
+                if step is None:
+                    return life.status == 0
+                self._count(step)
+            if not victims:
+                victims += chance.sample(VICTIMS, len(VICTIMS))
+            now = victims.pop()
+            while "broker" in now and step != BROKER_DIES_AFTER:
+                step = life.next_step()
+                if step is None:
+                    return life.status == 0
+                self._count(step)
+            if "broker" not in now:
+                life.go_on()
+            SYSTEM_CLOCK.sleep_ms(chance.uniform(0.0, LATEST_S * 1000))
+            if "copier" in now:
+                life.kill()
+                self.figures.copier_kills += 1
+            if "broker" in now:
+                self.kafka.kill()
+                life.go_on()
+                self.kafka.start()
+                self.figures.broker_kills += 1
+            if "copier" in now:
+                return False
+
+    def _count(self, step: str) -> None:
+        self.figures.transactions += step == "committed"
+        self.figures.aborted += step == "aborted"
+        if step.startswith("failed"):
+            self.figures.reasons.append(step)
+
+
+class _Life:
+    """A process of the copier; dead at the end of the block."""
+
+    def __init__(self, command: list[str], name: str) -> None:
+        path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"PYTHONPATH": path},
+            text=True,
+        )
+        self._waits = False
+        self._steps: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._said: list[str] = []
+        self._name = name
+        # A pipe of lines cannot be read with a time limit.
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._steps.put(line.rstrip())
+        self._steps.put(None)
+
+    def next_step(self) -> str | None:
+        """What the copier has done, once it goes on; ``None`` when it has ended."""
+        self.go_on()
+        try:
+            step = self._steps.get(timeout=LIMIT_S)
+        except queue.Empty:
+            raise AssertionError(f"{self._name}: nothing for {LIMIT_S} s after {self._said[-5:]}") from None
+        if step is not None:
+            self._said.append(step)
+        self._waits = step == BROKER_DIES_AFTER
+        return step
+
+    def go_on(self) -> None:
+        """The word that the copier waits for, if it does."""
+        if self._waits:
+            self._waits = False
+            assert self._process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write("\n")
+                self._process.stdin.flush()
+
+    @property
+    def last_words(self) -> str:
+        return "\n".join(self._said[-30:])
+
+    @property
+    def status(self) -> int:
+        return self._process.wait(LIMIT_S)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGKILL)
+        self._process.wait(LIMIT_S)
+
+    def __enter__(self) -> _Life:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._reader.join()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.stdout.close()

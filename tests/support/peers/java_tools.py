@@ -1,0 +1,53 @@
+"""Kafka's command-line tools, several in one JVM: a tool's class and its arguments in, what it printed out.
+
+Does not know: what the tools do. ``jars.run_java`` runs one alone, with standard input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from peers.jars import JavaToolError, java_command
+
+
+class Printed(NamedTuple):
+    """How a tool ended, and what it had printed by then."""
+
+    status: int
+    out: str
+    err: str
+
+
+class JavaTools:
+    """The running Java program (``java/Tools.java``)."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            java_command("Tools"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+
+    def close(self) -> None:
+        """End the program, by the end of its input."""
+        self._process.communicate(timeout=30)
+
+    def run(self, tool: str, *arguments: str) -> Printed:
+        """Run one tool to its end."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([tool, *arguments]).encode() + b"\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise JavaToolError(f"{tool} took the program down that ran it")
+        return Printed(**json.loads(answer))
+
+
+@contextlib.contextmanager
+def started_java_tools() -> Iterator[JavaTools]:
+    """Kafka's tools in a JVM that ends with the block."""
+    with contextlib.closing(JavaTools()) as tools:
+        yield tools

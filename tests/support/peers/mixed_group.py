@@ -1,0 +1,292 @@
+"""A consumer group whose members are clients of several languages, each a process of its own that comes, goes
+and is killed.
+
+In: a broker, a topic, a protocol, chance. Out: what all members reported, as ``model.group_history`` judges
+it. Does not know: what is right.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from model.group_history import Event
+from peers.jars import SHORT_LIVED, java_command
+
+from kafkacore import KafkaProducer
+from kafkacore.clock import SYSTEM_CLOCK
+
+SUPPORT = Path(__file__).resolve().parents[1]
+LIMIT_S = 60.0
+#: As short as a busy machine allows: a killed member keeps its partitions for so long.
+SESSION_TIMEOUT_MS = 6_000
+CLIENTS = {
+    "range": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
+    "roundrobin": ("kafkacore", "java", "confluent", "kafka-python", "aiokafka"),
+    "sticky": ("kafkacore", "java", "kafka-python", "aiokafka"),
+    "cooperative-sticky": ("kafkacore", "java", "confluent", "kafka-python"),
+    # The others do not take two assignors of different kinds.
+    "eager to cooperative": ("kafkacore", "java"),
+}
+#: What members of a group say that is on its way from eager rebalances to cooperative ones (KIP-429).
+STRATEGIES = {"eager to cooperative": ("cooperative-sticky,range", "cooperative-sticky")}
+
+
+class Member:
+    """One process, and what it has reported."""
+
+    def __init__(self, name: str, client: str, options: dict[str, Any], errors: Path) -> None:
+        self.name = name
+        self.client = client
+        self.events: list[Event] = []
+        self._errors = errors
+        self._has_ended = False
+        if client == "java":
+            command = java_command("GroupMember", json.dumps(options), jvm=[*SHORT_LIVED, "-Xmx128m"])
+        else:
+            command = [sys.executable, "-m", "model.group_member", client, json.dumps(options)]
+        with errors.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                command, cwd=SUPPORT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
+            )
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            said = json.loads(line)
+            with self._changed:
+                self.events.append(Event(said["time_ns"], self.name, said["kind"], said["what"]))
+                self._changed.notify_all()
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+
+    def await_event(self, is_it: Callable[[Event], bool], since: int = 0, limit_s: float = LIMIT_S) -> None:
+        """Until it has reported such an event, from its ``since``-th on."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_ended or any(map(is_it, self.events[since:])), limit_s)
+            found = any(map(is_it, self.events[since:]))
+        assert found, f"{self.name} reported only {self.events[-3:]}:\n{self._errors.read_text()[-4000:]}"
+
+    def owned(self) -> set[int]:
+        """What it said last that it owns."""
+        for event in reversed(self.events):
+            if "owned" in event.what:
+                return set(event.what["owned"])
+        return set()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.process.kill()
+        self._end()
+        self.events.append(Event(int(SYSTEM_CLOCK.monotonic_ms() * 1e6), self.name, "dead"))
+
+    def compute(self, seconds: float) -> None:
+        """Have it compute with the GIL held, without polling; returns when it has begun."""
+        assert self.process.stdin is not None
+        known = len(self.events)
+        self.process.stdin.write(f"{seconds}\n".encode())
+        self.process.stdin.flush()
+        self.await_event(lambda event: event.kind == "busy", since=known)
+
+    def leave(self) -> None:
+        """Ask it to leave the group; :meth:`ended` waits for it."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def ended(self) -> None:
+        """Until it has left, and all that it reported is here."""
+        try:
+            self.process.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)
+            self.kill()
+            raise AssertionError(f"{self.name} does not end: {self.events[-3:]}") from None
+        self._end()
+        if self.process.returncode:
+            said = self._errors.read_text()[-4000:]
+            raise AssertionError(f"{self.name} ended with status {self.process.returncode}:\n{said}")
+
+    def _end(self) -> None:
+        self.process.wait(LIMIT_S)
+        self._reader.join(LIMIT_S)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+@dataclass
+class MixedGroup:
+    """Members of one group on one topic, while a producer writes to all partitions."""
+
+    servers: str
+    topic: str
+    partitions: int
+    protocol: str
+    scratch: Path
+    options: dict[str, Any] = field(default_factory=dict)
+    members: list[Member] = field(default_factory=list)
+    past: list[Member] = field(default_factory=list)
+    ends: dict[int, int] = field(default_factory=dict)
+    _number: Iterator[int] = field(default_factory=count)
+
+    def join(self, client: str, **options: Any) -> Member:
+        """Start a member."""
+        name = f"{next(self._number)}-{client}"
+        shared = {
+            "servers": self.servers,
+            "topic": self.topic,
+            "group": f"group of {self.topic}",
+            "strategy": self.protocol,
+            "session_timeout_ms": SESSION_TIMEOUT_MS,
+        }
+        member = Member(name, client, shared | self.options | options, self.scratch / f"{name}.err")
+        self.members.append(member)
+        return member
+
+    def leave(self, member: Member) -> None:
+        """Let it leave; it may take its time."""
+        self.members.remove(member)
+        self.past.append(member)
+        member.leave()
+
+    def kill(self, member: Member) -> None:
+        """Kill it."""
+        self.members.remove(member)
+        self.past.append(member)
+        member.kill()
+
+    def run(self, chance: random.Random, events: int) -> None:
+        """Members come, go and are killed, two to five at a time; then the rest processes what is left, and
+        leaves.
+        """
+        clients = CLIENTS[self.protocol]
+        with self.writing():
+            self.join("kafkacore", strategy=self.strategy(chance)).await_event(_has_records)
+            self.join(chance.choice(clients[1:]), strategy=self.strategy(chance))
+            for _ in range(events):
+                self.one_event(chance, clients)
+                if chance.random() < 0.4:
+                    self.await_stable()
+                # Not a wait for something: the moment of the next event is what is drawn.
+                threading.Event().wait(0.05 * 30 ** chance.random())
+        self.settle()
+
+    def strategy(self, chance: random.Random) -> str:
+        """Of the next member."""
+        return chance.choice(STRATEGIES.get(self.protocol, (self.protocol,)))
+
+    def one_event(self, chance: random.Random, clients: tuple[str, ...]) -> None:
+        """A join, a leave or a kill."""
+        what = chance.choice(("join", "join", "leave", "kill"))
+        if len(self.members) <= 2:
+            what = "join"
+        elif what == "join" and len(self.members) >= 5:
+            what = chance.choice(("leave", "kill"))
+        if what == "join":
+            self.join(chance.choice(("kafkacore", *clients)), strategy=self.strategy(chance))
+        elif what == "leave":
+            self.leave(chance.choice(self.members))
+        else:
+            self.kill(chance.choice(self.members))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A producer writes for as long as the block runs; then it is known how many records there are."""
+        stopped = threading.Event()
+        with KafkaProducer(bootstrap_servers=self.servers, acks="all", linger_ms=5) as producer:
+
+            def write() -> None:
+                for number in count():
+                    if stopped.wait(0.005):
+                        return
+                    for _ in range(4):
+                        producer.send(
+                            self.topic, b"%d" % number, partition=(number * 5 + _ * 3) % self.partitions
+                        )
+
+            thread = threading.Thread(target=write)
+            thread.start()
+            try:
+                yield
+            finally:
+                stopped.set()
+                thread.join()
+            last = [producer.send(self.topic, b"last", partition=one) for one in range(self.partitions)]
+            self.ends = {one: future.get(LIMIT_S).offset + 1 for one, future in enumerate(last)}
+
+    def settle(self) -> None:
+        """Until all records are committed, as the members report; then they leave."""
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+        while (committed := self.committed()) != self.ends:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, self.what_is_left(committed)
+            for member in self.members:
+                assert member.process.poll() is None, self.what_is_left(committed)
+            SYSTEM_CLOCK.sleep_ms(20)
+        for member in self.members:
+            member.leave()
+        for member in (*self.members, *self.past):
+            if member.process.returncode is None:
+                member.ended()
+
+    def await_stable(self, limit_s: float = LIMIT_S) -> int:
+        """Until the members own all partitions, each one's its own; the monotonic time (ms) when they did."""
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + limit_s * 1000
+        while not self.is_stable():
+            said = {member.name: sorted(member.owned()) for member in self.members}
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"not stable in {limit_s} s: {said}"
+            SYSTEM_CLOCK.sleep_ms(20)
+        return max(event.time_ns for event in self.events() if "owned" in event.what) // 1_000_000
+
+    def is_stable(self) -> bool:
+        """All partitions have an owner, and members have as many as others, or one more."""
+        owned = [member.owned() for member in self.members]
+        counts = list(map(len, owned))
+        every = set().union(*owned)
+        return sum(counts) == len(every) == self.partitions and max(counts) - min(counts) <= 1
+
+    def what_is_left(self, committed: dict[int, int]) -> str:
+        """For a message."""
+        left = {one: (committed.get(one), end) for one, end in self.ends.items() if committed.get(one) != end}
+        said = {member.name: (sorted(member.owned()), member.events[-2:]) for member in self.members}
+        return f"not committed, of: {left}; members: {said}"
+
+    def committed(self) -> dict[int, int]:
+        """Highest confirmed commit of each partition."""
+        found: dict[int, int] = {}
+        for event in self.events():
+            if event.kind == "committed":
+                for number, offset in event.what["offsets"].items():
+                    found[int(number)] = max(found.get(int(number), 0), offset)
+        return found
+
+    def events(self) -> list[Event]:
+        """Of all members, in no order."""
+        return [event for member in (*self.members, *self.past) for event in list(member.events)]
+
+    def __enter__(self) -> MixedGroup:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for member in (*self.members, *self.past):
+            if member.process.poll() is None:
+                member.process.kill()
+            member._end()
+
+
+def _has_records(event: Event) -> bool:
+    return event.kind == "records"

@@ -1,0 +1,42 @@
+"""The Python that a page of documentation shows: its blocks, to be run as they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[3]
+_BLOCK = re.compile(r"^(?:<!-- not run: ([^\n]+) -->\n)?```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A block, and why it is not run in its turn; ``None`` for one that is."""
+
+    code: str
+    why_not_run: str | None
+
+
+def page_blocks(page: str, places: Mapping[str, str]) -> list[Block]:
+    """Return the blocks of a page, with ``places`` (addresses, folders, ports) replaced by others."""
+    text = (ROOT / page).read_text()
+    for shown, other in places.items():
+        assert shown in text, f"{page} no longer shows {shown}"
+        text = text.replace(shown, other)
+    return [Block(code, why) for why, code in _BLOCK.findall(text) for why in (why or None,)]
+
+
+def code_blocks(page: str, places: Mapping[str, str]) -> list[str]:
+    """Return the code of :func:`page_blocks`."""
+    return [block.code for block in page_blocks(page, places)]
+
+
+def run_readme(bootstrap_servers: str) -> dict[str, object]:
+    """Run the blocks of README.md in order in one namespace, and return it."""
+    places = {"localhost:9092": bootstrap_servers, "port=9400": "port=0"}
+    names: dict[str, object] = {}
+    for number, block in enumerate(page_blocks("README.md", places)):
+        if block.why_not_run is None:
+            exec(compile(block.code, f"README.md, block {number}", "exec"), names)
+    return names

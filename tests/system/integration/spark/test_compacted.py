@@ -1,0 +1,164 @@
+"""A log that has been compacted, with gaps of all sizes between its offsets, on Apache Kafka: no gap is data
+loss, none is waited for, and the rows are those of Spark's own source.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+
+import pytest
+from model.dose import new_seed
+from model.spark_reads import reader_of
+from model.topic_reader import await_markers
+from peers.apache_kafka import ApacheKafka
+from peers.streams import SOURCES, Topic
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.clock import SYSTEM_CLOCK
+
+LIMIT_MS = 80_000.0
+ROUNDS, KEYS = 60, 30
+LOOKS = 4
+SEGMENT_MS = 200
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "segment.ms": str(SEGMENT_MS),
+    "delete.retention.ms": "0",
+}
+LEVELS = ("read_uncommitted", "read_committed")
+
+
+def offsets_in(servers, topic):
+    """Offsets of all records that are left."""
+    place = TopicPartition(topic, 0)
+    with KafkaConsumer(bootstrap_servers=servers) as consumer:
+        consumer.assign([place])
+        consumer.seek_to_beginning(place)
+        end = consumer.end_offsets([place])
+        found = []
+        while consumer.position(place) < end[place]:
+            for columns in consumer.poll_arrow(timeout_ms=200, columns=["offset"], end_offsets=end).values():
+                found += [row["offset"] for row in _rows(columns)]
+        return found, end[place]
+
+
+def _rows(columns):
+    import pyarrow as pa
+
+    return pa.table(columns).to_pylist()
+
+
+def write(servers, topic, chance):
+    """Batches of all sizes; the first keys come once, the others again and again, some in transactions."""
+    with (
+        KafkaProducer(bootstrap_servers=servers, linger_ms=1_000, compression_type="lz4") as plain,
+        KafkaProducer(bootstrap_servers=servers, transactional_id=topic, linger_ms=1_000) as transactional,
+    ):
+        transactional.init_transactions()
+        for turn in range(ROUNDS):
+            producer = chance.choice([plain, transactional])
+            if producer is transactional:
+                producer.begin_transaction()
+            for number in range(chance.choice([1, 3, 40])):
+                once = turn % 10 == 0
+                key = b"once %d %d" % (turn, number) if once else b"%d" % chance.randrange(KEYS)
+                value = None if chance.random() < 0.1 else b"%d %d" % (turn, number)
+                producer.send(topic, value, key=key)
+            producer.flush()
+            if producer is transactional:
+                producer.abort_transaction() if turn % 3 == 0 else producer.commit_transaction()
+        # The last segment, which is never cleaned, begins with the marker and has nothing else.
+        transactional.begin_transaction()
+        transactional.send(topic, b"last", key=b"last")
+        transactional.flush()
+        SYSTEM_CLOCK.sleep_ms(2.0 * SEGMENT_MS)
+        transactional.commit_transaction()
+
+
+@pytest.fixture(scope="module")
+def topic(tmp_path_factory):
+    """Cleaned, and left alone by the cleaner from then on."""
+    with ApacheKafka(tmp_path_factory.mktemp("compacted"), {"log.cleaner.backoff.ms": "100"}) as kafka:
+        made = Topic(kafka.bootstrap_servers)
+        with KafkaAdminClient(bootstrap_servers=made.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic(made.name, num_partitions=1, topic_configs=COMPACTED)])
+        write(made.bootstrap_servers, made.name, random.Random(new_seed()))
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        await_markers(made.bootstrap_servers, made.name, 1, LIMIT_MS / 1000)
+        # Some looks alike: a cleaner that is on its way comes ten times a second, unless it is kept from it.
+        looks, found = [], [0]
+        while any(found != before for before in looks[-LOOKS:]) or len(found) > found[-1] // 3:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "nothing is cleaned"
+            SYSTEM_CLOCK.sleep_ms(500.0)
+            looks.append(found)
+            found, made.end = offsets_in(made.bootstrap_servers, made.name)
+        made.offsets = found
+        yield made
+
+
+@pytest.fixture
+def rows_of(spark, topic):
+    """Offset, key and value of each row, in order."""
+
+    def of(source, **options):
+        # Whoever waits for what is not there fails.
+        given = {"kafkaConsumer__pollTimeoutMs": "60000", **options}
+        frame = reader_of(spark, source, topic.bootstrap_servers, topic.name, **given).load()
+        return sorted(tuple(row) for row in frame.select("offset", "key", "value").collect())
+
+    return of
+
+
+def between(topic, first, end):
+    return {
+        "startingOffsets": json.dumps({topic.name: {"0": first}}),
+        "endingOffsets": json.dumps({topic.name: {"0": end}}),
+    }
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_rows_are_the_same_however_the_read_is_split(rows_of, topic, level):
+    isolation = {"kafka__isolation__level": level}
+    theirs = rows_of("kafka", **isolation)
+    assert 0 < len(theirs) <= len(topic.offsets)
+    for split in ({}, {"minPartitions": "64"}, {"maxRecordsPerPartition": "9"}, {"minPartitions": "400"}):
+        assert rows_of("kafkacore", **split, **isolation) == theirs
+    assert rows_of("kafka", minPartitions="16", **isolation) == theirs
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_ranges_that_begin_or_end_in_a_gap_give_the_same_rows_and_do_not_wait(rows_of, topic, level):
+    bounds = zip(topic.offsets, topic.offsets[1:], strict=False)
+    before, behind = max(bounds, key=lambda gap: gap[1] - gap[0])
+    assert behind - before > 10
+    middle = (before + behind) // 2
+    for first, end, count in (
+        (before + 1, behind, 0),
+        (middle, middle + 1, 0),
+        (before, middle, 1),
+        (middle, behind + 1, 1),
+    ):
+        ours, theirs = (
+            rows_of(source, kafka__isolation__level=level, **between(topic, first, end))
+            for source in ("kafkacore", "kafka")
+        )
+        assert ours == theirs
+        # What has been aborted is left out of these.
+        assert len(ours) <= count if level == "read_committed" else len(ours) == count
+
+
+def test_a_range_of_nothing_but_the_last_marker_gives_no_row_and_does_not_wait(rows_of, topic):
+    assert topic.offsets[-1] < topic.end - 1
+    for source in SOURCES:
+        assert rows_of(source, **between(topic, topic.end - 1, topic.end)) == []
+
+
+def test_micro_batches_are_the_same(streams, topic):
+    options = {"maxOffsetsPerTrigger": "150", "minPartitions": "4"}
+    theirs, ours = (streams.drain(source, topic, folder=uuid.uuid4().hex, **options) for source in SOURCES)
+    assert ours == theirs
+    assert [offset for batch in ours for offset in batch["", 0]] == topic.offsets

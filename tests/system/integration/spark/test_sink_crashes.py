@@ -1,0 +1,261 @@
+"""Exactly once into Apache Kafka: an attempt at a batch is killed, or put to sleep, at each step of it.
+
+An attempt is a process that does what Spark's workers and driver do for one micro-batch. A proxy holds it at
+the n-th request of a kind, before the broker has it or before its answer comes back; there it gets SIGKILL,
+and its successor does the batch again; or it gets SIGSTOP, and goes on when its successor has finished.
+"""
+
+import dataclasses
+import multiprocessing
+import os
+import signal
+import uuid
+
+import pyarrow as pa
+import pytest
+from model.dose import dose, note
+from model.topic_reader import await_markers, records_of
+from peers.proxied_kafka import kafka_behind_proxy
+
+from kafkacore import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.protocol import ApiKey
+from kafkacore.spark.sink.columns import SinkColumns
+from kafkacore.spark.sink.exactly_once import ExactlyOnceError, abort_batch, commit_batch, write_task
+from kafkacore.spark.sink.options import parse_sink_options
+from kafkacore.spark.sink.producers import PRODUCERS
+
+LIMIT_MS = 60_000.0
+ROWS = 20
+TASKS = 2
+PARTITIONS = 2
+COLUMNS = SinkColumns((("value", 0),), None, False)
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["kafkacore.spark.sink.exactly_once", "pyarrow", "pyarrow.compute"])
+
+#: Request and how many of its kind in an attempt: each step of the protocol, in its order.
+STEPS = [
+    (ApiKey.INIT_PRODUCER_ID, 1), (ApiKey.PRODUCE, 1), (ApiKey.INIT_PRODUCER_ID, 2), (ApiKey.PRODUCE, 2),
+    (ApiKey.OFFSET_FETCH, 1), (ApiKey.TXN_OFFSET_COMMIT, 1), (ApiKey.END_TXN, 1),
+    (ApiKey.TXN_OFFSET_COMMIT, 2), (ApiKey.END_TXN, 2),
+]  # fmt: skip
+
+
+def attempt(servers: str, topic: str, query_id: str, batch_id: int, stays_away_ms: int = 50) -> int:
+    """All that is done for a micro-batch: its tasks, then the driver's commit. How much was a repetition."""
+    options = parse_sink_options(
+        {
+            "kafka.bootstrap.servers": servers,
+            "topic": topic,
+            "exactly.once": "true",
+            # One that has lost its connection waits with the next until it is killed.
+            "kafka.reconnect.backoff.ms": str(stays_away_ms),
+            "kafka.reconnect.backoff.max.ms": str(stays_away_ms),
+        },
+        streaming=True,
+    )
+    tasks = []
+    try:
+        for task in range(TASKS):
+            batch = pa.record_batch({"value": [f"{batch_id}-{task}-{row}" for row in range(ROWS)]})
+            tasks.append(write_task(options, COLUMNS, [batch], query_id, task))
+        return commit_batch(options, tasks, batch_id)
+    except BaseException:
+        abort_batch(options, tasks)
+        raise
+    finally:
+        PRODUCERS.close()
+
+
+class Proxied:
+    """Apache Kafka behind a proxy, and one query's batches so far."""
+
+    def __init__(self, proxy, servers):
+        self.proxy = proxy
+        self.servers = servers
+        self.query_id = str(uuid.uuid4())
+        self.topic = f"once-{self.query_id[:8]}"
+        self.batches = 0
+        self.disturbed = 0
+        with KafkaAdminClient(bootstrap_servers=servers) as admin:
+            admin.create_topics([NewTopic(self.topic, num_partitions=PARTITIONS)])
+
+    def start_attempt(self, batch_id, stays_away_ms):
+        process = PROCESSES.Process(
+            target=attempt, args=(self.servers, self.topic, self.query_id, batch_id, stays_away_ms)
+        )
+        process.start()
+        self.disturbed += 1
+        return process
+
+    def hold_at(self, step, lost):
+        """Cut the connection at this step of an attempt from now on."""
+        key, number = step
+        cut = self.proxy.cut_request if lost == "request" else self.proxy.cut_response
+        cut(int(key), after=0, number=number)
+        return self.proxy.counters.cut_frames
+
+    def await_cut(self, before, process):
+        held = self.proxy.wait_for(lambda counters: counters.cut_frames > before, LIMIT_MS)
+        assert held, f"the attempt ended with {process.exitcode} and has not come to this step"
+
+    def succeed(self):
+        """The next attempt, by another process's rights: in this one."""
+        repeated = attempt(self.servers, self.topic, self.query_id, self.batches)
+        self.batches += 1
+        return repeated
+
+    def values(self):
+        await_markers(self.servers, self.topic, PARTITIONS, LIMIT_MS / 1000)
+        found = records_of(self.servers, [self.topic], PARTITIONS, LIMIT_MS / 1000, "read_committed")
+        return sorted(record.value.decode() for record in found)
+
+    def check(self):
+        """Each row of each batch is there once."""
+        rows = (f"{b}-{t}-{row}" for b in range(self.batches) for t in range(TASKS) for row in range(ROWS))
+        assert self.values() == sorted(rows)
+
+
+#: Of transactions; the one before is of clusters that have not been told to take the new one.
+VERSIONS = dose([2], [1, 2])
+
+
+@pytest.fixture(scope="module", params=VERSIONS, ids=lambda version: f"transactions-{version}")
+def kafka(request, tmp_path_factory):
+    features = {"transaction.version": request.param}
+    with kafka_behind_proxy(tmp_path_factory.mktemp("kafka"), features) as proxy:
+        query = Proxied(proxy, proxy.bootstrap_servers)
+        yield query
+        note(
+            f"exactly once, attempts killed or put to sleep, transactions {request.param}",
+            attempts=query.disturbed,
+            batches=query.batches,
+            records=query.batches * TASKS * ROWS,
+        )
+
+
+#: Each step, its request lost or its answer; of a quick run each step once.
+POINTS = [(step, lost) for step in STEPS for lost in ("request", "answer")]
+KILLS = dose([(step, ("answer", "request")[place % 2]) for place, step in enumerate(STEPS)], POINTS)
+SLEEPS = dose(POINTS[1::5], POINTS)
+
+
+def committed_before(step, lost):
+    """How many of the tasks an attempt has committed that gets as far as this."""
+    key, number = step
+    ended = number if key is ApiKey.END_TXN and lost == "answer" else number - 1
+    return ended if key in (ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN) else 0
+
+
+def name_of(each):
+    return each if isinstance(each, str) else f"{each[0].name}-{each[1]}"
+
+
+@pytest.mark.parametrize(("step", "lost"), KILLS, ids=name_of)
+def test_attempt_killed_at_any_step_is_repeated_without_loss_or_doubling(kafka, step, lost):
+    before = kafka.hold_at(step, lost)
+    process = kafka.start_attempt(kafka.batches, stays_away_ms=int(10 * LIMIT_MS))
+    kafka.await_cut(before, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join(LIMIT_MS / 1000)
+    assert process.exitcode == -signal.SIGKILL
+    kafka.proxy.lift()
+    assert kafka.succeed() == committed_before(step, lost)
+    kafka.check()
+
+
+@pytest.mark.parametrize(("step", "lost"), SLEEPS, ids=name_of)
+def test_attempt_that_sleeps_and_wakes_after_its_successor_changes_nothing(kafka, step, lost):
+    before = kafka.hold_at(step, lost)
+    process = kafka.start_attempt(kafka.batches, stays_away_ms=5_000)
+    try:
+        kafka.await_cut(before, process)
+        os.kill(process.pid, signal.SIGSTOP)
+        kafka.proxy.lift()
+        kafka.succeed()
+        kafka.check()
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    process.join(2 * LIMIT_MS / 1000)
+    assert process.exitcode is not None
+    kafka.check()
+    # And the query goes on.
+    kafka.succeed()
+    kafka.check()
+
+
+# ---- What is refused ---------------------------------------------------------------------------------------
+
+
+def tasks_of(options, query_id, batch_id, tasks=TASKS, rows=ROWS):
+    return [
+        write_task(
+            options,
+            COLUMNS,
+            [pa.record_batch({"value": [f"{batch_id}-{task}-{row}" for row in range(rows)]})],
+            query_id,
+            task,
+        )
+        for task in range(tasks)
+    ]
+
+
+@pytest.fixture
+def options(kafka):
+    yield parse_sink_options(
+        {"kafka.bootstrap.servers": kafka.servers, "topic": kafka.topic, "exactly.once": "true"},
+        streaming=True,
+    )
+    PRODUCERS.close()
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"tasks": TASKS + 1}, "was committed by 2 tasks, and is repeated by 3"),
+        ({"tasks": TASKS - 1}, "was committed by 2 tasks, and is repeated by 1"),
+        ({"rows": ROWS - 1}, "is repeated with other rows"),
+        ({"batch_id": -1}, "comes after batch .*an older one"),
+    ],
+)
+def test_repetition_of_something_else_is_refused_and_leaves_nothing(kafka, options, changed, sentence):
+    kafka.succeed()
+    # A copy: with both versions of transactions it is asked for twice.
+    changed = dict(changed)
+    batch_id = kafka.batches - 1 + changed.pop("batch_id", 0)
+    tasks = tasks_of(options, kafka.query_id, batch_id, **changed)
+    with pytest.raises(ExactlyOnceError, match=sentence):
+        commit_batch(options, tasks, batch_id)
+    abort_batch(options, tasks)
+    # As the end of the log can be read to: nothing is left open.
+    kafka.check()
+
+
+def test_offsets_that_somebody_else_has_committed_are_not_taken_for_progress(kafka, options):
+    query_id = str(uuid.uuid4())
+    place = TopicPartition(kafka.topic, 0)
+    group = f"kafkacore-spark-{query_id}"
+    with KafkaConsumer(bootstrap_servers=kafka.servers, group_id=group, enable_auto_commit=False) as consumer:
+        consumer.assign([place])
+        consumer.commit({place: OffsetAndMetadata(5, "of mine", -1)})
+    tasks = tasks_of(options, query_id, 0)
+    with pytest.raises(ExactlyOnceError, match="'of mine', which is not the sink's"):
+        commit_batch(options, tasks, 0)
+    abort_batch(options, tasks)
+    kafka.check()
+
+
+def test_topic_of_the_progress_that_does_not_exist_is_named(kafka, options):
+    options = dataclasses.replace(options, marker_topic="nowhere")
+    tasks = tasks_of(options, str(uuid.uuid4()), 0)
+    with pytest.raises(ExactlyOnceError, match=r"topic nowhere, .*does not exist"):
+        commit_batch(options, tasks, 0)
+    abort_batch(options, tasks)
+    kafka.check()
+
+
+def test_batch_without_rows_is_committed_and_recognised(kafka, options):
+    query_id = str(uuid.uuid4())
+    assert commit_batch(options, tasks_of(options, query_id, 0, rows=0), 0) == 0
+    assert commit_batch(options, tasks_of(options, query_id, 0, rows=0), 0) == TASKS
+    kafka.check()

@@ -1,0 +1,175 @@
+"""A streaming query writes to Apache Kafka exactly once: workers are killed and batches repeated."""
+
+import contextlib
+import os
+import signal
+import uuid
+
+import pytest
+from model.dose import dose, note
+from model.topic_reader import await_markers, records_of
+from peers.proxied_kafka import kafka_behind_proxy
+from peers.submitted import python_processes
+from pyspark.errors import PySparkException
+
+from kafkacore import KafkaProducer
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.protocol import ApiKey
+
+#: Whatever else the machine does.
+LIMIT_MS = dose(150_000.0, 600_000.0)
+BATCHES = dose(20, 100)
+ROWS_PER_BATCH = 20
+PARTITIONS = 2
+#: Where a worker or the driver's helper is when all Python processes of Spark are killed.
+STEPS = [ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN]
+KILLS = dose(4, 40)
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory):
+    """Apache Kafka behind a proxy, which tells where a query is."""
+    with kafka_behind_proxy(tmp_path_factory.mktemp("kafka")) as proxy:
+        yield proxy
+
+
+class Copy:
+    """A query that copies one topic to another in small batches, exactly once."""
+
+    def __init__(self, spark, proxy, checkpoint, batches=BATCHES):
+        self.spark = spark
+        self.proxy = proxy
+        self.servers = proxy.bootstrap_servers
+        self.checkpoint = checkpoint
+        self.rows = batches * ROWS_PER_BATCH
+        name = uuid.uuid4().hex[:8]
+        self.source, self.target = f"from-{name}", f"to-{name}"
+        with KafkaAdminClient(bootstrap_servers=self.servers) as admin:
+            admin.create_topics(
+                [NewTopic(each, num_partitions=PARTITIONS) for each in (self.source, self.target)]
+            )
+        with KafkaProducer(bootstrap_servers=self.servers) as producer:
+            for number in range(self.rows):
+                producer.send(self.source, b"%d" % number, partition=number % PARTITIONS)
+
+    def start(self, min_partitions=PARTITIONS, **options):
+        frame = (
+            self.spark.readStream.format("kafkacore")
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("subscribe", self.source)
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", ROWS_PER_BATCH)
+            .option("minPartitions", min_partitions)
+            .load()
+        )
+        return (
+            frame.selectExpr("value", "partition")
+            .writeStream.format("kafkacore")
+            .option("kafka.bootstrap.servers", self.servers)
+            .option("topic", self.target)
+            .option("exactly.once", "true")
+            .option("kafka.reconnect.backoff.ms", "1000")
+            .option("checkpointLocation", str(self.checkpoint))
+            .options(**options)
+            .trigger(availableNow=True)
+            .start()
+        )
+
+    def run(self, **options):
+        query = self.start(**options)
+        try:
+            assert query.awaitTermination(LIMIT_MS / 1000), "the query did not end"
+        finally:
+            query.stop()
+
+    def done_batches(self):
+        return max((int(p.name) for p in (self.checkpoint / "commits").glob("[0-9]*")), default=-1) + 1
+
+    def forget_commit(self, batch_id):
+        """As if the driver had died between the batch's commit and the entry in Spark's log of it."""
+        for name in (f"{batch_id}", f".{batch_id}.crc"):
+            (self.checkpoint / "commits" / name).unlink(missing_ok=True)
+
+    def values(self):
+        """Of each partition what a consumer sees that reads committed records."""
+        await_markers(self.servers, self.target, PARTITIONS, LIMIT_MS / 1000)
+        found = {number: [] for number in range(PARTITIONS)}
+        for record in records_of(self.servers, [self.target], PARTITIONS, LIMIT_MS / 1000, "read_committed"):
+            found[record.partition].append(int(record.value))
+        return found
+
+    def check(self):
+        """All rows are there, once, in order."""
+        assert self.values() == {
+            partition: list(range(partition, self.rows, PARTITIONS)) for partition in range(PARTITIONS)
+        }
+
+
+@pytest.mark.timeout(dose(400, 3_600))
+def test_nothing_is_lost_or_doubled_while_workers_are_killed_at_each_step(spark, kafka, tmp_path):
+    copy = Copy(spark, kafka, tmp_path)
+    kills = 0
+    for kill in range(KILLS):
+        kafka.cut_response(int(STEPS[kill % len(STEPS)]), after=0, number=2 + kill % 3)
+        before = kafka.counters.cut_frames
+        query = copy.start()
+        reached = kafka.wait_for(lambda counters, before=before: counters.cut_frames > before, LIMIT_MS)
+        assert reached, f"kill {kill}: {query.exception()} {query.lastProgress}"
+        for pid in python_processes(os.getpid()):
+            # One that has just ended by itself is none.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                kills += 1
+        kafka.lift()
+        with contextlib.suppress(PySparkException):
+            query.awaitTermination(LIMIT_MS / 1000)
+        query.stop()
+    assert kills >= KILLS
+    copy.run()
+    copy.check()
+    assert copy.done_batches() == BATCHES
+    note("exactly once, workers killed", kills=KILLS, processes=kills, batches=BATCHES, records=copy.rows)
+
+
+@pytest.mark.timeout(300)
+def test_committed_batch_that_spark_repeats_is_recognised(spark, kafka, tmp_path):
+    copy = Copy(spark, kafka, tmp_path, batches=3)
+    copy.run()
+    copy.forget_commit(2)
+    copy.run()
+    assert copy.done_batches() == 3
+    copy.check()
+
+
+@pytest.mark.timeout(300)
+def test_committed_batch_repeated_by_other_tasks_is_refused_and_nothing_doubled(spark, kafka, tmp_path):
+    copy = Copy(spark, kafka, tmp_path, batches=2)
+    copy.run()
+    copy.forget_commit(1)
+    with pytest.raises(PySparkException, match=r"was committed by 2 tasks, and is repeated by [3-9]"):
+        copy.run(min_partitions=5)
+    copy.check()
+    copy.run()
+    copy.check()
+
+
+@pytest.mark.timeout(300)
+def test_our_broker_has_no_transactions_and_the_query_says_so(spark, our_broker, tmp_path):
+    with KafkaAdminClient(bootstrap_servers=our_broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("sink-no-transactions", num_partitions=1)])
+    query = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", 1)
+        .load()
+        .selectExpr("cast(value as string) as value")
+        .writeStream.format("kafkacore")
+        .option("kafka.bootstrap.servers", our_broker.bootstrap_servers)
+        .option("topic", "sink-no-transactions")
+        .option("exactly.once", "true")
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    with pytest.raises(PySparkException, match="needs a broker with transactions"):
+        query.awaitTermination(LIMIT_MS / 1000)
+    query.stop()

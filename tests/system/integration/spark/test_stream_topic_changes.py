@@ -1,0 +1,153 @@
+"""Topics that grow, come, go and are made anew under streams that run, or between two runs: what Spark's own
+source gives, ours gives.
+"""
+
+import contextlib
+import uuid
+
+import pytest
+from peers.streams import LIMIT_S, SOURCES, kind_of, outcomes
+
+from kafkacore.clock import SYSTEM_CLOCK
+
+#: A query that is to find out by itself, soon; its consumers' questions do not bring back a deleted topic.
+SOON = {"fetchOffset__numRetries": "2", "kafka__allow__auto__create__topics": "false"}
+
+
+@pytest.fixture
+def both(streams):
+    """Queries of both sources, running, Spark's own first; several pairs may run at once."""
+
+    @contextlib.contextmanager
+    def start(topic, **options):
+        with contextlib.ExitStack() as stack:
+            yield [
+                stack.enter_context(streams.running(source, topic, folder=uuid.uuid4().hex, **options))
+                for source in SOURCES
+            ]
+
+    return start
+
+
+def same(queries):
+    """All that has come, of both."""
+    theirs, ours = (query.settle() for query in queries)
+    assert ours == theirs
+    return ours
+
+
+def ends(queries):
+    """How both ended, by themselves."""
+    kinds = []
+    for running in queries:
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+        while running.query.isActive:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "the query does not end"
+            SYSTEM_CLOCK.sleep_ms(20)
+        kinds.append(kind_of(running.query.exception()))
+    theirs, ours = kinds
+    assert ours == theirs
+    return ours
+
+
+# ---- Partitions that are added ---------------------------------------------------------------------------
+
+
+def test_partitions_added_between_runs_are_read_from_their_first_record(streams, topic):
+    options = {"startingOffsets": "latest", "assign": '{"TOPIC": [0, 1, 2, 3]}'}
+    topic.send(6)
+    assert outcomes(streams.drain, topic, **options) == []
+    topic.grow(4)
+    topic.send(20, partitions=4)
+    batches = outcomes(streams.drain, topic, maxOffsetsPerTrigger="8", **options)
+    found = {}
+    for batch in batches:
+        for (_, partition), offsets in batch.items():
+            found.setdefault(partition, []).extend(offsets)
+    assert found == {0: [*range(3, 8)], 1: [*range(3, 8)], 2: [*range(5)], 3: [*range(5)]}
+    assert len(batches) > 2
+
+
+def test_each_source_goes_on_from_the_others_checkpoint_with_partitions_it_does_not_name(streams, topic):
+    found = {}
+    for count, source in enumerate(("kafka", "kafkacore", "kafka")):
+        if count:
+            topic.grow(2 + count)
+        topic.send(6, partitions=2 + count)
+        [batch] = streams.drain(source, topic, folder="shared")
+        for (_, partition), offsets in batch.items():
+            found.setdefault(partition, []).append(offsets)
+    assert found == {
+        0: [[0, 1, 2], [3, 4], [5, 6]],
+        1: [[0, 1, 2], [3, 4], [5, 6]],
+        2: [[0, 1], [2]],
+        3: [[0]],
+    }
+
+
+def test_partitions_added_to_a_running_stream_are_read_from_their_first_record(both, topic):
+    topic.send(6)
+    with (
+        both(topic, startingOffsets="latest") as named,
+        both(topic, startingOffsets="latest", subscribePattern="TOPIC") as found,
+        both(topic, startingOffsets="latest", assign='{"TOPIC": [0, 1, 3]}') as assigned,
+    ):
+        assert [same(queries) for queries in (named, found, assigned)] == [{}, {}, {}]
+        topic.grow(4)
+        for expected in ([0, 1], [0, 1, 2]):
+            topic.send(8 if expected == [0, 1] else 4, partitions=4)
+            later = [offset + 3 for offset in expected]
+            grown = {("", 0): later, ("", 1): later, ("", 2): expected, ("", 3): expected}
+            assert same(named) == same(found) == grown
+            del grown["", 2]
+            assert same(assigned) == grown
+
+
+# ---- Topics that come and go -----------------------------------------------------------------------------
+
+
+def test_topics_that_appear_are_found_by_the_pattern_of_a_running_stream(both, topic):
+    with both(topic, subscribePattern="TOPIC-.", startingOffsets="latest") as queries:
+        assert same(queries) == {}
+        expected = {}
+        for suffix in ("-a", "-b"):
+            topic.create(suffix, partitions=1)
+            topic.send(3, suffix, partitions=1)
+            expected[suffix, 0] = [0, 1, 2]
+            assert same(queries) == expected
+
+
+def test_a_subscribed_topic_that_is_deleted_ends_a_running_stream(both, topic):
+    topic.send(4)
+    with both(topic, **SOON) as strict, both(topic, failOnDataLoss="false", **SOON) as lenient:
+        assert same(strict) == same(lenient) == {("", 0): [0, 1], ("", 1): [0, 1]}
+        topic.delete()
+        assert ends(strict) == ends(lenient) == "failure"
+
+
+def test_one_of_the_topics_of_a_pattern_that_is_deleted_ends_it_or_is_gone_and_comes_back(both, topic):
+    topic.create("-gone", partitions=1)
+    topic.send(4)
+    topic.send(2, "-gone", partitions=1)
+    pattern = {"subscribePattern": "TOPIC", **SOON}
+    with both(topic, **pattern) as strict, both(topic, failOnDataLoss="false", **pattern) as lenient:
+        before = {("", 0): [0, 1], ("", 1): [0, 1], ("-gone", 0): [0, 1]}
+        assert same(strict) == same(lenient) == before
+        topic.delete("-gone")
+        assert ends(strict) == "data loss"
+        topic.send(2)
+        before = {**before, ("", 0): [0, 1, 2], ("", 1): [0, 1, 2]}
+        assert same(lenient) == before
+        topic.create("-gone", partitions=1)
+        topic.send(3, "-gone", partitions=1)
+        assert same(lenient) == {**before, ("-gone", 0): [0, 1, 0, 1, 2]}
+
+
+def test_a_topic_made_anew_with_more_records_is_read_on_from_where_the_last_one_was(streams, topic):
+    # Nobody can tell it from the one before: offsets are all that a checkpoint has.
+    topic.send(6)
+    outcomes(streams.drain, topic)
+    topic.delete()
+    topic.create()
+    topic.send(10)
+    assert outcomes(streams.drain, topic) == [{("", 0): [3, 4], ("", 1): [3, 4]}]

@@ -1,0 +1,258 @@
+"""Kafka's tools for administrators print the same of our broker as of Apache Kafka, but for names."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from peers.apache_kafka import ApacheKafka
+from peers.both_brokers import TOOLS, BothBrokers
+from peers.java_peer import JavaPeer, Sample
+from peers.java_tools import JavaTools, started_java_tools
+from peers.samples import T0
+
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.testing import EmbeddedCluster
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+TOPICS = TOOLS + "TopicCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+OFFSETS = TOOLS + "GetOffsetShell"
+TRANSACTIONS = TOOLS + "TransactionsCommand"
+REASSIGN = TOOLS + "reassign.ReassignPartitionsCommand"
+FEATURES = TOOLS + "FeatureCommand"
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[JavaTools]:
+    with started_java_tools() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def configured_alike() -> Iterator[EmbeddedBroker]:
+    """Our broker, told what Apache Kafka is told in these tests."""
+    with EmbeddedBroker(log_retention_ms=-1, message_max_bytes=4194304) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def brokers(apache_kafka: ApacheKafka, configured_alike: EmbeddedBroker, tools: JavaTools) -> BothBrokers:
+    return BothBrokers(apache_kafka, configured_alike, tools)
+
+
+def test_topics_tool_makes_grows_describes_and_deletes(brokers: BothBrokers) -> None:
+    topic = ("--topic", "tool-topics")
+    assert brokers.same(TOPICS, "--create", *topic, "--partitions", "2", "--config", "retention.ms=5000") == [
+        "Created topic tool-topics."
+    ]
+    described = brokers.same(TOPICS, "--describe", *topic)
+    assert "Configs: retention.ms=5000,max.message.bytes=4194304" in described[0]
+    assert len(described) == 3
+    brokers.same(TOPICS, "--alter", *topic, "--partitions", "3")
+    assert len(brokers.same(TOPICS, "--describe", *topic)) == 4
+    again = brokers.both(TOPICS, "--alter", *topic, "--partitions", "3")
+    assert [(one.status, "3 partition(s)" in one.out) for one in again] == [(1, True)] * 2
+    assert "already exists" in brokers.same(TOPICS, "--create", *topic)[0]
+    assert brokers.same(TOPICS, "--create", *topic, "--if-not-exists") == []
+    assert brokers.same(TOPICS, "--describe", *topic, "--under-replicated-partitions") == []
+    brokers.same(TOPICS, "--delete", *topic)
+    assert "does not exist" in brokers.same(TOPICS, "--describe", *topic)[0]
+
+
+def test_topics_tool_makes_no_topic_of_more_replicas_than_nodes(brokers: BothBrokers) -> None:
+    printed = brokers.both(TOPICS, "--create", "--topic", "tool-replicas", "--replication-factor", "3")
+    assert [one.status for one in printed] == [1, 1]
+    assert all("Unable to replicate the partition 3 time(s)" in one.out for one in printed)
+
+
+def test_configs_tool_alters_and_describes_a_topic(brokers: BothBrokers) -> None:
+    brokers.same(TOPICS, "--create", "--topic", "tool-configs")
+    entity = ("--entity-type", "topics", "--entity-name", "tool-configs")
+    added = "segment.ms=77,cleanup.policy=[compact,delete],min.cleanable.dirty.ratio=1e-5"
+    assert brokers.same(CONFIGS, "--alter", *entity, "--add-config", added)
+    assert len(brokers.same(CONFIGS, "--describe", *entity)) == 1 + 3
+    everything = brokers.same(CONFIGS, "--describe", *entity, "--all")
+    assert sum(line.startswith("  ") for line in everything) == 33
+    brokers.same(CONFIGS, "--alter", *entity, "--delete-config", "segment.ms,cleanup.policy")
+    assert len(brokers.same(CONFIGS, "--describe", *entity)) == 1 + 1
+    printed = brokers.both(CONFIGS, "--alter", *entity, "--add-config", "retention.ms=soon")
+    assert [one.status for one in printed] == [1, 1]
+    assert all("Invalid value soon for configuration retention.ms" in one.err for one in printed)
+
+
+def test_configs_tool_alters_and_describes_brokers(brokers: BothBrokers) -> None:
+    every, one = (
+        ("--entity-type", "brokers", "--entity-default"),
+        ("--entity-type", "brokers", "--entity-name", "1"),
+    )
+    try:
+        brokers.same(
+            CONFIGS, "--alter", *every, "--add-config", "log.retention.bytes=123456,max.connections=900"
+        )
+        brokers.same(CONFIGS, "--alter", *one, "--add-config", "log.retention.bytes=123457")
+        assert len(brokers.same(CONFIGS, "--describe", *every)) == 1 + 2
+        described = brokers.same(CONFIGS, "--describe", *one)
+        assert len(described) == 1 + 1
+        assert "DYNAMIC_BROKER_CONFIG:log.retention.bytes=123457" in described[1]
+    finally:
+        names = "log.retention.bytes,max.connections"
+        brokers.same(CONFIGS, "--alter", *every, "--delete-config", names)
+        brokers.same(CONFIGS, "--alter", *one, "--delete-config", "log.retention.bytes")
+    assert len(brokers.same(CONFIGS, "--describe", *every)) == 1
+    printed = brokers.both(CONFIGS, "--alter", *one, "--add-config", "num.partitions=3")
+    assert all("InvalidRequestException: Cannot update" in each.err for each in printed)
+
+
+def test_tools_tell_where_records_are_and_take_them_away(
+    brokers: BothBrokers, java_peer: JavaPeer, tmp_path: Path
+) -> None:
+    brokers.same(TOPICS, "--create", "--topic", "tool-records", "--partitions", "2")
+    for servers in brokers.servers:
+        for number in range(3):
+            java_peer.produce(servers, "tool-records", [Sample(b"x" * 100, b"key", 1, T0 + number)])
+    sizes = brokers.same(TOOLS + "LogDirsCommand", "--describe", "--topic-list", "tool-records")
+    (folder,) = json.loads(sizes[-1])["brokers"][0]["logDirs"]
+    assert sorted(one["size"] > 0 for one in folder["partitions"]) == [False, True]
+    assert brokers.same(OFFSETS, "--topic", "tool-records") == ["tool-records:0:0", "tool-records:1:3"]
+    deletion = tmp_path / "delete.json"
+    asked = {"topic": "tool-records", "partition": 1, "offset": 2}
+    deletion.write_text(json.dumps({"partitions": [asked], "version": 1}))
+    assert brokers.same(TOOLS + "DeleteRecordsCommand", "--offset-json-file", str(deletion))
+    where = ("--topic-partitions", "tool-records:1", "--time")
+    moments = ("earliest", "latest", "max-timestamp", str(T0 + 2), str(T0 + 9))
+    assert [brokers.same(OFFSETS, *where, moment) for moment in moments] == [
+        ["tool-records:1:2"],
+        ["tool-records:1:3"],
+        ["tool-records:1:2"],
+        ["tool-records:1:2"],
+        [],
+    ]
+
+
+def test_transactions_tool_describes_the_producers_of_a_partition(
+    brokers: BothBrokers, java_peer: JavaPeer
+) -> None:
+    brokers.same(TOPICS, "--create", "--topic", "tool-producers")
+    for servers in brokers.servers:
+        java_peer.produce(servers, "tool-producers", [Sample(b"x", None, 0, T0)])
+    asked = ("describe-producers", "--topic", "tool-producers", "--partition", "0")
+    theirs, ours = (printed.out.splitlines() for printed in brokers.both(TRANSACTIONS, *asked))
+    assert ours[0].split() == theirs[0].split()
+    # Everything but the producer's number.
+    assert [line.split()[1:] for line in ours[1:]] == [line.split()[1:] for line in theirs[1:]]
+    assert len(ours) == 2
+
+
+def test_versions_tool_can_use_the_latest_version_of_all_that_is_served(brokers: BothBrokers) -> None:
+    line = re.compile(r"(\w+)\((\d+)\): (.*?),?$")
+    theirs, ours = (
+        {match[1]: match[3] for text in printed.out.splitlines() if (match := line.match(text.strip()))}
+        for printed in brokers.both(TOOLS + "BrokerApiVersionsCommand")
+    )
+    usable = re.compile(r"\[usable: (\d+)\]")
+    served = {name: found[1] for name, text in ours.items() if (found := usable.search(text))}
+    possible = {name: found[1] for name, text in theirs.items() if (found := usable.search(text))}
+    assert served == {name: possible[name] for name in served}
+    assert {"IncrementalAlterConfigs", "DescribeLogDirs", "DescribeTopicPartitions"} <= served.keys()
+
+
+def test_cluster_tool_finds_one_broker(brokers: BothBrokers) -> None:
+    cluster = TOOLS + "ClusterTool"
+    assert brokers.same(cluster, "cluster-id") == ["Cluster ID: ..."]
+    assert len(brokers.same(cluster, "list-endpoints")) == 2
+    assert len(brokers.same(REASSIGN, "--list")) == 1
+
+
+def test_leader_election_tool_finds_every_partition_led_as_it_should_be(brokers: BothBrokers) -> None:
+    brokers.same(TOPICS, "--create", "--topic", "tool-leaders")
+    election = TOOLS + "LeaderElectionCommand"
+    one = ("--topic", "tool-leaders", "--partition", "0")
+    for kind in ("preferred", "unclean"):
+        assert brokers.same(election, "--election-type", kind, *one) == [
+            "Valid replica already elected for partitions tool-leaders-0"
+        ]
+        assert brokers.same(election, "--election-type", kind, "--all-topic-partitions") == []
+    missing = ("--topic", "tool-leaders", "--partition", "7")
+    printed = brokers.both(election, "--election-type", "preferred", *missing)
+    assert [(one.status, "UnknownTopicOrPartition" in one.out + one.err) for one in printed] == [
+        (1, True)
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        (TOOLS + "MetadataQuorumCommand", ("describe", "--status"), "does not support DESCRIBE_QUORUM"),
+        (
+            CONFIGS,
+            ("--describe", "--entity-type", "broker-loggers", "--entity-name", "1"),
+            "Unsupported resource type 8: topics (2) and brokers (4) have configuration here.",
+        ),
+        (
+            CONFIGS,
+            (
+                "--alter",
+                "--entity-type",
+                "brokers",
+                "--entity-default",
+                "--add-config",
+                "queued.max.requests=3",
+            ),
+            "This broker has no queued.max.requests: one thread serves all requests.",
+        ),
+    ],
+)
+def test_what_is_not_served_fails_with_a_sentence_that_says_so(
+    brokers: BothBrokers, tool: str, arguments: tuple[str, ...], words: str
+) -> None:
+    printed = brokers.run(brokers.servers[1], tool, *arguments)
+    assert printed.status == 1
+    assert words in printed.err
+
+
+# ---- Reassignments and features ----------------------------------------------------------------------------
+
+
+def test_reassign_tool_moves_partitions_of_a_simulated_cluster(tools: JavaTools, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    partitions = [
+        {"topic": "moved", "partition": 0, "replicas": [3, 2]},
+        {"topic": "moved", "partition": 1, "replicas": [1]},
+    ]
+    plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    with EmbeddedCluster(nodes=3) as cluster:
+        with KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers) as admin:
+            admin.create_topics([NewTopic("moved", replica_assignments={0: [1, 2], 1: [2, 3]})])
+
+            def run(*arguments: str) -> str:
+                address = ("--bootstrap-server", cluster.bootstrap_servers)
+                printed = tools.run(REASSIGN, *address, *arguments)
+                assert printed.status == 0, printed
+                return printed.out
+
+            file = ("--reassignment-json-file", str(plan))
+            done = run(*file, "--execute", "--throttle", "1000000")
+            assert "Successfully started partition reassignments for moved-0,moved-1" in done
+            verified = run(*file, "--verify")
+            for name in ("moved-0", "moved-1"):
+                assert f"Reassignment of partition {name} is completed." in verified
+            assert "Clearing broker-level throttles on brokers 1,2,3" in verified
+            assert "No partition reassignments found." in run("--list")
+            (described,) = admin.describe_topics(["moved"])
+            assert [each["replica_nodes"] for each in described["partitions"]] == [[3, 2], [1]]
+        assert (cluster.leader("moved", 0), cluster.leader("moved", 1)) == (3, 1)
+
+
+def test_features_tool_keeps_the_level_in_force_and_refuses_others(brokers: BothBrokers) -> None:
+    ours = brokers.servers[1]
+    (described,) = brokers.run(ours, FEATURES, "describe").out.splitlines()
+    assert described.split()[:4] == ["Feature:", "metadata.version", "SupportedMinVersion:", "4.3-IV0"]
+    same = brokers.same(FEATURES, "upgrade", "--feature", "metadata.version=30")
+    assert same == ["metadata.version was upgraded to 30."]
+    refused = brokers.run(ours, FEATURES, "upgrade", "--feature", "transaction.version=2")
+    assert refused.status == 1
+    assert "Invalid update version 2 for feature transaction.version." in refused.out

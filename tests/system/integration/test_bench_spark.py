@@ -1,0 +1,64 @@
+"""``kafkacore bench spark`` with both sides on Apache Kafka: they read the same, and the table shows them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from peers.apache_kafka import ApacheKafka
+from peers.jars import spark_kafka_jars
+
+#: Half a minute on a quiet machine; a busy one may take its time.
+LIMIT_S = 400
+REPORT = Path(__file__).resolve().parents[3] / "bench" / "report.py"
+
+
+@pytest.mark.timeout(LIMIT_S + 20)
+def test_both_sides_are_measured_side_by_side(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
+    target = tmp_path / "result.json"
+    command = [sys.executable, "-m", "kafkacore.cli.main", "bench", "spark", "--rows", "json"]
+    command += ["--bootstrap", apache_kafka.bootstrap_servers, "--records", "2000", "--rounds", "1"]
+    command += ["--spark-kafka-jars", f"{spark_kafka_jars()}/*", "--output", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "worker MiB" in done.stdout
+    result = json.loads(target.read_text())
+    ours, theirs = result["results"]
+    assert (ours["mode"], ours["peer"], ours["void"]) == ("spark-json", "kafkacore", None)
+    assert (theirs["peer"], theirs["void"]) == ("spark-kafka", None)
+    assert ours["records"] == 1_000
+    assert ours["median"]["jvm_cpu_s_per_million"] > 0
+    assert ours["median"]["python_cpu_s_per_million"] > 0
+    assert "worker_peak_mib" not in theirs["median"]
+    assert 'option("value.format", "json")' in ours["settings"]["query"]
+    assert "from_json" in theirs["settings"]["query"]
+    assert "spark-sql-kafka-0-10_2.13 (jar)" in result["versions"]
+    assert_readme_shows(result, tmp_path)
+
+
+def assert_readme_shows(result: dict[str, object], folder: Path) -> None:
+    """The table of ``bench/README.md`` can be made of it."""
+    whole = {
+        "date": "2026-01-01",
+        "commit": "abc",
+        "command": "c",
+        "machine": result["machine"],
+        "spark": result,
+    }
+    (folder / "whole.json").write_text(json.dumps(whole))
+    readme = folder / "README.md"
+    readme.write_text("before\n<!-- spark: begin -->\n<!-- spark: end -->\nafter\n")
+    program = (
+        "import json, sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import report;"
+        "report.write_spark(Path(sys.argv[3]), json.loads(Path(sys.argv[2]).read_text()))"
+    )
+    command = [sys.executable, "-c", program, str(REPORT.parent), str(folder / "whole.json"), str(readme)]
+    subprocess.run(command, check=True, timeout=60)
+    text = readme.read_text()
+    assert "| json: JSON to typed columns | 0.001 M | spark-kafka |" in text
+    assert "mixed-version jar set" in text
+    assert text.startswith("before\n")
+    assert text.endswith("<!-- spark: end -->\nafter\n")

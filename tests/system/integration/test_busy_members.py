@@ -1,0 +1,190 @@
+"""Members that are busy for longer than their session, or than max_poll_interval_ms, on Apache Kafka."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from peers.apache_kafka import ApacheKafka
+from peers.busy_member import BUSY_S, SESSION_TIMEOUT_MS
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.admin import KafkaAdminClient, NewTopic
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.consumer import ConsumerRebalanceListener
+
+PROJECT = Path(__file__).resolve().parents[3]
+SUPPORT = PROJECT / "tests" / "support"
+LIMIT_MS = 60_000.0
+
+
+class Events(ConsumerRebalanceListener):
+    """How often partitions have come and gone."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        self.count += 1
+
+    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        self.count += 1
+
+
+class Busy:
+    """The process, and a second member of its group here that sees every rebalance."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "peers.busy_member", servers, topic, topic],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ
+            | {"PYTHONPATH": os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])},
+        )
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.events = Events()
+        self.second = KafkaConsumer(bootstrap_servers=servers, group_id=topic, heartbeat_interval_ms=200)
+        self.second.subscribe([topic], listener=self.events)
+
+    def tell(self, step: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{step}\n".encode())
+        self.process.stdin.flush()
+
+    def answer(self) -> list[int]:
+        """The answer, if it is there; the second member polls in the meantime."""
+        self.second.poll(timeout_ms=20)
+        assert self.process.stdout is not None
+        return [int(each) for each in (self.process.stdout.readline() or b"").split()]
+
+    def join(self) -> int:
+        """Both have one partition; the generation."""
+        while True:
+            self.tell("join")
+            partitions, generation_id, _ = until(self.answer)
+            if partitions == 1 and len(self.second.assignment()) == 1:
+                return generation_id
+
+    def close(self) -> None:
+        self.second.close()
+        try:
+            self.process.communicate(b"end\n", timeout=LIMIT_MS / 1000)
+        finally:
+            self.process.kill()
+
+
+def until(look: Callable[[], list[int]]) -> list[int]:
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while not (found := look()):
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+    return found
+
+
+@pytest.fixture
+def closing() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def create_topic(kafka: ApacheKafka, topic: str) -> None:
+    with KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(topic, num_partitions=2, replication_factor=1)])
+
+
+def test_members_that_compute_for_longer_than_their_session_stay_in_their_groups(
+    apache_kafka: ApacheKafka, closing: ExitStack
+) -> None:
+    """In C with the GIL, and in Python. Both at the same time, each with a witness of its own."""
+    busy: dict[str, Busy] = {}
+    for how in ("c", "python"):
+        create_topic(apache_kafka, f"busy-in-{how}")
+        busy[how] = Busy(apache_kafka.bootstrap_servers, f"busy-in-{how}")
+        closing.callback(busy[how].close)
+    generations = {how: each.join() for how, each in busy.items()}
+    seen = {how: each.events.count for how, each in busy.items()}
+    answers: dict[str, list[int]] = {}
+    for how, each in busy.items():
+        each.tell(how)
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while len(answers) < 2:
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+        answers.update({how: found for how, each in busy.items() if (found := each.answer())})
+    for how, each in busy.items():
+        partitions, generation_id, beats = answers[how]
+        # Four in a session; a machine may be late with half of them.
+        assert beats >= 2 * BUSY_S * 1000 // SESSION_TIMEOUT_MS, how
+        assert (partitions, generation_id) == (1, generations[how]), how
+        # The group has not noticed anything, nor does it when the member polls again.
+        assert each.join() == generations[how]
+        assert each.events.count == seen[how]
+
+
+def test_a_handler_longer_than_the_poll_interval_meets_a_rebalance_in_the_middle(
+    apache_kafka: ApacheKafka, closing: ExitStack
+) -> None:
+    topic, poll_interval_ms = "long-handler", 4000
+    create_topic(apache_kafka, topic)
+    with KafkaProducer(bootstrap_servers=apache_kafka.bootstrap_servers) as producer:
+        for number in range(20):
+            producer.send(topic, b"%d" % number, partition=number % 2)
+
+    def member(**settings: float) -> KafkaConsumer:
+        return closing.enter_context(
+            KafkaConsumer(
+                topic,
+                bootstrap_servers=apache_kafka.bootstrap_servers,
+                group_id=topic,
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+                heartbeat_interval_ms=500,
+                max_poll_records=4,
+                **settings,
+            )
+        )
+
+    slow, other = member(max_poll_interval_ms=poll_interval_ms), member()
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while not (in_hand := slow.poll(timeout_ms=200)):
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+    first = slow.group_metadata()
+    values: list[bytes] = []
+    with slow.hold() as held:
+        # The handler: all its time goes to the other member, in this thread.
+        end_ms = SYSTEM_CLOCK.monotonic_ms() + 2 * poll_interval_ms
+        while SYSTEM_CLOCK.monotonic_ms() < end_ms or not len(other.assignment()) == len(held.revoked) == 1:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+            values += [record.value for records in other.poll(timeout_ms=100).values() for record in records]
+        assert len(other.assignment()) == len(held.revoked) == 1
+        assert held.revoked == other.assignment()
+        (kept,) = slow.assignment()
+        assert held.check(kept)
+        assert slow.group_metadata().member_id == first.member_id
+        if kept in in_hand:
+            values += [record.value for record in in_hand[kept]]
+            slow.commit()
+    while len(values) < 20:
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms + LIMIT_MS
+        for each in (slow, other):
+            values += [record.value for records in each.poll(timeout_ms=100).values() for record in records]
+    assert sorted(values, key=int) == [b"%d" % number for number in range(20)]
+    assert slow.group_metadata().member_id == first.member_id
+
+
+def test_the_example_of_a_slow_handler_handles_all(apache_kafka: ApacheKafka) -> None:
+    create_topic(apache_kafka, "slow-handler")
+    with KafkaProducer(bootstrap_servers=apache_kafka.bootstrap_servers) as producer:
+        for number in range(2):
+            producer.send("slow-handler", b"%d" % number, partition=0)
+    example = PROJECT / "examples" / "slow_handler.py"
+    arguments = [apache_kafka.bootstrap_servers, "slow-handler", "slow-handlers", "1.1"]
+    command = [sys.executable, "-W", "error", str(example), *arguments]
+    done = subprocess.run(command, capture_output=True, timeout=LIMIT_MS / 1000, check=False)
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    assert done.stdout.decode().split("\n") == ["handled: 0", "handled: 1", ""]

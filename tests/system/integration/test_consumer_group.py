@@ -1,0 +1,262 @@
+"""Groups of our consumers on Apache Kafka 4.3.1 and on our broker: members come, go, die; static ones return.
+
+All members are polled in turn by one thread; none of them ever waits for another one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import pytest
+from peers.apache_kafka import ApacheKafka
+from peers.java_peer import JavaPeer, Sample
+
+from kafkacore import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.consumer.group.heartbeat_thread import NAME
+from kafkacore.errors import FencedInstanceIdError
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+PARTITIONS = 6
+LIMIT_MS = 60_000.0
+#: Of members that are to be missed soon.
+SHORT_SESSION_MS = 1500
+#: Of one that is not to be missed while it is away for longer than its session.
+AWAY_MS = 6500
+_names = itertools.count(1)
+
+
+class Member(ConsumerRebalanceListener):
+    """A consumer of the group, and what it has been told."""
+
+    def __init__(self, servers: str, topics: list[str], group_id: str, **settings: Any) -> None:
+        settings = {
+            "auto_offset_reset": "earliest",
+            "heartbeat_interval_ms": 100,
+            # By default nobody is missed within a test: who goes has to say so.
+            "session_timeout_ms": 60_000,
+        } | settings
+        self.consumer = KafkaConsumer(bootstrap_servers=servers, group_id=group_id, **settings)
+        self.consumer.subscribe(topics, listener=self)
+        self.told: list[tuple[str, set[int]]] = []
+        self.records: list[tuple[int, int]] = []
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        self.told.append(("revoked", {tp.partition for tp in revoked}))
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        self.told.append(("assigned", {tp.partition for tp in assigned}))
+
+    def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        self.told.append(("lost", {tp.partition for tp in lost}))
+
+    @property
+    def partitions(self) -> set[int]:
+        return {tp.partition for tp in self.consumer.assignment()}
+
+    @property
+    def generation(self) -> int:
+        return self.consumer.group_metadata().generation_id
+
+    def poll(self) -> None:
+        for tp, records in self.consumer.poll(20).items():
+            self.records += [(tp.partition, record.offset) for record in records]
+
+    def die(self) -> None:
+        """As if its process were gone: nothing is said to the broker."""
+        thread = self.consumer._heartbeat_thread
+        assert thread is not None
+        thread.stop()
+        self.consumer._engine.heartbeats.close()
+        self.consumer._engine.client.close()
+        self.consumer._closed = True
+
+
+class Group:
+    """The members of one test."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self.servers, self.topic = servers, topic
+        self.group_id = f"group-of-{topic}"
+        self.members: list[Member] = []
+
+    def join(self, **settings: Any) -> Member:
+        member = Member(self.servers, [self.topic], self.group_id, **settings)
+        self.members.append(member)
+        return member
+
+    def leave(self, member: Member, **options: Any) -> None:
+        self.members.remove(member)
+        member.consumer.close(**options)
+
+    def poll_until(self, condition: Callable[[], bool]) -> None:
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        while not condition():
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, [each.told for each in self.members]
+            for member in self.members:
+                member.poll()
+
+    def is_shared(self) -> bool:
+        """Whether every partition has one owner, and every member its share, in one generation."""
+        shares = [each.partitions for each in self.members]
+        return (
+            sorted(itertools.chain(*shares)) == list(range(PARTITIONS))
+            and max(map(len, shares)) - min(map(len, shares)) <= 1
+            and len({each.generation for each in self.members}) == 1
+        )
+
+
+@pytest.fixture(scope="module", params=["Apache Kafka", "our broker"])
+def servers(request: pytest.FixtureRequest, apache_kafka: ApacheKafka, our_groups: EmbeddedBroker) -> str:
+    broker = apache_kafka if request.param == "Apache Kafka" else our_groups
+    return broker.bootstrap_servers
+
+
+@pytest.fixture
+def topic(servers: str, java_peer: JavaPeer) -> str:
+    name = f"consumer-group-{next(_names)}"
+    java_peer.create_topic(servers, name, PARTITIONS)
+    samples = [Sample(b"%d" % number, partition=number % PARTITIONS) for number in range(10 * PARTITIONS)]
+    java_peer.produce(servers, name, samples)
+    return name
+
+
+@pytest.fixture
+def group(servers: str, topic: str) -> Iterator[Group]:
+    made = Group(servers, topic)
+    yield made
+    for member in made.members:
+        member.consumer.close()
+
+
+def test_members_share_the_partitions_when_one_joins_one_leaves_and_one_dies(group: Group) -> None:
+    first = group.join()
+    group.poll_until(group.is_shared)
+    second, third = group.join(), group.join(session_timeout_ms=SHORT_SESSION_MS)
+    group.poll_until(group.is_shared)
+    # Once, or for each of the two if one came later: all that it had is given up, and then it has its share.
+    (_, had), *last = first.told[-3:]
+    assert last == [("revoked", had), ("assigned", first.partitions)]
+    group.leave(second)
+    group.poll_until(group.is_shared)
+    assert second.told[-1] == ("revoked", second.told[-2][1])
+    group.members.remove(third)
+    third.die()
+    group.poll_until(group.is_shared)
+    assert first.partitions == set(range(PARTITIONS))
+    read = [record for member in (first, second, third) for record in member.records]
+    group.poll_until(lambda: len(set(read + first.records)) == 10 * PARTITIONS)
+
+
+def test_a_group_lives_on_while_its_members_are_away(group: Group) -> None:
+    first, second = group.join(), group.join(session_timeout_ms=AWAY_MS - 1500)
+    group.poll_until(group.is_shared)
+    generation = first.generation
+    away_until_ms = SYSTEM_CLOCK.monotonic_ms() + AWAY_MS
+    while SYSTEM_CLOCK.monotonic_ms() < away_until_ms:
+        first.poll()  # The second does something else for longer than its session.
+    second.poll()
+    assert group.is_shared()
+    assert second.generation == generation
+
+
+def test_who_stays_away_longer_than_max_poll_interval_ms_loses_its_partitions(group: Group) -> None:
+    first, slow = group.join(), group.join(max_poll_interval_ms=1000)
+    group.poll_until(group.is_shared)
+    group.members.remove(slow)
+    group.poll_until(group.is_shared)
+    assert first.partitions == set(range(PARTITIONS))
+    group.members.append(slow)
+    owned = slow.partitions
+    group.poll_until(group.is_shared)
+    assert ("lost", owned) in slow.told
+
+
+def test_a_static_member_that_comes_back_gets_its_partitions_without_a_rebalance(
+    group: Group,
+) -> None:
+    first, static = group.join(group_instance_id="one"), group.join(group_instance_id="two")
+    group.poll_until(group.is_shared)
+    generation, owned, told = first.generation, static.partitions, len(first.told)
+    group.leave(static)
+    back = group.join(group_instance_id="two")
+    group.poll_until(lambda: back.partitions == owned)
+    assert group.is_shared()
+    assert (first.generation, len(first.told)) == (generation, told)
+
+
+def test_a_static_member_whose_place_is_taken_is_told_so(group: Group) -> None:
+    first = group.join(group_instance_id="one")
+    group.poll_until(group.is_shared)
+    group.members.remove(first)
+    usurper = group.join(group_instance_id="one")
+    group.poll_until(lambda: usurper.partitions == set(range(PARTITIONS)))
+    group.members.append(first)
+    with pytest.raises(FencedInstanceIdError, match="one"):
+        group.poll_until(lambda: False)
+
+
+def test_cooperative_members_never_stop_reading_what_they_keep(group: Group) -> None:
+    first = group.join(partition_assignment_strategy=["cooperative-sticky"])
+    group.poll_until(group.is_shared)
+    second = group.join(partition_assignment_strategy=["cooperative-sticky"])
+    group.poll_until(group.is_shared)
+    assert {partition for what, gone in first.told if what == "revoked" for partition in gone} == (
+        second.partitions
+    )
+    assert not [what for what, _ in first.told if what == "lost"]
+    position = {tp: first.consumer.position(tp) for tp in first.consumer.assignment()}
+    group.leave(second)
+    group.poll_until(group.is_shared)
+    assert first.told[-1] == ("assigned", set(range(PARTITIONS)) - {tp.partition for tp in position})
+    group.poll_until(lambda: len(set(first.records + second.records)) == 10 * PARTITIONS)
+
+
+def test_a_pattern_finds_a_topic_that_is_made_later(servers: str, java_peer: JavaPeer, topic: str) -> None:
+    with KafkaConsumer(
+        bootstrap_servers=servers, group_id=f"pattern-{topic}", metadata_max_age_ms=300
+    ) as consumer:
+        consumer.subscribe(pattern=f"{topic}($|-late)")
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        while len(consumer.assignment()) < PARTITIONS:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+            consumer.poll(100)
+        java_peer.create_topic(servers, f"{topic}-late", 1)
+        while TopicPartition(f"{topic}-late", 0) not in consumer.assignment():
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+            consumer.poll(100)
+
+
+def test_a_member_that_closes_while_it_joins_waits_for_nobody_and_nobody_for_it(group: Group) -> None:
+    away = group.join()
+    group.poll_until(group.is_shared)
+    group.members.remove(away)
+    joining = group.join()
+    group.poll_until(lambda: joining.generation == -1 and joining.consumer.group_metadata().member_id != "")
+    joining.poll()
+    started_ms = SYSTEM_CLOCK.monotonic_ms()
+    group.leave(joining)
+    assert SYSTEM_CLOCK.monotonic_ms() - started_ms < LIMIT_MS, "it waited for the other one to join"
+    group.members.append(away)
+    group.poll_until(group.is_shared)
+
+
+def test_the_heartbeat_thread_ends_with_its_consumer(group: Group) -> None:
+    def threads() -> list[str]:
+        return [each.name for each in threading.enumerate() if each.name == f"{NAME} | {group.group_id}"]
+
+    member = group.join()
+    assert threads() == []
+    group.poll_until(group.is_shared)
+    assert len(threads()) == 1
+    group.leave(member, timeout_ms=0)
+    assert threads() == []
+
+
+def test_one_broker_has_two_connections(group: Group) -> None:
+    member = group.join()
+    group.poll_until(lambda: len(member.records) == 10 * PARTITIONS)
+    assert member.consumer._engine.client.client.connection_count() == 2

@@ -1,0 +1,111 @@
+"""Exactly once, as Apache Kafka's own system tests show it: a topic is copied in transactions, copier and
+broker are SIGKILLed; read with read_committed, the copy equals the input, each record once and in order.
+
+What judges the copy is shown to see a copier that is wrong.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from model.dose import dose, new_seed, note
+from model.history import Kind
+from peers.apache_kafka import RESTARTS_SOON, ApacheKafka
+from peers.copied_topic import CopyRun
+from peers.java_peer import JavaPeer
+
+PARTITIONS = 2
+RECORDS = dose(6_000, 100_000)
+PER_TRANSACTION = 750
+#: With librdkafka what judges the copy is shown to be right itself.
+CLIENTS = dose(["kafkacore"], ["kafkacore", "librdkafka"])
+
+
+@pytest.fixture(scope="module", params=[2, 1], ids=["version 2", "version 1"])
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    """One that may be killed, with transactions of this version."""
+    folder = tmp_path_factory.mktemp("apache-kafka") / "data"
+    with ApacheKafka(folder, RESTARTS_SOON, features={"transaction.version": request.param}) as kafka:
+        yield kafka
+
+
+@pytest.mark.timeout(dose(150, 1_800))
+def test_topic_is_copied_exactly_once_while_copier_and_broker_are_killed(
+    kafka: ApacheKafka, java_peer: JavaPeer, request: pytest.FixtureRequest
+) -> None:
+    seed = new_seed()
+    run = CopyRun(kafka, "copy", RECORDS, PARTITIONS, "kafkacore", f"--per-transaction={PER_TRANSACTION}")
+    run.make_topics(java_peer)
+    run.run_through_kills(random.Random(seed))
+    by_ours, by_java = run.copy_by_ours(), run.copy_by_java(java_peer)
+    note(
+        f"copied in transactions of {PER_TRANSACTION}, {request.node.callspec.id}",
+        seed,
+        records=RECORDS,
+        found=len(by_java),
+        committed=run.figures.transactions,
+        copier_kills=run.figures.copier_kills,
+        broker_kills=run.figures.broker_kills,
+        aborted=run.figures.aborted,
+        copier_failures=run.figures.copier_failures,
+    )
+    assert "\n".join(map(str, run.findings(by_java))) == ""
+    assert sorted(by_ours, key=_place) == sorted(by_java, key=_place)
+    # Nobody but a kill ended the copier.
+    assert run.figures.copier_failures == 0, run.figures.reasons
+    assert min(run.figures.copier_kills, run.figures.broker_kills) >= 1
+
+
+def _place(record: object) -> tuple[int, int]:
+    return record.partition, record.offset  # type: ignore[attr-defined]
+
+
+#: Where the copier kills itself, by which planted fault the copy is spoilt, and as what that is seen.
+DEATHS = ["begun", "sent", "offsets", "committed"]
+PLANTED = {
+    "no-offsets": (["--die-in=3", "--die-after=committed"], Kind.DUPLICATE),
+    "offsets-first": (["--die-in=3", "--die-after=offsets"], Kind.LOST),
+    "abort-ignored": (["--abort-every=2"], Kind.LOST),
+}
+
+
+def copied(
+    kafka: ApacheKafka, java_peer: JavaPeer, name: str, client: str, fault: str, life: list[str]
+) -> CopyRun:
+    """A small copy: a first life of the copier with ``life`` as its options, a second one if that died."""
+    run = CopyRun(kafka, name, 2_000, PARTITIONS, client, "--per-transaction=300", f"--fault={fault}")
+    run.make_topics(java_peer)
+    if run.run_once(*life) != 0:
+        assert run.run_once() == 0
+    return run
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("step", DEATHS)
+def test_copier_that_dies_after_any_step_goes_on_where_the_last_commit_was(
+    kafka: ApacheKafka, java_peer: JavaPeer, client: str, step: str
+) -> None:
+    life = ["--die-in=3", f"--die-after={step}"]
+    run = copied(kafka, java_peer, f"dies-{step}-{client}", client, "none", life)
+    assert "\n".join(map(str, run.findings(run.copy_by_java(java_peer)))) == ""
+    assert "\n".join(map(str, run.findings(run.copy_by_ours()))) == ""
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_aborted_transactions_are_copied_again_and_seen_once(
+    kafka: ApacheKafka, java_peer: JavaPeer, client: str
+) -> None:
+    run = copied(kafka, java_peer, f"aborts-{client}", client, "none", ["--abort-every=2"])
+    assert run.figures.aborted >= 2
+    assert "\n".join(map(str, run.findings(run.copy_by_java(java_peer)))) == ""
+    assert "\n".join(map(str, run.findings(run.copy_by_ours()))) == ""
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_fault_planted_in_the_copier_is_seen(kafka: ApacheKafka, java_peer: JavaPeer, fault: str) -> None:
+    life, kind = PLANTED[fault]
+    run = copied(kafka, java_peer, f"planted-{fault}", "librdkafka", fault, life)
+    assert kind in {finding.kind for finding in run.findings(run.copy_by_ours())}
+    assert kind in {finding.kind for finding in run.findings(run.copy_by_java(java_peer))}

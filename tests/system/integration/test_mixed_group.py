@@ -1,0 +1,121 @@
+"""One group of our consumers, Java's, confluent's, kafka-python's and aiokafka's on Apache Kafka and on our
+broker, under joins, leaves and SIGKILLs: every partition has one owner at a time, nothing is skipped, repeats
+begin at the last commit.
+
+``model.group_history`` judges what the members report. It is shown planted faults first.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from model.dose import IS_FULL, dose, new_seed, note
+from model.group_history import GroupHistory
+from peers.apache_kafka import ApacheKafka
+from peers.java_peer import JavaPeer
+from peers.mixed_group import CLIENTS, MixedGroup
+
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+PARTITIONS = 8
+#: Joins, leaves and kills, of each protocol.
+EVENTS = dose(8, 100)
+#: Of the broker.
+BROKER_KILLS = dose(2, 50)
+PROTOCOLS = list(CLIENTS) if IS_FULL else ["range", "cooperative-sticky"]
+BROKERS = ["Apache Kafka", "our broker"]
+#: How a member may break its word, and a word of what is said of it.
+PLANTED = [("no revoke", "was assigned"), ("commit first", "commits"), ("skip", "processed")][: dose(1, 3)]
+
+Made = Callable[..., MixedGroup]
+
+
+@pytest.fixture
+def mixed_group(
+    apache_kafka: ApacheKafka, our_groups: EmbeddedBroker, java_peer: JavaPeer, tmp_path: Path
+) -> Made:
+    """Makes a group on a topic of its own."""
+    servers = dict(zip(BROKERS, (apache_kafka.bootstrap_servers, our_groups.bootstrap_servers), strict=True))
+
+    def make(topic: str, protocol: str, broker: str = "Apache Kafka") -> MixedGroup:
+        java_peer.create_topic(servers[broker], topic, PARTITIONS)
+        return MixedGroup(servers[broker], topic, PARTITIONS, protocol, tmp_path)
+
+    return make
+
+
+@pytest.mark.timeout(dose(120, 900))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("broker", BROKERS)
+def test_group_of_many_clients_keeps_its_word(mixed_group: Made, broker: str, protocol: str) -> None:
+    seed = new_seed()
+    with mixed_group(f"mixed-{protocol}".replace(" ", "-"), protocol, broker) as group:
+        group.run(random.Random(seed), EVENTS)
+        history = GroupHistory()
+        assert "\n".join(history.check(group.events(), group.ends)) == ""
+    members = Counter(member.client for member in (*group.members, *group.past))
+    note(
+        f"group of many clients on {broker}, {protocol}",
+        seed,
+        members=dict(members),
+        killed=history.counts["dead"],
+        records=sum(group.ends.values()),
+        repeated=history.repeated,
+        assignments=history.counts["assigned"],
+        losses=history.counts["lost"],
+        refused_commits=history.counts["commit_failed"],
+    )
+    assert history.counts["dead"] + history.counts["closed"] == len(group.members) + len(group.past)
+
+
+@pytest.mark.timeout(dose(120, 1_200))
+def test_group_of_every_client_outlives_kills_of_our_broker(java_peer: JavaPeer, tmp_path: Path) -> None:
+    seed = new_seed()
+    chance = random.Random(seed)
+    with EmbeddedBroker(group_initial_rebalance_delay_ms=0, group_min_session_timeout_ms=500) as broker:
+        java_peer.create_topic(broker.bootstrap_servers, "outlives", PARTITIONS)
+        with MixedGroup(broker.bootstrap_servers, "outlives", PARTITIONS, "range", tmp_path) as group:
+            with group.writing():
+                for client in CLIENTS["range"]:
+                    group.join(client)
+                for _ in range(BROKER_KILLS):
+                    group.await_stable()
+                    # Not a wait for something: the moment of the kill is what is drawn.
+                    threading.Event().wait(chance.uniform(0.0, 1.0))
+                    broker.kill()
+                    broker.start()
+                    known = {member: len(member.events) for member in group.members}
+                    for member, since in known.items():
+                        member.await_event(lambda event: event.kind == "committed", since)
+            group.settle()
+            history = GroupHistory()
+            assert "\n".join(history.check(group.events(), group.ends)) == ""
+    note(
+        "our broker killed under a group of every client",
+        seed,
+        kills=BROKER_KILLS,
+        records=sum(group.ends.values()),
+        repeated=history.repeated,
+        losses=history.counts["lost"],
+        refused_commits=history.counts["commit_failed"],
+    )
+    assert history.counts["closed"] == len(CLIENTS["range"])
+
+
+@pytest.mark.parametrize(("bug", "sentence"), PLANTED)
+def test_judge_sees_a_planted_fault(mixed_group: Made, bug: str, sentence: str) -> None:
+    with mixed_group(f"bug-{bug.replace(' ', '-')}", "cooperative-sticky") as group:
+        with group.writing():
+            first = group.join("kafkacore", bug=bug)
+            first.await_event(lambda event: event.kind == "committed")
+            # Once the other has partitions, the first one has lost them.
+            group.join("kafkacore").await_event(lambda event: event.kind == "records")
+            first.await_event(lambda event: event.kind == "records", since=30)
+        group.settle()
+        wrong = GroupHistory().check(group.events(), group.ends)
+    assert any(sentence in one for one in wrong), wrong

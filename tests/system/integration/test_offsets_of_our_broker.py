@@ -1,0 +1,120 @@
+"""Offsets in our broker: by Java's Admin client, and in files: Apache Kafka reads ours, and we read its."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+from pathlib import Path
+
+import pytest
+from peers.apache_kafka import ApacheKafka
+from peers.jars import JavaToolError, run_java
+from peers.java_peer import JavaPeer
+
+from kafkacore import KafkaConsumer, TopicPartition
+from kafkacore.broker.group.loader import load_partition
+from kafkacore.broker.log import LogManager
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.coordinator import partition_for
+from kafkacore.structs import OffsetAndMetadata
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def test_admin_client_alters_lists_and_deletes_offsets(
+    our_broker: EmbeddedBroker, java_peer: JavaPeer
+) -> None:
+    servers, topic, group = our_broker.bootstrap_servers, "administered", "administered-group"
+    java_peer.create_topic(servers, topic, 3)
+    offsets = {0: (5, "a note", 2), 1: (6, "", -1), 2: (7, "ü", -1)}
+    java_peer.alter_group_offsets(servers, group, topic, offsets)
+    assert java_peer.group_offsets(servers, group, topic) == offsets
+    java_peer.delete_group_offsets(servers, group, topic, [0, 2])
+    assert java_peer.group_offsets(servers, group, topic) == {1: (6, "", -1)}
+    with pytest.raises(JavaToolError, match="UnknownTopicOrPartition"):
+        java_peer.alter_group_offsets(servers, group, topic, {3: (1, "", -1)})
+    with pytest.raises(JavaToolError, match="GroupIdNotFound"):
+        java_peer.delete_group_offsets(servers, "nobody", topic, [0])
+
+
+def test_offsets_survive_a_restart_and_go_with_their_topic(java_peer: JavaPeer) -> None:
+    with EmbeddedBroker() as broker:
+        servers = broker.bootstrap_servers
+        for topic in ("stays", "goes"):
+            java_peer.create_topic(servers, topic, 1)
+            java_peer.alter_group_offsets(servers, "g", topic, {0: (3, "note", -1)})
+        broker.restart()
+        assert java_peer.group_offsets(servers, "g", "stays") == {0: (3, "note", -1)}
+        java_peer.delete_topic(servers, "goes")
+        java_peer.create_topic(servers, "goes", 1)
+        assert java_peer.group_offsets(servers, "g", "goes") == {}
+        broker.kill()
+        broker.start()
+        assert java_peer.group_offsets(servers, "g", "goes") == {}
+        assert java_peer.group_offsets(servers, "g", "stays") == {0: (3, "note", -1)}
+
+
+def test_our_consumer_commits_without_a_group_of_members(
+    our_broker: EmbeddedBroker, java_peer: JavaPeer
+) -> None:
+    topic, group = "assigned-topic", "assigned-group"
+    java_peer.create_topic(our_broker.bootstrap_servers, topic, 1)
+    place = TopicPartition(topic, 0)
+    with KafkaConsumer(bootstrap_servers=our_broker.bootstrap_servers, group_id=group) as consumer:
+        consumer.assign([place])
+        assert consumer.committed(place) is None
+        consumer.commit({place: OffsetAndMetadata(11, "note", 0)})
+        assert consumer.committed(place, metadata=True) == OffsetAndMetadata(11, "note", 0)
+        told: list[object] = []
+        for number in range(30):
+            consumer.commit_async({place: OffsetAndMetadata(number)}, lambda *said: told.append(said[1]))
+        consumer.commit({place: OffsetAndMetadata(99)})
+        assert told == [None] * 30
+    with KafkaConsumer(bootstrap_servers=our_broker.bootstrap_servers, group_id=group) as consumer:
+        assert consumer.committed(place) == 99
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+def test_dump_log_segments_reads_our_records(tmp_path: Path, java_peer: JavaPeer, codec: int) -> None:
+    with EmbeddedBroker(tmp_path, offsets_topic_compression_codec=codec) as broker:
+        servers = broker.bootstrap_servers
+        java_peer.create_topic(servers, "t", 2)
+        java_peer.alter_group_offsets(servers, "dumped", "t", {0: (41, "a note", 7), 1: (42, "", -1)})
+        java_peer.delete_group_offsets(servers, "dumped", "t", [1])
+        broker.stop()
+        folder = tmp_path / f"{OFFSETS_TOPIC}-{partition_for('dumped')}"
+        files = ",".join(map(str, sorted(folder.glob("*.log"))))
+        said = run_java(DUMP, "--offsets-decoder", "--deep-iteration", "--files", files).decode()
+    lines = [line for line in said.splitlines() if " key: " in line]
+    keys = [re.findall(r'key: .*?"group":"dumped","topic":"t","partition":(\d)', line) for line in lines]
+    # Java sends the partitions of a commit in an order of its own.
+    commits = {number: line for (number,), line in zip(keys[:2], lines, strict=False)}
+    for number, offset, note, epoch in (("0", 41, "a note", 7), ("1", 42, "", -1)):
+        said_of_it = f'"offset":{offset},"leaderEpoch":{epoch},"metadata":"{note}","commitTimestamp":'
+        assert said_of_it in commits[number]
+    assert keys[2:] == [["1"]]
+    assert "payload: <DELETE>" in lines[2] or "payload" not in lines[2], lines[2]
+    assert not re.search("unknown|exception|invalid", said, re.IGNORECASE)
+
+
+def test_segments_of_apache_kafka_load_as_what_was_committed_there(
+    apache_kafka: ApacheKafka, java_peer: JavaPeer, tmp_path: Path
+) -> None:
+    servers, topic = apache_kafka.bootstrap_servers, f"kept-{uuid.uuid4().hex[:8]}"
+    group = f"{topic}-group"
+    java_peer.create_topic(servers, topic, 2)
+    for offset in range(20):
+        java_peer.commit(servers, group, topic, {0: (offset, "note", 3), 1: (2 * offset, "", -1)})
+    java_peer.delete_group_offsets(servers, group, topic, [1])
+    shutil.copytree(apache_kafka.segments_dir / f"{OFFSETS_TOPIC}-0", tmp_path / f"{OFFSETS_TOPIC}-0")
+    with LogManager(tmp_path, clock=SYSTEM_CLOCK) as logs:
+        place = TopicPartition(OFFSETS_TOPIC, 0)
+        log = logs.log(place)
+        assert log is not None
+        loaded = load_partition(place, log, 1 << 20, lambda: False)
+    (partition,) = loaded.offsets.of_group(group)[topic].items()
+    assert partition[0] == 0
+    assert (partition[1].offset, partition[1].metadata, partition[1].leader_epoch) == (19, "note", 3)

@@ -1,0 +1,82 @@
+"""``__consumer_offsets`` of Apache Kafka, read by our codec of its records."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+
+from peers.apache_kafka import ApacheKafka
+from peers.java_peer import JavaPeer
+
+from kafkacore import KafkaConsumer, TopicPartition
+from kafkacore.broker.group import records
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.coordinator import partition_for
+from kafkacore.coordinator.protocol import decode_assignment, decode_subscription
+from kafkacore.protocol.generated.group_records import GroupMetadataKey, OffsetCommitKey
+from kafkacore.structs import OffsetAndMetadata
+
+LIMIT_MS = 30_000.0
+
+
+def pairs_of(servers: str, group: str, last: type) -> list[tuple[bytes, bytes | None]]:
+    """Keys and values of a group's records, once there is one whose key is of a kind.
+
+    A group that has begun anew, because its topic was not known at once, has several before it.
+    """
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    found: list[tuple[bytes, bytes | None]] = []
+    with KafkaConsumer(
+        bootstrap_servers=servers, auto_offset_reset="earliest", exclude_internal_topics=False
+    ) as consumer:
+        partitions = consumer.partitions_for_topic("__consumer_offsets")
+        place = TopicPartition("__consumer_offsets", partition_for(group, len(partitions)))
+        consumer.assign([place])
+        while not any(isinstance(records.decode_key(key), last) for key, _ in found):
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, found
+            for record in consumer.poll(timeout_ms=200).get(place, ()):
+                key = records.decode_key(record.key)
+                if key is not None and key.group == group:
+                    found.append((record.key, record.value))
+    return found
+
+
+def test_what_apache_kafka_keeps_of_a_group_is_read(apache_kafka: ApacheKafka, java_peer: JavaPeer) -> None:
+    servers = apache_kafka.bootstrap_servers
+    topic, group = f"kept-{uuid.uuid4().hex[:8]}", f"group-{uuid.uuid4().hex[:8]}"
+    java_peer.create_topic(servers, topic, 2)
+    place = TopicPartition(topic, 1)
+    with KafkaConsumer(
+        topic, bootstrap_servers=servers, group_id=group, client_id="the-member", group_instance_id="static-1"
+    ) as consumer:
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        while len(consumer.assignment()) < 2:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+            consumer.poll(timeout_ms=100)
+        consumer.commit({place: OffsetAndMetadata(42, "a note", 5)})
+        found = pairs_of(servers, group, OffsetCommitKey)
+    decoded = [(records.decode_key(key), value) for key, value in found]
+    generations = [value for key, value in decoded if isinstance(key, GroupMetadataKey) and value is not None]
+    generation = records.decode_group_metadata(generations[-1])
+    assert generation.protocol_type == "consumer"
+    assert generation.generation >= 1
+    (member,) = generation.members
+    assert (generation.leader, member.group_instance_id, member.client_id) == (
+        member.member_id,
+        "static-1",
+        "the-member",
+    )
+    assert list(decode_subscription(member.subscription).topics) == [topic]
+    assert set(decode_assignment(member.assignment).partitions) == {TopicPartition(topic, 0), place}
+    (commit,) = [
+        value
+        for key, value in decoded
+        if value is not None and key == OffsetCommitKey(group=group, topic=topic, partition=1)
+    ]
+    offset = records.decode_offset_commit(commit)
+    assert (offset.offset, offset.leader_epoch, offset.metadata) == (42, 5, "a note")
+    assert abs(SYSTEM_CLOCK.wall_ms() - offset.commit_timestamp) < LIMIT_MS
+    # What is written back is what was read, byte for byte and in the same versions.
+    assert records.offset_commit(group, topic, 1, offset).value == commit
+    assert records.group_metadata(group, generation).value == generations[-1]
+    assert struct.unpack_from(">h", commit)[0] == records.OFFSET_COMMIT_VALUE_VERSION

@@ -1,0 +1,85 @@
+"""A consumer that stands still past its session, on Apache Kafka: its partitions are another's by then."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from model.paused_process import paused
+from peers.apache_kafka import ApacheKafka
+from peers.java_peer import JavaPeer, Sample
+
+from kafkacore import KafkaConsumer, TopicPartition
+from kafkacore.clock import SYSTEM_CLOCK
+
+SUPPORT = Path(__file__).resolve().parents[2] / "support"
+LIMIT_MS = 30_000.0
+RECORDS = 10
+TOPIC = "paused-consumer"
+
+
+class Member:
+    """The process; ``tell`` gives its answer to a step."""
+
+    def __init__(self, kafka: ApacheKafka, group: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "peers.paused_consumer", kafka.bootstrap_servers, TOPIC, group],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ
+            | {"PYTHONPATH": os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])},
+            text=True,
+        )
+
+    def tell(self, step: str) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{step}\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def end(self) -> int:
+        try:
+            self.process.communicate("end\n", timeout=LIMIT_MS / 1000)
+        finally:
+            self.process.kill()
+        return self.process.returncode
+
+
+def test_consumer_that_slept_past_its_session_is_fenced_and_its_late_commit_refused(
+    apache_kafka: ApacheKafka, java_peer: JavaPeer
+) -> None:
+    place = TopicPartition(TOPIC, 0)
+    java_peer.create_topic(apache_kafka.bootstrap_servers, TOPIC)
+    samples = [Sample(b"%d" % number) for number in range(RECORDS)]
+    java_peer.produce(apache_kafka.bootstrap_servers, TOPIC, samples)
+    sleeper = Member(apache_kafka, TOPIC)
+    try:
+        assert sleeper.tell("read") == str(RECORDS)
+        with (
+            paused(sleeper.process.pid),
+            KafkaConsumer(
+                TOPIC,
+                bootstrap_servers=apache_kafka.bootstrap_servers,
+                group_id=TOPIC,
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+                heartbeat_interval_ms=500,
+                max_poll_records=4,
+            ) as heir,
+        ):
+            deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+            while not heir.poll(timeout_ms=500):
+                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "the sleeper's session does not end"
+            heir.commit()
+            assert heir.committed(place) == 4
+        assert sleeper.tell("commit") == "CommitFailedError"
+        with KafkaConsumer(bootstrap_servers=apache_kafka.bootstrap_servers, group_id=TOPIC) as reader:
+            assert reader.committed(place) == 4
+        # It is a member again, and goes on behind what its heir has committed.
+        assert sleeper.tell("read") == str(RECORDS - 4)
+        assert sleeper.tell("commit") == "done"
+    finally:
+        assert sleeper.end() == 0

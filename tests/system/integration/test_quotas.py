@@ -1,0 +1,120 @@
+"""Quotas of our broker as clients see them: in their figures, and by what others do meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from peers.jars import run_java
+
+from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
+from kafkacore.admin import ClientQuotaAlteration, KafkaAdminClient
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+TOPIC = "limited"
+PARTITION = TopicPartition(TOPIC, 0)
+RECORDS, VALUE = 40, b"x" * 1000
+#: Above a quota of 20,000 bytes a second by itself, however slow the machine is. Who reads by such a quota is
+#: sent nothing that is larger than it, so that this has a topic of its own.
+LARGE, WRITTEN_ONLY = b"x" * 60_000, "written-only"
+LIMIT_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    """Two samples of a second: a client that has sent three seconds' worth pauses for two."""
+    limits = {
+        "quota.window.num": 2,
+        "quota.producer.overrides": "slow-writer=20000, producer-1=20000",
+        "quota.consumer.overrides": "slow-reader=20000",
+    }
+    with EmbeddedBroker(**limits) as started:
+        yield started
+
+
+def figure(client: KafkaProducer | KafkaConsumer, name: str) -> float:
+    return max(group[name] for group in client.metrics().values() if name in group)
+
+
+def write(broker: EmbeddedBroker, client_id: str, user: str | None = None) -> float:
+    """One batch after the other; the longest throttling that the producer was told of."""
+    with KafkaProducer(**broker.client_settings(user), client_id=client_id) as producer:
+        producer.send(WRITTEN_ONLY, LARGE, partition=0).get(60)
+        for _ in range(RECORDS):
+            producer.send(TOPIC, VALUE, partition=0).get(60)
+        return figure(producer, "throttle-time-max")
+
+
+def read(broker: EmbeddedBroker, client_id: str, user: str | None = None) -> float:
+    """All that there is; the longest throttling that the consumer was told of."""
+    with KafkaConsumer(
+        **broker.client_settings(user), client_id=client_id, auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.assign([PARTITION])
+        end = consumer.end_offsets([PARTITION])[PARTITION]
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        offsets: list[int] = []
+        while len(offsets) < end:
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "what was written did not come"
+            offsets += [record.offset for found in consumer.poll(100).values() for record in found]
+        assert offsets == list(range(end))
+        return figure(consumer, "fetch-throttle-time-max")
+
+
+def test_producer_over_its_quota_is_told_and_others_are_not(broker: EmbeddedBroker) -> None:
+    assert write(broker, "slow-writer") > 0
+    assert write(broker, "other-writer") == 0
+
+
+def test_consumer_over_its_quota_is_told_and_gets_everything(broker: EmbeddedBroker) -> None:
+    write(broker, "other-writer")
+    assert read(broker, "slow-reader") > 0
+    assert read(broker, "other-reader") == 0
+
+
+def test_java_producer_is_told_of_its_throttling(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    config = tmp_path / "producer.properties"
+    config.write_text("linger.ms=0\nclient.id=producer-1\n")
+    printed = run_java(
+        "org.apache.kafka.tools.ProducerPerformance",
+        *("--topic", WRITTEN_ONLY, "--num-records", "2", "--record-size", "60000", "--throughput", "-1"),
+        *("--bootstrap-server", broker.bootstrap_servers, "--command-config", str(config)),
+        "--print-metrics",
+    ).decode()
+    (line,) = [line for line in printed.splitlines() if "produce-throttle-time-max" in line]
+    assert float(line.rsplit(":", 1)[1]) > 0
+
+
+# ---- By user -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded() -> Iterator[EmbeddedBroker]:
+    """Two users by SASL, who call their clients alike."""
+    more = {"quota.window.num": 2, "security_protocol": "SASL_PLAINTEXT"}
+    with EmbeddedBroker(users={"slow": "slow-5ecret", "other": "other-5ecret"}, **more) as started:
+        yield started
+
+
+def test_user_over_a_quota_that_was_set_at_run_time_pauses_and_another_user_does_not(
+    guarded: EmbeddedBroker,
+) -> None:
+    assert write(guarded, "same", "slow") == 0
+
+    def limit(**limits: float | None) -> None:
+        with KafkaAdminClient(**guarded.client_settings("other")) as admin:
+            admin.alter_client_quotas([ClientQuotaAlteration({"user": "slow"}, limits)])
+
+    limit(producer_byte_rate=20_000.0, consumer_byte_rate=20_000.0)
+    assert write(guarded, "same", "slow") > 0
+    assert write(guarded, "same", "other") == 0
+    assert read(guarded, "same", "slow") > 0
+    assert read(guarded, "same", "other") == 0
+    guarded.kill()
+    guarded.start()
+    # It is the user's, not the client's.
+    assert write(guarded, "another name", "slow") > 0
+    limit(producer_byte_rate=None)
+    assert write(guarded, "same", "slow") == 0

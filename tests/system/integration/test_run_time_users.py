@@ -1,0 +1,118 @@
+"""Users of SCRAM that are made, changed and deleted while our broker runs: who gets in, and after a start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+from peers.client_security import for_librdkafka
+
+from kafkacore.admin import KafkaAdminClient
+from kafkacore.cli.main import main
+from kafkacore.cli.users import NEW_PASSWORD_VARIABLE
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import AuthenticationFailedError
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+LIMIT_MS = 30_000.0
+ALICE = "alice-5ecret"
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    users = {"admin": "admin-5ecret", "alice": ALICE}
+    with EmbeddedBroker(tmp_path, security_protocol="SASL_SSL", users=users) as started:
+        yield started
+
+
+class Door:
+    """Who gets in by our client and by librdkafka, and what ``kafkacore users`` does about it."""
+
+    def __init__(self, broker: EmbeddedBroker, setenv: Callable[[str, str], None]) -> None:
+        self._broker = broker
+        self._setenv = setenv
+
+    def users(self, *words: str, password: str = "") -> None:
+        self._setenv(NEW_PASSWORD_VARIABLE, password)
+        self._setenv("KAFKACORE_PASSWORD", "admin-5ecret")
+        told = self._broker.client_settings("admin")
+        secure = ["--username", "admin", "--cafile", told["ssl_cafile"]]
+        assert main(["users", *words, "--bootstrap", told["bootstrap_servers"], *secure]) == 0
+
+    def lets_in(self, user: str, password: str, mechanism: str = "SCRAM-SHA-512") -> bool:
+        named = {
+            "sasl_mechanism": mechanism,
+            "sasl_plain_username": user,
+            "sasl_plain_password": password,
+        }
+        settings = self._broker.client_settings("admin") | named
+        answer = _lets_ours_in(settings)
+        assert _lets_librdkafka_in(settings) == answer
+        return answer
+
+
+def _lets_ours_in(settings: dict[str, Any]) -> bool:
+    try:
+        with KafkaAdminClient(**settings) as client:
+            client.list_topics()
+    except AuthenticationFailedError:
+        return False
+    return True
+
+
+def _lets_librdkafka_in(settings: dict[str, Any]) -> bool:
+    errors: list[confluent_kafka.KafkaError] = []
+    servers = {"bootstrap.servers": settings["bootstrap_servers"], "error_cb": errors.append}
+    client = confluent_kafka.Producer(servers | for_librdkafka(settings))
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
+        try:
+            client.list_topics(timeout=0.3)
+        except confluent_kafka.KafkaException:
+            client.poll(0)
+        else:
+            return True
+        if any(error.code() == confluent_kafka.KafkaError._AUTHENTICATION for error in errors):
+            return False
+    raise AssertionError(f"neither let in nor refused: {errors}")
+
+
+def test_user_who_was_made_changed_and_deleted_gets_in_accordingly(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = Door(broker, monkeypatch.setenv)
+    assert not door.lets_in("carol", "first")
+    door.users("create", "carol", password="first")
+    assert door.lets_in("carol", "first")
+    assert not door.lets_in("carol", "first", "SCRAM-SHA-256")
+    door.users("create", "carol", password="second")
+    assert not door.lets_in("carol", "first")
+    broker.kill()
+    broker.start()
+    assert not door.lets_in("carol", "first")
+    assert door.lets_in("carol", "second")
+    door.users("delete", "carol")
+    assert not door.lets_in("carol", "second")
+    broker.restart()
+    assert not door.lets_in("carol", "second")
+
+
+def test_user_of_the_configuration_who_was_changed_or_deleted_has_no_old_password(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    door = Door(broker, monkeypatch.setenv)
+    ways = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+    assert [door.lets_in("alice", ALICE, way) for way in ways] == [True, True, True]
+    door.users("list")
+    assert capsys.readouterr().out.count("alice") == 2
+    door.users("create", "alice", password="new")
+    assert [door.lets_in("alice", ALICE, way) for way in ways] == [False, True, False]
+    assert door.lets_in("alice", "new")
+    door.users("delete", "alice")
+    for _ in range(2):
+        assert [door.lets_in("alice", ALICE, way) for way in ways] == [False, False, False]
+        broker.restart()
+    assert "for the user 'alice' (sasl.user. before its name) does not count" in broker.log_tail()

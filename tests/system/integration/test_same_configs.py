@@ -1,0 +1,333 @@
+"""Configuration is told, altered and refused by our broker as by Apache Kafka; if not, it says here why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from peers.apache_kafka import ApacheKafka
+from peers.config_requests import (
+    APPEND,
+    BROKER,
+    DELETE,
+    SUBTRACT,
+    TOPIC,
+    Change,
+    ConfigRequests,
+    Entry,
+    config_requests,
+)
+
+from kafkacore.broker.config.dynamic_config import is_dynamic
+from kafkacore.broker.config.kept_keys import KEPT_KEYS
+from kafkacore.broker.listeners.keys import LISTENER_KEYS
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+#: Values of a topic's keys, good and bad.
+VALUES: dict[str, tuple[str, ...]] = {
+    "cleanup.policy": (
+        "",
+        "compact,delete",
+        " compact , delete",
+        "compact,compact",
+        "Compact",
+        "delete,",
+        "none",
+    ),
+    "compression.gzip.level": ("-1", "0", "1", "9", "10"),
+    "compression.lz4.level": ("0", "1", "17", "18"),
+    "compression.type": ("gzip", "uncompressed", "none", "GZIP", "brotli", ""),
+    "compression.zstd.level": ("-131073", "-131072", "22", "23"),
+    "delete.retention.ms": ("-1", "0"),
+    "file.delete.delay.ms": ("-1", "0"),
+    "flush.messages": ("0", "1"),
+    "flush.ms": ("-1", "0"),
+    "follower.replication.throttled.replicas": ("0:x", "*,0:1", "0:1,0:1", "0:1 , 1:1"),
+    "index.interval.bytes": ("-1", "0"),
+    "leader.replication.throttled.replicas": ("*", "", "none", "0:1,1:2"),
+    "local.retention.bytes": ("-3", "-2", "10"),
+    "local.retention.ms": ("-3", "-2", "5"),
+    "max.compaction.lag.ms": ("0", "1"),
+    "max.message.bytes": ("-1", "0", "2147483647", "2147483648"),
+    "message.timestamp.after.max.ms": ("-1", "0"),
+    "message.timestamp.before.max.ms": ("-1", "0"),
+    "message.timestamp.type": ("createtime", "LogAppendTime"),
+    "min.cleanable.dirty.ratio": ("1.5", "-0.1", "0.50", "1", "1e-5", ".5", "x", ""),
+    "min.compaction.lag.ms": ("-1", "0"),
+    "min.insync.replicas": ("0", "1", "2"),
+    "preallocate": ("yes", "TRUE", "1"),
+    "remote.log.copy.disable": ("true", "maybe"),
+    "remote.log.delete.on.disable": ("true", "maybe"),
+    "remote.storage.enable": ("true", "false", "maybe"),
+    "retention.bytes": ("-5", "0", "many"),
+    "retention.ms": ("-2", "-1", " 5 ", "+5", "007", "1_000", "", "1e3", "5L", "9223372036854775808"),
+    "segment.bytes": ("13", "14", "1048575", "1048576", "2147483648"),
+    "segment.index.bytes": ("3", "4"),
+    "segment.jitter.ms": ("-1", "0"),
+    "segment.ms": ("0", "1"),
+    "unclean.leader.election.enable": ("true", "1"),
+    "internal.segment.bytes": ("many", "14", "5000000"),
+    "message.format.version": ("3.0",),
+    "log.retention.ms": ("5",),
+    "no.such.key": ("1",),
+}
+PAIRS = [(name, text) for name, texts in VALUES.items() for text in texts]
+#: Why our broker takes, or refuses, what Apache Kafka does not.
+TAKEN_BY_OURS = {
+    ("segment.bytes", "14"): "segments of a few bytes make rolling and retention quick to test",
+    ("segment.bytes", "1048575"): "as above",
+}
+#: The same of a broker's properties: (outcome of Apache Kafka, of ours, why).
+INVALID = "InvalidRequestError"
+BROKER_DIFFERENCES = {
+    ("log.retention.ms", "-2"): (None, INVALID, "-1 is for ever; Apache Kafka takes any negative number"),
+    ("log.retention.ms", "0"): (INVALID, None, "what a topic's retention.ms may be, its default may be"),
+    ("log.segment.bytes", "1048575"): (INVALID, None, "as for topics"),
+    ("no.such.property", "1"): (None, INVALID, "a slip of the pen is not kept"),
+    ("max.connections", "0"): (INVALID, INVALID, ""),
+}
+#: Properties with another default than Apache Kafka's, and why.
+OTHER_DEFAULTS = {
+    "max.connections": "one process has so many descriptors",
+    "queued.max.request.bytes": "memory for requests has a limit here",
+    "sasl.enabled.mechanisms": "it depends on what the listener speaks; there is no Kerberos by default",
+    "ssl.keystore.type": "what the file is, and JKS is none that can be",
+    "ssl.truststore.type": "as of the key store",
+}
+BROKER_VALUES: dict[str, tuple[str, ...]] = {
+    "compression.type": ("brotli", "zstd"),
+    "log.cleanup.policy": ("burn", "compact", "compact,delete"),
+    "log.cleaner.backoff.ms": ("-1", "0", "100"),
+    "log.cleaner.io.buffer.size": ("many", "65536"),
+    "log.cleaner.io.max.bytes.per.second": ("fast", "1e6"),
+    "log.cleaner.min.cleanable.ratio": ("2", "0.3"),
+    "log.index.interval.bytes": ("-1", "0"),
+    "log.message.timestamp.type": ("now", "LogAppendTime"),
+    "log.preallocate": ("perhaps", "true"),
+    "log.retention.bytes": ("x", "-1", "5"),
+    "log.retention.hours": ("5",),
+    "log.retention.ms": ("-2", "-1", "0", "1", "soon", ""),
+    "log.roll.ms": ("0", "1"),
+    "log.segment.bytes": ("13", "1048575", "1048576"),
+    "max.connections": ("-1", "0", "1000", "many"),
+    "message.max.bytes": ("-1", "0", "5000"),
+    "auto.create.topics.enable": ("false",),
+    "delete.topic.enable": ("false",),
+    "node.id": ("3",),
+    "num.partitions": ("3",),
+    "ssl.keystore.location": ("/x",),
+    "num.io.threads": ("0", "3", "many"),
+    "background.threads": ("0", "5"),
+    "cordoned.log.dirs": ("",),
+    "config.providers": ("",),
+    "follower.fetch.last.tiered.offset.enable": ("true", "maybe"),
+    "follower.replication.throttled.rate": ("-1", "0", "5", "fast", ""),
+    "group.consumer.assignment.interval.ms": ("-1", "0"),
+    "group.coordinator.cached.buffer.max.bytes": ("524287", "524288"),
+    "leader.replication.throttled.rate": ("-1", "0", "5", "9223372036854775808"),
+    "log.cleaner.threads": ("-1", "x"),
+    "producer.id.expiration.ms": ("0", "1"),
+    "queued.max.requests": ("5",),
+    "remote.fetch.max.wait.ms": ("0", "1"),
+    "remote.log.manager.copy.max.bytes.per.second": ("0", "1"),
+    "replica.alter.log.dirs.io.max.bytes.per.second": ("-1", "0"),
+    "sasl.kerberos.min.time.before.relogin": ("-1", "5", "soon"),
+    "sasl.kerberos.ticket.renew.jitter": ("-1", "0.5", "x"),
+    "sasl.login.refresh.buffer.seconds": ("-1", "0", "3601", "32767", "32768"),
+    "sasl.login.refresh.min.period.seconds": ("900", "901"),
+    "sasl.login.refresh.window.factor": ("0.4", "0.5", "1.1"),
+    "sasl.login.refresh.window.jitter": ("0.25", "0.26"),
+    "ssl.protocol": ("TLSv1.2",),
+    "transaction.partition.verification.enable": ("false", "1"),
+    "listener.name.plaintext.sasl.kerberos.min.time.before.relogin": ("5", "soon"),
+    "listener.name.plaintext.ssl.protocol": ("TLSv1.2",),
+    "no.such.property": ("1",),
+}
+
+
+@pytest.fixture(scope="module")
+def theirs(apache_kafka: ApacheKafka) -> Iterator[ConfigRequests]:
+    with config_requests(apache_kafka.bootstrap_servers) as requests:
+        yield requests
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[ConfigRequests]:
+    """Of a broker that is told what Apache Kafka is told in these tests."""
+    with (
+        EmbeddedBroker(log_retention_ms=-1, message_max_bytes=4194304) as broker,
+        config_requests(broker.bootstrap_servers) as requests,
+    ):
+        yield requests
+
+
+def described(
+    requests: ConfigRequests, expected: int, resources: list[tuple[int, str]]
+) -> list[dict[str, Entry]]:
+    """Topics, once ``expected`` of them have keys of their own: Apache Kafka hears of a change later."""
+    deadline = SYSTEM_CLOCK.monotonic_ms() + 60_000
+    while True:
+        found = requests.describe(resources)
+        own = sum(any(entry.source == 1 for entry in entries.values()) for entries in found)
+        if own == expected or SYSTEM_CLOCK.monotonic_ms() > deadline:
+            return found
+        SYSTEM_CLOCK.sleep_ms(50)
+
+
+def test_new_topic_has_the_same_keys_with_the_same_types_values_and_sources(
+    theirs: ConfigRequests, ours: ConfigRequests
+) -> None:
+    found = []
+    for requests in (theirs, ours):
+        assert requests.create({"same-configs": {"segment.ms": "9"}}) == [None]
+        found += described(requests, 1, [(TOPIC, "same-configs")])
+    kafkas, own = found
+    # Apache Kafka counts replicas that may lead, and so writes this down for all brokers (KIP-966).
+    assert kafkas.pop("min.insync.replicas").synonyms[0][1:] == ("1", 3)
+    assert own.pop("min.insync.replicas").synonyms == (("min.insync.replicas", "1", 5),)
+    assert own == kafkas
+
+
+def test_properties_that_both_brokers_have_are_told_alike(
+    theirs: ConfigRequests, ours: ConfigRequests
+) -> None:
+    (kafkas,), (own,) = (requests.describe([(BROKER, "1")]) for requests in (theirs, ours))
+    only_ours = {"allow.remote", "flush", "max.decompressed.batch.bytes", "max.partitions"}
+    assert only_ours <= own.keys() - kafkas.keys()
+    shared = own.keys() & kafkas.keys()
+    assert len(shared) > 40
+    assert {name: own[name].type for name in shared} == {name: kafkas[name].type for name in shared}
+    # What can be changed here can be changed there.
+    assert {name for name in shared if not own[name].read_only and kafkas[name].read_only} == set()
+    # Apart from what Apache Kafka is told for these tests.
+    told = {name for name, entry in kafkas.items() if entry.source in (2, 3, 4)}
+    differing = {
+        name
+        for name in shared - told
+        if (own[name].value, own[name].source, own[name].synonyms)
+        != (kafkas[name].value, kafkas[name].source, kafkas[name].synonyms)
+    }
+    assert differing == OTHER_DEFAULTS.keys()
+
+
+#: Properties that Apache Kafka can change at run time, and our broker not, and why.
+NOT_AT_RUN_TIME = {
+    "listeners": "they are bound at the start",
+    "listener.security.protocol.map": "as above",
+    "max.connection.creation.rate": "of one listener, with its prefix",
+    "principal.builder.class": "it loads a class that decides who a client is",
+    "ssl.engine.factory.class": "it loads a class that decides whom TLS trusts",
+    "ssl.provider": "TLS is Python's, with OpenSSL",
+}
+#: Not told by DescribeConfigs before they are set.
+RATES = {
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+}
+
+
+def test_what_apache_kafka_changes_at_run_time_is_changed_or_kept(theirs: ConfigRequests) -> None:
+    (kafkas,) = theirs.describe([(BROKER, "1")])
+    # Without the prefix of a listener, neither broker changes what listeners have.
+    dynamic = {
+        name
+        for name, entry in kafkas.items()
+        if not (entry.read_only or is_dynamic(name) or name in LISTENER_KEYS)
+    }
+    listeners = {name for name in NOT_AT_RUN_TIME if name in LISTENER_KEYS}
+    assert dynamic == NOT_AT_RUN_TIME.keys() - listeners
+    assert {name: key.type for name, key in KEPT_KEYS.items() if name not in RATES} == {
+        name: kafkas[name].type for name in KEPT_KEYS if name not in RATES
+    }
+    assert KEPT_KEYS.keys() >= RATES
+
+
+def test_value_of_a_topics_key_is_taken_or_refused_alike_however_it_comes(
+    theirs: ConfigRequests, ours: ConfigRequests
+) -> None:
+    topics = {f"alter-{number}": {} for number in range(len(PAIRS))}
+    changes = [Change(TOPIC, topic, *pair) for topic, pair in zip(topics, PAIRS, strict=True)]
+    as_made = {f"made-{number}": dict([pair]) for number, pair in enumerate(PAIRS)}
+    outcomes = []
+    for requests in (theirs, ours):
+        requests.create(topics)
+        made = requests.create(as_made, validate_only=True)
+        changed = requests.change(changes)
+        assert requests.replace(changes, validate_only=True) == changed == made
+        taken = changed.count(None)
+        values = described(requests, taken, [(TOPIC, topic) for topic in topics])
+        outcomes.append(
+            {
+                pair: (outcome, outcome is None and entries[pair[0]].value)
+                for pair, outcome, entries in zip(PAIRS, changed, values, strict=True)
+            }
+        )
+        requests.delete(list(topics))
+    kafkas, own = outcomes
+    for pair in TAKEN_BY_OURS:
+        assert kafkas.pop(pair)[0] == "InvalidConfigurationError"
+        assert own.pop(pair) == (None, pair[1])
+    assert own == kafkas
+
+
+def test_change_of_a_list_or_of_no_resource_ends_alike(theirs: ConfigRequests, ours: ConfigRequests) -> None:
+    policy = "cleanup.policy"
+    # Each with what Apache Kafka is to say in the end, for it hears of a change a moment after it is made.
+    steps = [
+        (Change(TOPIC, "same-lists", policy, "compact", APPEND), "delete,compact"),
+        (Change(TOPIC, "same-lists", policy, "compact", APPEND), "delete,compact"),
+        (Change(TOPIC, "same-lists", policy, "delete", SUBTRACT), "compact"),
+        (Change(TOPIC, "same-lists", policy, "burn", APPEND), "compact"),
+        (Change(TOPIC, "same-lists", policy, "compact", SUBTRACT), ""),
+        (Change(TOPIC, "same-lists", policy, None, DELETE), "delete"),
+        (Change(TOPIC, "same-lists", policy, None), "delete"),
+        (Change(TOPIC, "same-lists", "retention.ms", "5", APPEND), "delete"),
+        (Change(TOPIC, "same-lists", "no.such", None, DELETE), "delete"),
+        (Change(TOPIC, "same-lists", "no.such", "5", SUBTRACT), "delete"),
+        (Change(TOPIC, "never-made", "retention.ms", "5"), "delete"),
+        (Change(TOPIC, "never-made", "retention.ms", "x"), "delete"),
+        (Change(TOPIC, "sl/ash", "retention.ms", "5"), "delete"),
+        (Change(TOPIC, "", "retention.ms", "5"), "delete"),
+        (Change(BROKER, "2", "log.retention.ms", "5"), "delete"),
+        (Change(BROKER, "one", "log.retention.ms", "5"), "delete"),
+        (Change(BROKER, "1", "log.retention.ms", "5", APPEND), "delete"),
+        (Change(0, "1", "x", "5"), "delete"),
+        (Change(3, "1", "x", "5"), "delete"),
+    ]
+    outcomes = []
+    for requests in (theirs, ours):
+        requests.create({"same-lists": {}})
+        outcome: list[object] = []
+        for change, expected in steps:
+            (error,) = requests.change([change])
+            deadline = SYSTEM_CLOCK.monotonic_ms() + 60_000
+            while (value := requests.describe([(TOPIC, "same-lists")])[0][policy].value) != expected:
+                assert SYSTEM_CLOCK.monotonic_ms() < deadline, (change, value)
+                SYSTEM_CLOCK.sleep_ms(20)
+            outcome.append((change, error))
+        outcomes.append(outcome)
+        requests.delete(["same-lists"])
+    assert outcomes[1] == outcomes[0]
+
+
+@pytest.mark.parametrize("broker", ["", "1"])
+def test_property_of_brokers_is_taken_or_refused_alike(
+    theirs: ConfigRequests, ours: ConfigRequests, broker: str
+) -> None:
+    found = []
+    for requests in (theirs, ours):
+        outcome = {}
+        for name, texts in BROKER_VALUES.items():
+            for text in texts:
+                (error,) = requests.change([Change(BROKER, broker, name, text)], validate_only=True)
+                if broker:  # Of all brokers, Apache Kafka has a key that may not go (min.insync.replicas).
+                    again = requests.replace([Change(BROKER, broker, name, text)], validate_only=True)
+                    assert again == [error]
+                outcome[name, text] = error
+        found.append(outcome)
+    kafkas, own = found
+    for pair, (of_kafka, of_ours, _why) in BROKER_DIFFERENCES.items():
+        assert (kafkas.pop(pair), own.pop(pair)) == (of_kafka, of_ours), pair
+    assert own == kafkas

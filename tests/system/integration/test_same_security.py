@@ -1,0 +1,160 @@
+"""What cannot be had of entries, users and quotas is refused by our broker as by Apache Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from peers.authorised_sides import asked_until
+from peers.secure_kafka import SecureKafka
+
+from kafkacore.admin.requester import Requester
+from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
+from kafkacore.client import bootstrap_client
+from kafkacore.client.config import resolve
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.protocol.generated.alter_client_quotas import AlterClientQuotasRequest
+from kafkacore.protocol.generated.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from kafkacore.protocol.generated.create_acls import CreateAclsRequest
+from kafkacore.protocol.generated.describe_client_quotas import DescribeClientQuotasRequest
+from kafkacore.protocol.generated.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from kafkacore.testing.embedded_broker import EmbeddedBroker
+
+Ask = Callable[[Any], Any]
+SCRAM = AlterUserScramCredentialsRequest
+QUOTAS = AlterClientQuotasRequest
+FILTER = DescribeClientQuotasRequest
+
+
+@contextlib.contextmanager
+def asking(servers: str) -> Iterator[Ask]:
+    client, _ = bootstrap_client(resolve({}, {"bootstrap_servers": servers}), SYSTEM_CLOCK)
+    with contextlib.closing(client):
+        requester = Requester(client, SYSTEM_CLOCK, servers)
+        yield lambda message: requester.ask(message, 30_000.0)
+
+
+@pytest.fixture(scope="module")
+def both(secure_kafka: SecureKafka) -> Iterator[tuple[Ask, Ask]]:
+    settings = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
+    with (
+        EmbeddedBroker(**settings) as ours,
+        asking(secure_kafka.bootstrap_servers) as ask_theirs,
+        asking(ours.bootstrap_servers) as ask_ours,
+    ):
+        yield ask_theirs, ask_ours
+
+
+def same(both: tuple[Ask, Ask], message: Any, told: Callable[[Any], Any]) -> Any:
+    theirs, ours = (told(ask(message)) for ask in both)
+    assert ours == theirs
+    return ours
+
+
+def upsertion(name: str, mechanism: int = 1, iterations: int = 4096) -> Any:
+    return SCRAM.ScramCredentialUpsertion(
+        name=name, mechanism=mechanism, iterations=iterations, salt=b"s", salted_password=b"p" * 32
+    )
+
+
+def test_users_are_refused_alike(both: tuple[Ask, Ask]) -> None:
+    wanted = [("good", 1, 4096), ("few", 1, 4095), ("many", 2, 16385), ("odd", 3, 4096), ("", 1, 4096)]
+    wanted += [("twice", 1, 4096), ("twice", 2, 4096)]
+    message = SCRAM(
+        deletions=[SCRAM.ScramCredentialDeletion(name="same-ghost", mechanism=1)],
+        upsertions=[upsertion(f"same-{name}" if name else "", *rest) for name, *rest in wanted],
+    )
+    codes = same(both, message, lambda answer: {each.user: each.error_code for each in answer.results})
+    assert sorted(codes.values()) == [0, 33, 91, 92, 93, 93, 93]
+    names = ("same-ghost", "same-ghost", "same-few")
+    users = [DescribeUserScramCredentialsRequest.UserName(name=name) for name in names]
+    found = same(
+        both,
+        DescribeUserScramCredentialsRequest(users=users),
+        lambda answer: {each.user: (each.error_code, each.error_message) for each in answer.results},
+    )
+    assert {name: code for name, (code, _) in found.items()} == {"same-ghost": 92, "same-few": 91}
+
+
+@pytest.mark.parametrize(
+    ("parts", "key", "value"),
+    [
+        ({}, "producer_byte_rate", 1.0),
+        ({"user": ""}, "producer_byte_rate", 1.0),
+        ({"group": "g"}, "producer_byte_rate", 1.0),
+        ({"user": "same"}, "bytes", 1.0),
+        ({"user": "same"}, "producer_byte_rate", 0.0),
+        ({"user": "same"}, "producer_byte_rate", 1.5),
+        ({"user": "same"}, "producer_byte_rate", 1e19),
+        ({"user": "same"}, "consumer_byte_rate", -1.0),
+    ],
+)
+def test_quotas_are_refused_alike(both: tuple[Ask, Ask], parts: Any, key: str, value: float) -> None:
+    entity = [QUOTAS.EntityData(entity_type=kind, entity_name=name) for kind, name in parts.items()]
+    ops = [QUOTAS.OpData(key=key, value=value, remove=False)]
+    message = QUOTAS(entries=[QUOTAS.EntryData(entity=entity, ops=ops)], validate_only=True)
+    assert same(both, message, lambda answer: [each.error_code for each in answer.entries]) == [42]
+
+
+def test_entities_and_keys_of_quotas_come_in_the_same_order(both: tuple[Ask, Ask]) -> None:
+    keys = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+    parts = [QUOTAS.EntityData(entity_type=kind, entity_name="ordered") for kind in ("user", "client-id")]
+    ops = [QUOTAS.OpData(key=key, value=1.0, remove=False) for key in keys]
+    altered = QUOTAS(entries=[QUOTAS.EntryData(entity=parts, ops=ops)], validate_only=False)
+    exact = [FILTER.ComponentData(entity_type="user", match_type=0, match="ordered")]
+    message = FILTER(components=exact, strict=False)
+    found = []
+    for ask in both:
+        assert [each.error_code for each in ask(altered).entries] == [0]
+        # Apache Kafka's controller answers before its broker has heard of the change.
+        (entry,) = asked_until(partial(ask, message), lambda answer: bool(answer.entries)).entries
+        found.append(([part.entity_type for part in entry.entity], [value.key for value in entry.values]))
+    theirs, ours = found
+    assert ours == theirs
+    assert sorted(ours[1]) == sorted(keys)
+
+
+@pytest.mark.parametrize(
+    ("components", "code"),
+    [
+        ([("user", 0, None)], 42),
+        ([("user", 1, "u")], 42),
+        ([("user", 3, None)], 42),
+        ([("", 2, None)], 42),
+        ([("user", 2, None), ("user", 1, None)], 42),
+        ([("user", 2, None), ("ip", 2, None)], 42),
+        ([("group", 2, None)], 35),
+        ([("user", 0, "nobody")], 0),
+    ],
+)
+def test_filters_of_quotas_are_refused_alike(both: tuple[Ask, Ask], components: Any, code: int) -> None:
+    parts = [
+        FILTER.ComponentData(entity_type=kind, match_type=how, match=name) for kind, how, name in components
+    ]
+    told = same(both, FILTER(components=parts, strict=False), lambda a: (a.error_code, a.entries or None))
+    assert told == (code, None)
+
+
+def creation(change: dict[str, Any]) -> Any:
+    entry = {"resource_type": 2, "resource_name": "same-topic", "principal": "User:same", "host": "*"}
+    entry |= {"resource_pattern_type": 3, "operation": 3, "permission_type": 3} | change
+    return CreateAclsRequest(creations=[CreateAclsRequest.AclCreation(**entry)])
+
+
+@pytest.mark.parametrize(
+    ("change", "code"), [({}, 0), ({"resource_type": 4}, 42), ({"resource_name": ""}, 42)]
+)
+def test_entries_are_refused_alike(both: tuple[Ask, Ask], change: Any, code: int) -> None:
+    codes = same(both, creation(change), lambda answer: [each.error_code for each in answer.results])
+    assert codes == [code]
+
+
+@pytest.mark.parametrize("field", ["resource_type", "operation", "permission_type"])
+def test_entry_of_anything_is_a_wrong_request_where_kafka_does_not_know_what_is_wrong(
+    both: tuple[Ask, Ask], field: str
+) -> None:
+    codes = [ask(creation({field: 1})).results[0].error_code for ask in both]
+    assert codes == [-1, 42]

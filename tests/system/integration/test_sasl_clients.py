@@ -1,0 +1,126 @@
+"""Clients of ours that authenticate to Apache Kafka and to our broker: whom those do not believe, and
+sessions that end while many requests are on their way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from peers.secure_broker import SecureBroker
+from peers.secure_kafka import SecureKafka
+
+from kafkacore import KafkaConsumer, KafkaProducer
+from kafkacore.admin import KafkaAdminClient
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import (
+    KafkaConfigurationError,
+    KafkaConnectionError,
+    NetworkExceptionError,
+    SaslAuthenticationFailedError,
+)
+from kafkacore.producer import FutureRecordMetadata
+from kafkacore.security.client_authenticator import SaslClientAuthenticator
+
+LIMIT_S = 60.0
+ATTEMPTS = 10
+Server = SecureKafka | SecureBroker
+
+
+@pytest.fixture(params=["secure_kafka", "secure_broker"])
+def server(request: pytest.FixtureRequest) -> Server:
+    return request.getfixturevalue(request.param)
+
+
+def read(consumer: KafkaConsumer, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    deadline = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+    while len(found) < count and SYSTEM_CLOCK.monotonic_ms() < deadline:
+        for records in consumer.poll(timeout_ms=200).values():
+            found += [record.value for record in records]
+    return found
+
+
+def test_sessions_end_while_requests_are_on_their_way_and_not_one_is_lost_or_sent_twice(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker hangs up on who is a moment too late, which a busy machine may bring about: again, then."""
+    for attempt in range(ATTEMPTS):
+        with monkeypatch.context() as patch:
+            try:
+                send_through_sessions(
+                    server.settings("REAUTH", "SCRAM-SHA-512"), f"sessions-{attempt}", patch
+                )
+            except (KafkaConnectionError, NetworkExceptionError):
+                if attempt == ATTEMPTS - 1:
+                    raise
+            else:
+                return
+
+
+def send_through_sessions(settings: dict[str, Any], topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    again: list[SaslClientAuthenticator] = []
+    begin = SaslClientAuthenticator.begin_reauthentication
+
+    def counted(self: SaslClientAuthenticator, payload: memoryview | None) -> Any:
+        again.append(self)
+        return begin(self, payload)
+
+    monkeypatch.setattr(SaslClientAuthenticator, "begin_reauthentication", counted)
+    # A topic that is new has no leader for a moment, and what is not sent again is lost then.
+    with contextlib.closing(KafkaProducer(**settings)) as producer:
+        begun = producer.send(topic, b"begun").get(LIMIT_S).offset + 1
+    again.clear()
+    futures: list[FutureRecordMetadata] = []
+    with contextlib.closing(
+        KafkaProducer(linger_ms=0, batch_size=500, retries=0, enable_idempotence=False, **settings)
+    ) as producer:
+        deadline = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
+        while len(again) < 2 or not all(client.is_complete for client in again):
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline, again
+            futures += [producer.send(topic, b"%d" % (len(futures) + number)) for number in range(20)]
+            # So many that some are always on their way, and not all of memory.
+            futures[max(len(futures) - 500, 0)].get(LIMIT_S)
+        offsets = [future.get(LIMIT_S).offset for future in futures]
+    assert offsets == list(range(begun, begun + len(futures)))
+    with contextlib.closing(
+        KafkaConsumer(topic, auto_offset_reset="earliest", group_id=None, **settings)
+    ) as consumer:
+        found = read(consumer, begun + len(futures))
+        assert found[begun:] == [b"%d" % number for number in range(len(futures))]
+
+
+def produced(settings: dict[str, Any]) -> None:
+    with contextlib.closing(KafkaProducer(**settings)) as producer:
+        producer.send("nobodys", b"value").get(LIMIT_S)
+
+
+def consumed(settings: dict[str, Any]) -> None:
+    with contextlib.closing(KafkaConsumer("nobodys", group_id="nobodys", **settings)) as consumer:
+        read(consumer, 1)
+
+
+def listed(settings: dict[str, Any]) -> None:
+    with contextlib.closing(KafkaAdminClient(**settings)) as admin:
+        admin.list_topics()
+
+
+@pytest.mark.parametrize("use", [produced, consumed, listed])
+@pytest.mark.parametrize("user", ["alice", "mallory"])
+def test_who_is_not_believed_is_told_so_and_no_log_has_the_password(
+    server: Server, caplog: pytest.LogCaptureFixture, use: Callable[[dict[str, Any]], None], user: str
+) -> None:
+    caplog.set_level(logging.NOTSET)
+    settings = server.settings("SASL_PLAINTEXT", "SCRAM-SHA-256", "alice", "canary-7")
+    with pytest.raises(SaslAuthenticationFailedError, match=f"user '{user}'") as caught:
+        use(settings | {"sasl_plain_username": user})
+    assert "canary-7" not in str(caught.value) + caplog.text
+
+
+def test_password_over_plaintext_is_refused_before_there_is_a_connection() -> None:
+    settings = {"sasl_mechanism": "PLAIN", "sasl_plain_username": "alice", "sasl_plain_password": "pencil"}
+    with pytest.raises(KafkaConfigurationError, match="sasl_allow_plain_over_plaintext=True"):
+        KafkaProducer(bootstrap_servers="localhost:1", security_protocol="SASL_PLAINTEXT", **settings)

@@ -1,0 +1,157 @@
+"""Every benchmark still runs, by its own command on tiny inputs; none is left out."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+BENCH = PROJECT / "bench"
+PEERS = ["confluent", "kafka-python", "aiokafka"]
+#: Half a minute on a quiet machine; a busy one may take its time.
+LIMIT_S = 200
+pytestmark = pytest.mark.timeout(LIMIT_S + 20)
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=PROJECT,
+        # A pytest in it is not one of several that divide the tests, and may measure.
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def written_benchmarks() -> set[str]:
+    """``file.py::test`` of all that is written under bench/micro."""
+    return {
+        f"{path.name}::{node.name}"
+        for path in (BENCH / "micro").glob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+def command_of_make_bench() -> list[str]:
+    """What follows ``python`` in the last line of the Makefile's rule."""
+    lines = (PROJECT / "Makefile").read_text().splitlines()
+    rule = next(at for at, line in enumerate(lines) if line.startswith("bench:"))
+    end = next(at for at in range(rule, len(lines)) if not lines[at].strip())
+    return shlex.split(lines[end - 1].strip().removeprefix("$(BIN)/python ").removesuffix(" $(BENCH_ARGS)"))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture(scope="module")
+def readme(results: Path) -> Path:
+    """A copy of the README, whose tables the run replaces."""
+    copy = results / "README.md"
+    copy.write_text((BENCH / "README.md").read_text())
+    return copy
+
+
+@pytest.fixture(scope="module")
+def result(results: Path, readme: Path) -> dict[str, object]:
+    """What the command of ``make bench`` writes, on tiny inputs and our own broker."""
+    run(*command_of_make_bench(), "--small", "--embedded", f"--results={results}", f"--readme={readme}")
+    (written,) = results.glob("*.json")
+    return json.loads(written.read_text())
+
+
+def test_every_micro_benchmark_runs_by_the_command_of_make_bench(result):
+    ran = result["micro"]
+    assert {each["name"].split("[")[0] for each in ran} == written_benchmarks()
+    assert all(each["extra_info"] for each in ran), "each gives its figure in a unit that says more"
+
+
+def test_matrix_measures_every_case_and_peer(result):
+    entries = result["macro"]["results"]
+    assert not [entry for entry in entries if entry["void"]]
+    cases = {(entry["mode"], entry["codec"], entry["partitions"]) for entry in entries}
+    assert {("produce", codec, count) for codec in ("none", "lz4", "zstd") for count in (1, 6)} <= cases
+    assert {"consume", "arrow-produce", "arrow-consume", "roundtrip", "broker-produce"} <= {
+        mode for mode, *_ in cases
+    }
+    assert set(PEERS) <= {entry["peer"] for entry in entries}
+    assert result["machine"]["words"]
+    assert "confluent-kafka" in result["macro"]["versions"]
+
+
+def test_tables_of_the_readme_are_made_from_the_result(result, readme):
+    text = readme.read_text()
+    assert result["commit"] in text
+    assert "| produce, lz4, 6 partitions, 200 | confluent |" in text
+    assert "| crc32c of 1024 bytes |" in text
+    assert text.count("<!-- results: begin -->") == 1
+    assert text.endswith((BENCH / "README.md").read_text().partition("<!-- results: end -->")[2])
+
+
+@pytest.mark.parametrize(
+    "script", ["flatness.py", "memory.py", "memory.py --arrow"], ids=lambda script: script.replace(" ", "")
+)
+def test_script_of_its_own_runs(script):
+    name, *arguments = script.split()
+    assert run(str(BENCH / "macro" / name), "--embedded", "--small", *arguments)
+
+
+def test_broker_is_measured_beside_apache_kafka_in_every_row(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text((BENCH / "README.md").read_text())
+    shown = run(str(BENCH / "macro" / "broker.py"), "--small", f"--results={tmp_path}", f"--readme={readme}")
+    (written,) = tmp_path.glob("*-broker.json")
+    result = json.loads(written.read_text())["broker"]
+    assert [row["what"] for row in result["rows"]] == ["produce", "consume", "latency"]
+    for row in result["rows"]:
+        assert set(row["runs"]) == set(row["median"]) == {"embedded broker", "Apache Kafka 4.3.1"}
+        assert all(one["records_per_s"] > 0 for many in row["runs"].values() for one in many)
+    of_both = ("ready_s", "resident_mib after a million records")
+    assert {f"{what}, {side}" for what in of_both for side in result["sides"]} < set(result["resources"])
+    assert "idle connections" in " ".join(result["resources"])
+    assert "SIGKILL" in " ".join(result["resources"])
+    for line in ("| produce | 100 B, 16 KiB, 1 partition |", "| consume | 100 B", "| 100 B, 1 partition | "):
+        assert line in shown
+    text = readme.read_text()
+    assert text.partition("<!-- broker: begin -->")[2].strip().startswith(shown.strip())
+    assert text.count("<!-- broker: end -->") == 1
+
+
+def test_no_script_is_left_out():
+    known = {"setting.py", "run.py", "flatness.py", "memory.py", "spark.py", "broker.py"}
+    assert {path.name for path in (BENCH / "macro").glob("*.py")} == known
+
+
+def test_command_shows_a_table_and_writes_json_and_a_chart(our_broker, tmp_path):
+    shown = run(
+        *("-m", "kafkacore.cli.main", "bench", "arrow", "--bootstrap", our_broker.bootstrap_servers),
+        *("--peers", "confluent", "--records", "2000", "--rounds", "1"),
+        *("--output", str(tmp_path / "result.json"), "--chart", str(tmp_path / "chart.png")),
+    )
+    assert "kafkacore-arrow" in shown
+    assert "CPU s/M" in shown
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert {"command", "machine", "versions", "missing", "options", "results"} <= set(result)
+    assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_committed_results_are_small_and_whole():
+    for path in (BENCH / "results").glob("*.json"):
+        text = path.read_text()
+        assert len(text) < 200_000, path
+        assert {"date", "commit", "command", "machine"} <= set(json.loads(text))
+        assert '"/' not in text, "a path of the machine it was measured on"

@@ -1,0 +1,121 @@
+"""What a machine lacks is named by ``make``, with what to install; on machines that are made for the test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[3]
+CHECK = PROJECT / "tools" / "check_tools.py"
+QUIET = ("cc", "mvn", "javac", "chromedriver", "krb5-config", "krb5kdc", "kadmin.local")
+ALL = dict.fromkeys(QUIET, "") | {"java": 'openjdk version "17.0.15" 2025-04-15'}
+
+
+def machine(folder: Path, tools: dict[str, str]) -> Path:
+    """A folder for PATH with these programs alone; each prints its text on standard error."""
+    folder.mkdir(parents=True)
+    for name, says in tools.items():
+        (folder / name).write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def lacks(path: Path, purpose: str = "test", **environment: str) -> list[str]:
+    """The lines that the check prints; its exit status goes with them."""
+    done = subprocess.run(
+        [sys.executable, str(CHECK), purpose],
+        env={"PATH": str(path), "CC": "cc", "KAFKACORE_REQUIRE_ALL": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = done.stderr.splitlines()
+    assert done.returncode == (1 if lines else 0)
+    assert all(line.startswith("missing: ") for line in lines)
+    return lines
+
+
+def test_machine_with_everything_lacks_nothing(tmp_path: Path) -> None:
+    assert lacks(machine(tmp_path / "bin", ALL)) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "package"),
+    [
+        ("cc", "build-essential"),
+        ("java", "openjdk-17"),
+        ("javac", "openjdk-17"),
+        ("mvn", "maven"),
+        ("chromedriver", "chromium"),
+        ("krb5-config", "libkrb5-dev"),
+    ],
+)
+def test_missing_tool_is_named_with_its_package(tmp_path: Path, tool: str, package: str) -> None:
+    (line,) = lacks(machine(tmp_path / "bin", {name: says for name, says in ALL.items() if name != tool}))
+    assert package in line
+
+
+def test_tools_of_some_tests_are_named_and_not_required(tmp_path: Path) -> None:
+    path = machine(tmp_path / "bin", {name: says for name, says in ALL.items() if name != "mvn"})
+    environment = {"PATH": str(path), "CC": "cc"}
+    command = [sys.executable, str(CHECK), "test"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    missing, consequence = done.stderr.splitlines()
+    assert missing.startswith("missing: Maven")
+    assert consequence == "The tests that need them are left out."
+
+
+def test_demo_needs_neither_maven_nor_javac(tmp_path: Path) -> None:
+    assert lacks(machine(tmp_path / "bin", {"cc": "", "java": ALL["java"]}), "demo") == []
+
+
+def test_a_compiler_without_sanitizers_is_named(tmp_path: Path) -> None:
+    path = machine(tmp_path / "bin", ALL)
+    (line,) = lacks(path, "sanitize")
+    assert "libasan.so of cc" in line
+    (path / "cc").write_text("#!/bin/sh\necho /usr/lib/libasan.so\n")
+    assert lacks(path, "sanitize") == []
+
+
+@pytest.mark.parametrize(("says", "version"), [("1.8.0_412", "is Java 8"), ("11.0.2", "is Java 11")])
+def test_old_java_is_named_with_its_version_and_the_package(tmp_path: Path, says: str, version: str) -> None:
+    (line,) = lacks(machine(tmp_path / "bin", {**ALL, "java": f'openjdk version "{says}"'}))
+    assert version in line
+    assert "openjdk-17" in line
+
+
+def test_java_home_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    (line,) = lacks(machine(tmp_path / "bin", ALL), JAVA_HOME=nowhere)
+    assert f"JAVA_HOME is {nowhere}" in line
+
+
+def test_old_java_in_java_home_is_found_before_the_new_one_on_path(tmp_path: Path) -> None:
+    machine(tmp_path / "old" / "bin", {"java": 'openjdk version "1.8.0_412"'})
+    (line,) = lacks(machine(tmp_path / "bin", ALL), JAVA_HOME=str(tmp_path / "old"))
+    assert f"JAVA_HOME is {tmp_path / 'old'}, and is Java 8" in line
+
+
+def test_jdk_of_java_home_needs_nothing_on_path(tmp_path: Path) -> None:
+    jdk = {"java": ALL["java"], "javac": ""}
+    machine(tmp_path / "jdk" / "bin", jdk)
+    path = machine(tmp_path / "bin", {name: "" for name in QUIET if name != "javac"})
+    assert lacks(path, JAVA_HOME=str(tmp_path / "jdk")) == []
+
+
+def test_make_names_a_python_that_is_not_there(tmp_path: Path) -> None:
+    make = shutil.which("make")
+    assert make is not None
+    command = [make, "demo", f"VENV={tmp_path / 'venv'}", "PYTHON=python-that-is-not-there"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "missing: Python 3.11 or newer (python-that-is-not-there)" in done.stderr
+    assert "apt-get install" in done.stderr
+    assert not (tmp_path / "venv").exists()
