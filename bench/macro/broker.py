@@ -30,7 +30,7 @@ from setting import PROJECT
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.bench.machine import describe_machine
-from kafkacore.bench.meter import process_cpu_seconds
+from kafkacore.process_statistics import process_cpu_seconds
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
 from kafkacore.testing import EmbeddedBroker
 

@@ -21,12 +21,13 @@ from setting import add_broker, broker
 
 from kafkacore.bench.children import Worker
 from kafkacore.bench.cluster import BenchCluster
-from kafkacore.bench.meter import MIB, Meter, resident_bytes
+from kafkacore.bench.meter import MIB, Meter
 from kafkacore.bench.options import OURS, BenchOptions
 from kafkacore.bench.sequence import distinct_count, write_values
 from kafkacore.bench.settings import producer_settings
 from kafkacore.bench.task import Task
 from kafkacore.consumer import KafkaConsumer
+from kafkacore.process_statistics import resident_bytes
 from kafkacore.structs import TopicPartition
 
 SIZE = 1_000

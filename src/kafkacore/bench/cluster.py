@@ -12,11 +12,11 @@ from pathlib import Path
 from types import TracebackType
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.bench.meter import process_cpu_seconds
 from kafkacore.bench.task import ClientSettings
 from kafkacore.broker.process.process import BrokerProcess
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.errors import KafkaError
+from kafkacore.process_statistics import process_cpu_seconds
 from kafkacore.structs import TopicPartition
 
 PREFIX = "kafkacore-bench"

@@ -9,10 +9,8 @@ same. Does not know: HTTP, pages.
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -23,6 +21,7 @@ from kafkacore.broker.status.groups import shown_groups
 from kafkacore.broker.status.history import TOTALS, Counts, History, rate, rates
 from kafkacore.broker.status.owned import short
 from kafkacore.clock import Clock
+from kafkacore.process_statistics import open_files, resident_bytes
 from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -312,23 +311,3 @@ def _version() -> str:
         return metadata.version("kafkacore")
     except metadata.PackageNotFoundError:
         return "unknown"
-
-
-def resident_bytes() -> int:
-    """Memory that this process has now; where the system does not say, the most that it has had."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
-    return pages * resource.getpagesize()
-
-
-def open_files() -> int:
-    """Descriptors that this process has open; -1 where the system does not say."""
-    for place in ("/proc/self/fd", "/dev/fd"):
-        try:
-            return len(os.listdir(place))
-        except OSError:
-            continue
-    return -1
