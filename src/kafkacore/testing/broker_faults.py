@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
 
 from kafkacore.broker.handlers.services import HANG_UP, BrokerServices, Request
 from kafkacore.broker.purgatory.timer import TimerTask
 from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.api_key import ApiKey
+from kafkacore.protocol.message import ResponseMessage
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.error_responses import ERROR_RESPONSES
 
@@ -133,7 +133,7 @@ class BrokerFaults:
     @contextmanager
     def _refusing_groups(self, error: type[BrokerResponseError]) -> Iterator[None]:
         assert self._services is not None, "not attached"
-        log: Any = self._services.coordinator_log
+        log = self._services.coordinator_log
         log.refusal = error("injected by a test")
         try:
             yield
@@ -184,7 +184,9 @@ class BrokerFaults:
         def apply(request: Request, serve: Serve) -> None:
             encode = request.encode
 
-            def throttled(response: Any, version: int, correlation_id: int) -> list[Any]:
+            def throttled(
+                response: ResponseMessage, version: int, correlation_id: int
+            ) -> list[bytes | memoryview]:
                 if hasattr(response, "throttle_time_ms"):
                     response.throttle_time_ms = ms
                 return encode(response, version, correlation_id)

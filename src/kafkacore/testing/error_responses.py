@@ -7,7 +7,6 @@ A request and a code in; its response message out. Does not know: what the APIs 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kafkacore.broker.handlers.services import Request
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsResponse
@@ -18,11 +17,12 @@ from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRespons
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdResponse
 from kafkacore.protocol.generated.list_groups import ListGroupsResponse
 from kafkacore.protocol.generated.metadata import MetadataResponse
+from kafkacore.protocol.message import ResponseMessage
 
 _FIRST_BATCHED_FIND_COORDINATOR = 4
 
 
-def _metadata(request: Request, code: int) -> Any:
+def _metadata(request: Request, code: int) -> ResponseMessage:
     return MetadataResponse(
         topics=[
             MetadataResponse.MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.topic_id)
@@ -31,7 +31,7 @@ def _metadata(request: Request, code: int) -> Any:
     )
 
 
-def _find_coordinator(request: Request, code: int) -> Any:
+def _find_coordinator(request: Request, code: int) -> ResponseMessage:
     if request.version < _FIRST_BATCHED_FIND_COORDINATOR:
         return FindCoordinatorResponse(error_code=code, node_id=-1, port=-1)
     return FindCoordinatorResponse(
@@ -42,7 +42,7 @@ def _find_coordinator(request: Request, code: int) -> Any:
     )
 
 
-def _create_topics(request: Request, code: int) -> Any:
+def _create_topics(request: Request, code: int) -> ResponseMessage:
     results = [
         CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=code)
         for topic in request.message.topics
@@ -50,7 +50,7 @@ def _create_topics(request: Request, code: int) -> Any:
     return CreateTopicsResponse(topics=results)
 
 
-def _delete_topics(request: Request, code: int) -> Any:
+def _delete_topics(request: Request, code: int) -> ResponseMessage:
     message = request.message
     topics = message.topics or message.topic_names
     names = [topic if isinstance(topic, str) else topic.name for topic in topics]
@@ -58,7 +58,7 @@ def _delete_topics(request: Request, code: int) -> Any:
     return DeleteTopicsResponse(responses=results)
 
 
-def _create_partitions(request: Request, code: int) -> Any:
+def _create_partitions(request: Request, code: int) -> ResponseMessage:
     results = [
         CreatePartitionsResponse.CreatePartitionsTopicResult(name=topic.name, error_code=code)
         for topic in request.message.topics
@@ -67,7 +67,7 @@ def _create_partitions(request: Request, code: int) -> Any:
 
 
 #: Kafka's name of an API → what it answers when it fails as a whole.
-ERROR_RESPONSES: dict[str, Callable[[Request, int], Any]] = {
+ERROR_RESPONSES: dict[str, Callable[[Request, int], ResponseMessage]] = {
     "CreatePartitions": _create_partitions,
     "CreateTopics": _create_topics,
     "DeleteTopics": _delete_topics,

@@ -14,11 +14,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final
+from typing import Final
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import IllegalStateError
-from kafkacore.testing.proxy_connection import Direction, Ending, Link, ProxyConnection, RequestCut
+from kafkacore.testing.proxy_connection import Direction, Ending, Link, ProxyConnection, RequestCut, Target
 from kafkacore.testing.proxy_frames import RequestSeen
 
 logger = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class FaultProxy:
         chance = Clock(seed).random.random
         self._links = {direction: Link(chance) for direction in Direction}
         self._target: str | None = None
-        self._address: tuple[socket.AddressFamily, Any] | None = None
+        self._address: Target | None = None
         self.target = target
         self._connections: list[ProxyConnection] = []
         self._accepted = self._cut_count = self._cut_frame_count = 0

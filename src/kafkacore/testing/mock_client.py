@@ -55,8 +55,11 @@ from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataRespo
 from kafkacore.structs import Node
 from kafkacore.testing.clock import VirtualClock
 
+#: Whatever its response is.
+AnyRequest = RequestMessage[Any]
 #: Of a request: connection id, header, message.
-RequestHandler = Callable[[str, RequestHeader, Any], None]
+RequestHandler = Callable[[str, RequestHeader, AnyRequest], None]
+Answer = ResponseMessage | type[ResponseMessage] | Callable[["SentRequest"], ResponseMessage]
 
 
 class MockSelector:
@@ -232,8 +235,8 @@ class SentRequest:
 class _Prepared:
     """An answer to the first request that it fits."""
 
-    answer: Any
-    request_class: type[RequestMessage[Any]] | None
+    answer: Answer
+    request_class: type[AnyRequest] | None
     node_id: int | None
     disconnected: bool
 
@@ -312,11 +315,20 @@ class MockClient:
     def _is_ready(self, node: Node) -> bool:
         return self.client.ready(node, self.clock.monotonic_ms())
 
-    def send(self, node_id: int, message: RequestMessage[Any], **options: Any) -> list[ClientResponse]:
+    def send(
+        self,
+        node_id: int,
+        message: AnyRequest,
+        expect_response: bool = True,
+        request_timeout_ms: float | None = None,
+        max_version: int | None = None,
+    ) -> list[ClientResponse]:
         """Send now; the list that its response will be in."""
         now_ms = self.clock.monotonic_ms()
         ended: list[ClientResponse] = []
-        request = self.client.new_client_request(node_id, message, now_ms, callback=ended.append, **options)
+        request = self.client.new_client_request(
+            node_id, message, now_ms, expect_response, request_timeout_ms, ended.append, max_version
+        )
         self.client.send(request, now_ms)
         return ended
 
@@ -324,7 +336,7 @@ class MockClient:
 
     def prepare_response(
         self,
-        answer: ResponseMessage | type[ResponseMessage] | Callable[[SentRequest], ResponseMessage],
+        answer: Answer,
         *,
         node_id: int | None = None,
         disconnected: bool = False,
@@ -367,7 +379,7 @@ class MockClient:
         self.selector.end(self.client.connection_id(node_id))
         self.unanswered = deque(each for each in self.unanswered if each.node_id != node_id)
 
-    def requests_of(self, request_class: type[RequestMessage[Any]]) -> list[SentRequest]:
+    def requests_of(self, request_class: type[AnyRequest]) -> list[SentRequest]:
         """What was sent of one kind."""
         return [request for request in self.requests if isinstance(request.message, request_class)]
 
@@ -403,7 +415,7 @@ class MockClient:
             ],
         )
 
-    def _on_request(self, connection_id: str, header: RequestHeader, message: Any) -> None:
+    def _on_request(self, connection_id: str, header: RequestHeader, message: AnyRequest) -> None:
         node_id = self.client.node_id(connection_id)
         request = SentRequest(
             -1 if node_id is None else node_id,
@@ -433,4 +445,5 @@ class MockClient:
         elif isinstance(prepared.answer, ResponseMessage):
             self.answer(request, prepared.answer)
         else:
+            assert not isinstance(prepared.answer, type), "a class is prepared for a lost connection alone"
             self.answer(request, prepared.answer(request))

@@ -14,9 +14,12 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from kafkacore.testing.proxy_frames import REQUEST_HEAD, RESPONSE_HEAD, FrameHead, FrameScanner, RequestSeen
+
+#: Where a socket connects: its family and an address of that family.
+Target = tuple[socket.AddressFamily, tuple[object, ...]]
 
 RECEIVE_BYTES: Final = 64 * 1024
 #: A slow link passes on pieces of this size, as a network does, not a whole read at its end.
@@ -174,7 +177,7 @@ class ProxyConnection:
         self,
         number: int,
         client: socket.socket,
-        target: tuple[socket.AddressFamily, Any] | None,
+        target: Target | None,
         links: dict[Direction, Link],
         *,
         queue_bytes: int,
