@@ -19,7 +19,7 @@ query. ``options`` and ``worker`` are shared by all of these.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkacore.spark.worker.logs import log_to_stderr
 
@@ -43,7 +43,7 @@ _HOME = {
 log_to_stderr()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -5,7 +5,7 @@ For kafkacore's own tests also a scripted network (``mock_client``) and a disk t
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkacore.testing.clock import VirtualClock
 
@@ -43,7 +43,7 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULES:
         return getattr(import_module(f"kafkacore.testing.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

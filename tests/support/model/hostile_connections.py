@@ -13,8 +13,8 @@ from pathlib import Path
 
 from model.raw_line import Line
 
-from kafkacore.broker.process.process import BrokerProcess
 from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 MIB = 1 << 20
 
@@ -42,7 +42,7 @@ def p99(took: list[float]) -> str:
     return f"{statistics.quantiles(took, n=100)[98]:.2f} ms"
 
 
-def connect(broker: BrokerProcess) -> socket.socket:
+def connect(broker: EmbeddedBroker) -> socket.socket:
     return socket.create_connection((broker.host, broker.port), 10)
 
 

@@ -19,15 +19,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.listeners.listeners import Listener, parse_endpoints
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.security import Secret
-
-Self = TypeVar("Self", bound="BrokerProcess")
 
 LOG_NAME = "broker.log"
 LOG_TAIL_LINES = 30
@@ -155,7 +153,7 @@ class BrokerProcess:
 
     # ---- Its life -------------------------------------------------------------------------------------
 
-    def start(self: Self) -> Self:
+    def start(self) -> Self:
         """Start, and return once clients can connect.
 
         Raises
@@ -273,7 +271,7 @@ class BrokerProcess:
             return None
         return process
 
-    def restart(self: Self) -> Self:
+    def restart(self) -> Self:
         """Stop, if it runs, and start on the same folder and port."""
         if self.is_running:
             self.stop()
@@ -289,7 +287,7 @@ class BrokerProcess:
     def _error(self, what: str) -> BrokerProcessError:
         return BrokerProcessError(f"{what}\n--- the end of {self.log_path}:\n{self.log_tail()}")
 
-    def __enter__(self: Self) -> Self:
+    def __enter__(self) -> Self:
         return self if self._process is not None else self.start()
 
     def __exit__(
