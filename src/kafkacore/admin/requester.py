@@ -54,7 +54,7 @@ class Requester:
             if response.version_mismatch is not None:
                 raise UnsupportedVersionError(str(response.version_mismatch))
             return response.message
-        troubles = self._client.troubles.summary()
+        troubles = self._client.connection_errors.summary()
         raise KafkaTimeoutError(
             f"no broker of {self._bootstrap_servers} answered {type(request).__name__} within "
             f"{timeout_ms:.0f} ms: is it running, and is the address right?"

@@ -163,7 +163,7 @@ def lost_brokers_said() -> Iterator[None]:
     """A broker that cannot be reached any more, and that it can be again, is a line on standard error: the
     command would wait without a word else. Of a log that says it anyway nothing is changed.
     """
-    troubles = logging.getLogger("kafkacore.client.connection_troubles")
+    troubles = logging.getLogger("kafkacore.client.connection_errors")
     if troubles.isEnabledFor(logging.WARNING):
         yield
         return

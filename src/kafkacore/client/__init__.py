@@ -6,8 +6,8 @@ Does not know: records, groups, what a request is for. Kafka's ``org.apache.kafk
 from kafkacore.client.api_versions import ApiVersions, NodeApiVersions
 from kafkacore.client.bootstrap import bootstrap_client
 from kafkacore.client.cluster import Cluster, PartitionMetadata
-from kafkacore.client.heartbeat_lines import new_heartbeat_line
 from kafkacore.client.metadata import Metadata
+from kafkacore.client.native_heartbeats import new_native_heartbeat
 from kafkacore.client.network_client import NetworkClient
 from kafkacore.client.requests import ClientRequest, ClientResponse
 
@@ -21,5 +21,5 @@ __all__ = [
     "NodeApiVersions",
     "PartitionMetadata",
     "bootstrap_client",
-    "new_heartbeat_line",
+    "new_native_heartbeat",
 ]

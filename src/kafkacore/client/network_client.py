@@ -17,17 +17,17 @@ from kafkacore.client import response_handling
 from kafkacore.client.addresses import Resolver, is_same_endpoint, resolve_host
 from kafkacore.client.api_versions import ApiVersions, api_versions_request
 from kafkacore.client.client_metrics import ClientMetrics
+from kafkacore.client.connection_errors import ConnectionErrors
 from kafkacore.client.connection_states import ClusterConnectionStates
-from kafkacore.client.connection_troubles import ConnectionTroubles
 from kafkacore.client.exponential_backoff import ExponentialBackoff
-from kafkacore.client.heartbeat_lines import HeartbeatLines
 from kafkacore.client.in_flight_requests import InFlightRequests
 from kafkacore.client.metadata import Metadata
 from kafkacore.client.metadata_updater import MetadataUpdater
+from kafkacore.client.native_heartbeats import NativeHeartbeats
 from kafkacore.client.requests import ClientRequest, ClientResponse, CorrelationIds
 from kafkacore.clock import Clock
 from kafkacore.errors import AuthenticationFailedError, IllegalStateError, KafkaError, UnsupportedVersionError
-from kafkacore.network import ChannelBuilder, HeartbeatLine, NetworkSend, Selectable
+from kafkacore.network import ChannelBuilder, NativeHeartbeat, NetworkSend, Selectable
 from kafkacore.protocol import ApiKey, RequestMessage, encode_request
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
 from kafkacore.structs import Node
@@ -98,7 +98,7 @@ class NetworkClient:
         )
         self.in_flight = InFlightRequests(max_in_flight_requests_per_connection)
         #: Who beats by himself on one of the connections.
-        self.heartbeat_lines = HeartbeatLines(self)
+        self.native_heartbeats = NativeHeartbeats(self)
         self.api_versions = ApiVersions()
         self.updater = MetadataUpdater(
             self,
@@ -109,7 +109,7 @@ class NetworkClient:
         )
         self._correlation_ids = CorrelationIds()
         #: Brokers that cannot be had.
-        self.troubles = ConnectionTroubles()
+        self.connection_errors = ConnectionErrors()
         #: Told of requests, answers and connections; ``None`` if nobody counts.
         self.metrics: ClientMetrics | None = None
         self._waited_ms = 0.0
@@ -173,7 +173,7 @@ class NetworkClient:
     def _connect_failed(
         self, node_id: int, now_ms: float, reason: str, error: AuthenticationFailedError | None
     ) -> None:
-        self.troubles.failed(self.states.endpoint(node_id), reason)
+        self.connection_errors.failed(self.states.endpoint(node_id), reason)
         if error is None:
             self.states.disconnected(node_id, now_ms)
         else:
@@ -338,7 +338,7 @@ class NetworkClient:
     def begin_heartbeats(
         self,
         node_id: int,
-        line: HeartbeatLine,
+        line: NativeHeartbeat,
         request: HeartbeatRequest,
         interval_ms: float,
         session_timeout_ms: float,
@@ -351,7 +351,7 @@ class NetworkClient:
         request:
             What every beat says.
         interval_ms, session_timeout_ms:
-            As of ``HeartbeatLine.begin``.
+            As of ``NativeHeartbeat.begin``.
         callback:
             Told of each answer until ``line.end()``, and of the connection's end, inside :meth:`poll`.
 
@@ -361,7 +361,7 @@ class NetworkClient:
             ``False`` if the connection is not ready, or cannot carry a line.
         """
         self._check_open()
-        return self.heartbeat_lines.begin(node_id, line, request, interval_ms, session_timeout_ms, callback)
+        return self.native_heartbeats.begin(node_id, line, request, interval_ms, session_timeout_ms, callback)
 
     def has_room(self, node_id: int) -> bool:
         """Whether less than ``max_in_flight_requests_per_connection`` wait for the node's answers."""
@@ -477,8 +477,8 @@ class NetworkClient:
                 )
             elif request.api_key == ApiKey.METADATA:
                 self.updater.handle_failed_request(now_ms)
-        if self.heartbeat_lines.by_node:
-            self.heartbeat_lines.disconnected(node_id, now_ms, responses)
+        if self.native_heartbeats.by_node:
+            self.native_heartbeats.disconnected(node_id, now_ms, responses)
 
     def send_api_versions(self, now_ms: float) -> None:
         """Begin what must come first on every connection: ask what the broker speaks."""

@@ -12,7 +12,7 @@ from collections.abc import MutableSequence
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.client.api_versions import NodeApiVersions, should_client_throttle
-from kafkacore.client.connection_troubles import reason_of, speaks_tls
+from kafkacore.client.connection_errors import reason_of, speaks_tls
 from kafkacore.client.requests import ClientRequest, ClientResponse
 from kafkacore.errors import (
     CorrelationIdError,
@@ -83,13 +83,15 @@ def _completed_receives(
             continue
         request = client.in_flight.oldest(node_id)
         try:
-            if client.heartbeat_lines.by_node and _is_heartbeat(client, node_id, receive, now_ms, responses):
+            if client.native_heartbeats.by_node and _is_heartbeat(
+                client, node_id, receive, now_ms, responses
+            ):
                 continue
             message = _decode(request, receive.payload)
         except (KafkaProtocolError, UnsupportedVersionError) as error:
             # What comes after cannot be told apart any more.
             if client.states.is_preparing(node_id):
-                client.troubles.failed(client.states.endpoint(node_id), str(error))
+                client.connection_errors.failed(client.states.endpoint(node_id), str(error))
             else:
                 logger.warning("closing the connection to node %d: %s", node_id, error)
             client.selector.close(receive.source_id)
@@ -106,8 +108,8 @@ def _completed_receives(
             size = len(receive.payload) + FRAME_SIZE_BYTES
             latency_ms = now_ms - request.sent_ms
             client.metrics.response_received(node_id, size, latency_ms, throttle_ms, now_ms)
-        if client.troubles.are_hang_ups and request.api_key != ApiKey.API_VERSIONS:
-            client.troubles.answered(client.states.endpoint(node_id))
+        if client.connection_errors.are_hang_ups and request.api_key != ApiKey.API_VERSIONS:
+            client.connection_errors.answered(client.states.endpoint(node_id))
         if request.is_internal and request.api_key == ApiKey.METADATA:
             client.updater.handle_response(request, message, now_ms)
         elif request.is_internal:
@@ -133,7 +135,7 @@ def _is_heartbeat(
     responses: MutableSequence[ClientResponse],
 ) -> bool:
     """Whether it answers a beat of a line; then it is dealt with."""
-    response = client.heartbeat_lines.take(node_id, receive, now_ms, responses)
+    response = client.native_heartbeats.take(node_id, receive, now_ms, responses)
     if response is None:
         return False
     _keep_throttle_time(client, node_id, response.request, response.message, now_ms)
@@ -161,7 +163,7 @@ def _api_versions(
     if not response.error_code:
         client.api_versions.update(node_id, NodeApiVersions(response))
         client.states.ready(node_id)
-        client.troubles.succeeded(client.states.endpoint(node_id))
+        client.connection_errors.succeeded(client.states.endpoint(node_id))
     elif response.error_code == UnsupportedVersionError.errno and request.version > 0:
         ranges = {entry.api_key: entry.max_version for entry in response.api_keys}
         named = ranges.get(ApiKey.API_VERSIONS, 0)
@@ -169,7 +171,7 @@ def _api_versions(
         client.wanted_api_versions[node_id] = named if 0 <= named < request.version else 0
     else:
         reason = f"it refuses to say what it speaks ({for_code(response.error_code).message})"
-        client.troubles.failed(client.states.endpoint(node_id), reason)
+        client.connection_errors.failed(client.states.endpoint(node_id), reason)
         client.selector.close(client.connection_id(node_id))
         end_connection(client, node_id, now_ms, responses)
 
@@ -209,13 +211,13 @@ def _disconnections(client: NetworkClient, now_ms: float, responses: MutableSequ
             error = _authentication_error(state)
             if client.states.is_preparing(node_id):
                 endpoint = client.states.endpoint(node_id)
-                if speaks_tls(state) or client.troubles.is_silent(endpoint, state.error):
+                if speaks_tls(state) or client.connection_errors.is_silent(endpoint, state.error):
                     error = SslAuthenticationError(reason_of(state))
-                client.troubles.failed(endpoint, reason_of(state), is_final=error is not None)
+                client.connection_errors.failed(endpoint, reason_of(state), is_final=error is not None)
             else:
                 logger.info("node %d disconnected (%s): %s", node_id, state.phase.value, state.reason)
                 if node_id < 0 and state.error is None and client.in_flight.count(node_id):
-                    client.troubles.hung_up(client.states.endpoint(node_id))
+                    client.connection_errors.hung_up(client.states.endpoint(node_id))
             end_connection(client, node_id, now_ms, responses, error=error)
 
 
@@ -241,7 +243,7 @@ def _timed_out_connections(
     client: NetworkClient, now_ms: float, responses: MutableSequence[ClientResponse]
 ) -> None:
     for node_id in client.states.nodes_with_setup_timeout(now_ms):
-        client.troubles.failed(client.states.endpoint(node_id), "it does not answer")
+        client.connection_errors.failed(client.states.endpoint(node_id), "it does not answer")
         client.selector.close(client.connection_id(node_id))
         end_connection(client, node_id, now_ms, responses)
 

@@ -20,7 +20,7 @@ from kafkacore.errors import (
     KafkaTimeoutError,
     WakeupError,
 )
-from kafkacore.network import HeartbeatLine
+from kafkacore.network import NativeHeartbeat
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node, TopicPartition, printable
 
@@ -221,7 +221,7 @@ class ConsumerNetworkClient:
     def begin_heartbeats(
         self,
         node: Node,
-        line: HeartbeatLine,
+        line: NativeHeartbeat,
         request: HeartbeatRequest,
         interval_ms: float,
         session_timeout_ms: float,

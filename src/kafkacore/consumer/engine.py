@@ -21,8 +21,8 @@ from kafkacore.consumer.fetcher import Columns, FetchConfig, Fetcher, Records
 from kafkacore.consumer.group.committed_offsets import CommittedOffsets
 from kafkacore.consumer.group.factory import new_membership
 from kafkacore.consumer.group.group_requests import GroupParts
-from kafkacore.consumer.group.heartbeat import HeartbeatSender, InBandHeartbeats
-from kafkacore.consumer.group.line_heartbeats import LineHeartbeats
+from kafkacore.consumer.group.heartbeat import HeartbeatSender, InBandHeartbeatSender
+from kafkacore.consumer.group.native_heartbeat_sender import NativeHeartbeatSender
 from kafkacore.consumer.group.offset_commits import OffsetCommits
 from kafkacore.consumer.hold import Holds
 from kafkacore.consumer.interceptors import ConsumerInterceptors
@@ -133,7 +133,7 @@ class ConsumerEngine:
         """By a line, if the network is a real one, and somebody may need it."""
         is_line = self.config["group_id"] is not None and isinstance(client.selector, Selector)
         backoff_ms = self.config["retry_backoff_ms"]
-        kind = LineHeartbeats if is_line else InBandHeartbeats
+        kind = NativeHeartbeatSender if is_line else InBandHeartbeatSender
         return kind(self.client, self.clock, backoff_ms, self.metrics.group)
 
     def _partitions_gone(self, partitions: set[TopicPartition], is_lost: bool) -> None:

@@ -705,7 +705,7 @@ class KafkaConsumer:
                 raise KafkaTimeoutError(
                     f"no broker answered within {timer.timeout_ms:.0f} ms "
                     f"(bootstrap_servers={self._engine.bootstrap_servers})"
-                    f"{self._engine.client.client.troubles.as_cause()}"
+                    f"{self._engine.client.client.connection_errors.as_cause()}"
                 )
 
     def bootstrap_connected(self) -> bool:

@@ -76,7 +76,7 @@ class TopicMetadataFetcher:
                 raise KafkaTimeoutError(
                     f"no broker told which topics there are within {timer.timeout_ms:.0f} ms "
                     f"(bootstrap_servers={self._bootstrap_servers})"
-                    f"{self._client.client.troubles.as_cause()}"
+                    f"{self._client.client.connection_errors.as_cause()}"
                 ) from last_error
             self._back_off(timer)
 

@@ -4,14 +4,14 @@ One thread owns a :class:`Selector`; what it reads and writes is Cython, without
 """
 
 from kafkacore.network._channel import KafkaChannel
-from kafkacore.network._heartbeat_line import HeartbeatLine
 from kafkacore.network._memory import MemoryPool
+from kafkacore.network._native_heartbeat import NativeHeartbeat
 from kafkacore.network._receive import FrameReader, NetworkReceive
 from kafkacore.network._selector import Selector
 from kafkacore.network._send import NetworkSend
 from kafkacore.network.channel_builder import ChannelBuilder
 from kafkacore.network.channel_state import ChannelState, ConnectionPhase
-from kafkacore.network.line_notice import LineNotice
+from kafkacore.network.heartbeat_event import HeartbeatEvent
 from kafkacore.network.selectable import Selectable
 
 __all__ = [
@@ -19,10 +19,10 @@ __all__ = [
     "ChannelState",
     "ConnectionPhase",
     "FrameReader",
-    "HeartbeatLine",
+    "HeartbeatEvent",
     "KafkaChannel",
-    "LineNotice",
     "MemoryPool",
+    "NativeHeartbeat",
     "NetworkReceive",
     "NetworkSend",
     "Selectable",

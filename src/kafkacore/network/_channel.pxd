@@ -1,6 +1,6 @@
 """KafkaChannel for Cython callers."""
 
-from kafkacore.network._heartbeat_line cimport HeartbeatLine
+from kafkacore.network._native_heartbeat cimport NativeHeartbeat
 from kafkacore.network._memory cimport MemoryPool
 from kafkacore.network._receive cimport FrameReader, ReadBuffer
 from kafkacore.network._send cimport NetworkSend
@@ -53,7 +53,7 @@ cdef class KafkaChannel:
     cdef FrameReader reader
     cdef NetworkSend pending_send
     # Writes frames of its own in between; None for most.
-    cdef HeartbeatLine line
+    cdef NativeHeartbeat heartbeat
 
     cdef int wanted_interest(self) noexcept
     cdef int set_send(self, NetworkSend send) except -1
@@ -62,7 +62,7 @@ cdef class KafkaChannel:
     cdef bint is_mid_frame(self) noexcept nogil
     cdef bint write_on(self) noexcept nogil
     cdef int read(self, ReadBuffer buffer, list frames) except? -1
-    cdef bint attach_line(self, HeartbeatLine line) except -1
+    cdef bint attach_heartbeat(self, NativeHeartbeat heartbeat) except -1
     cdef int finish_connect(self) noexcept
     cdef int prepare(self, ReadBuffer buffer, list frames) except? -1
     cdef int authenticate(self, ReadBuffer buffer, list frames) except? -1

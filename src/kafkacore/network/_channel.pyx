@@ -13,13 +13,13 @@ cimport cython
 from libc.errno cimport EPIPE
 
 cimport kafkacore.network._poller as poller
-from kafkacore.network._heartbeat_line cimport HeartbeatLine
+from kafkacore.network._native_heartbeat cimport NativeHeartbeat
 from kafkacore.network._memory cimport MemoryPool
 from kafkacore.network._poller cimport KC_READ, KC_WRITE
 from kafkacore.network._receive cimport DRAINED, ENDED, MORE, STARVED, FrameReader, ReadBuffer
 from kafkacore.network._send cimport NetworkSend
 from kafkacore.network._transport cimport PlaintextTransportLayer
-from kafkacore.wire._gil cimport gil_had, gil_wanted
+from kafkacore.wire._gil_handoff cimport gil_handoff_received, gil_handoff_request
 
 import logging
 
@@ -77,20 +77,20 @@ cdef class KafkaChannel:
         else:
             with nogil:
                 result = self.write_some()
-                gil_wanted()
-            gil_had()
+                gil_handoff_request()
+            gil_handoff_received()
         self.waits_for_room = result == 0
         return result
 
     cdef int write_some(self) noexcept nogil:
         """As ``NetworkSend.write_to``, and never into the middle of a heartbeat."""
         cdef int result
-        if self.line is None:
+        if self.heartbeat is None:
             return self.pending_send.write_to(self.transport)
-        result = self.line.begin_write()
+        result = self.heartbeat.begin_write()
         if result == 1:
             result = self.pending_send.write_to(self.transport)
-        self.line.end_write(self.is_mid_frame())
+        self.heartbeat.end_write(self.is_mid_frame())
         return result
 
     cdef bint is_mid_frame(self) noexcept nogil:
@@ -115,26 +115,26 @@ cdef class KafkaChannel:
         """As ``FrameReader.read_from``."""
         cdef int result
         # Reading makes objects, and that may run anything.
-        cdef HeartbeatLine line = self.line
-        if line is not None:
-            line.begin_read()
+        cdef NativeHeartbeat heartbeat = self.heartbeat
+        if heartbeat is not None:
+            heartbeat.begin_read()
         result = self.reader.read_from(self.transport, buffer, frames)
-        if line is not None:
-            line.end_read(self.reader.is_amid_frame())
+        if heartbeat is not None:
+            heartbeat.end_read(self.reader.is_amid_frame())
         self.is_starved = result == STARVED
         return result
 
-    cdef bint attach_line(self, HeartbeatLine line) except -1:
+    cdef bint attach_heartbeat(self, NativeHeartbeat heartbeat) except -1:
         """Have ``line`` write here too; whether it can."""
         cdef int fd = self.transport.bare_fd()
         # It would go on while the channel is authenticated anew.
         if fd < 0 or self.is_closed or not self.is_ready or self.authenticator is not None:
             return False
-        if self.line is not line:
-            if self.line is not None:
-                raise IllegalStateError(f"{self.id} has a heartbeat line already")
-            line.attach(self.sock, fd, self.is_mid_frame(), self.reader.is_amid_frame())
-            self.line = line
+        if self.heartbeat is not heartbeat:
+            if self.heartbeat is not None:
+                raise IllegalStateError(f"{self.id} has a native heartbeat already")
+            heartbeat.attach(self.sock, fd, self.is_mid_frame(), self.reader.is_amid_frame())
+            self.heartbeat = heartbeat
         return True
 
     cdef int finish_connect(self) noexcept:
@@ -236,9 +236,9 @@ cdef class KafkaChannel:
         if self.auth_send is not None:
             self.auth_send.release()
             self.auth_send = None
-        if self.line is not None:
-            self.line.detach()
-            self.line = None
+        if self.heartbeat is not None:
+            self.heartbeat.detach()
+            self.heartbeat = None
         try:
             if self.authenticator is not None:
                 self.authenticator.close()

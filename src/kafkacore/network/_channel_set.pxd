@@ -3,7 +3,7 @@
 from cpython.ref cimport PyObject
 
 from kafkacore.network._channel cimport KafkaChannel
-from kafkacore.network._heartbeat_line cimport HeartbeatLine
+from kafkacore.network._native_heartbeat cimport NativeHeartbeat
 from kafkacore.network._idle cimport IdleExpiry
 from kafkacore.network._memory cimport MemoryPool
 from kafkacore.network._poller cimport EventTaker, Poller
@@ -24,7 +24,7 @@ cdef class ChannelSet(EventTaker):
     # Why the last channel of next_expired() is to be closed.
     cdef str why_expired
     cdef object expiry_error
-    # The process that made it, and its number in the line of forks.
+    # The process that made it, and its number in the heartbeat of forks.
     cdef int pid
     cdef int fork_generation
 
@@ -32,7 +32,7 @@ cdef class ChannelSet(EventTaker):
     cdef KafkaChannel get(self, str channel_id)
     cdef KafkaChannel at_fd(self, int fd)
     cdef int check_unused(self, str channel_id) except -1
-    cdef KafkaChannel release_line(self, HeartbeatLine line, KafkaChannel keeper)
+    cdef KafkaChannel release_heartbeat(self, NativeHeartbeat heartbeat, KafkaChannel keeper)
     cdef int make_room(self, int fd) except -1
     cdef int add(self, KafkaChannel channel, double now_ms) except -1
     cdef int drop(self, KafkaChannel channel) except -1

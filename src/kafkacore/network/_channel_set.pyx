@@ -10,7 +10,7 @@ from posix.unistd cimport getpid
 
 cimport kafkacore.network._poller as poller_functions
 from kafkacore.network._channel cimport KafkaChannel
-from kafkacore.network._heartbeat_line cimport HeartbeatLine
+from kafkacore.network._native_heartbeat cimport NativeHeartbeat
 from kafkacore.network._idle cimport IdleExpiry
 from kafkacore.network._memory cimport MemoryPool
 from kafkacore.network._poller cimport KC_WRITE, EventTaker, Poller
@@ -69,13 +69,13 @@ cdef class ChannelSet(EventTaker):
             raise IllegalStateError(f"there is a connection {channel_id} already")
         return 0
 
-    cdef KafkaChannel release_line(self, HeartbeatLine line, KafkaChannel keeper):
-        """Detach a line from every channel but one; the channel that is of no use any more, or ``None``."""
+    cdef KafkaChannel release_heartbeat(self, NativeHeartbeat heartbeat, KafkaChannel keeper):
+        """Detach a heartbeat from every channel but one; the channel of no use any more, or ``None``."""
         cdef KafkaChannel channel
         for channel in self.by_id.values():
-            if channel.line is line and channel is not keeper:
-                channel.line = None
-                return channel if line.detach() else None
+            if channel.heartbeat is heartbeat and channel is not keeper:
+                channel.heartbeat = None
+                return channel if heartbeat.detach() else None
         return None
 
     cdef KafkaChannel get(self, str channel_id):

@@ -10,7 +10,7 @@ from libc.errno cimport EINTR, errno
 from libc.math cimport ceil
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from kafkacore.wire._gil cimport gil_had, gil_wanted
+from kafkacore.wire._gil_handoff cimport gil_handoff_received, gil_handoff_request
 
 import os
 
@@ -155,8 +155,8 @@ cdef class Poller:
                 began_ms = monotonic_ms()
                 count = self.wait_untaken(timeout, taker)
                 self.waited_ms = self.waited_ms + (monotonic_ms() - began_ms)
-                gil_wanted()
-            gil_had()
+                gil_handoff_request()
+            gil_handoff_received()
             self.waiting_in = 0
         if count < 0:
             if count != -EINTR:

@@ -11,7 +11,7 @@ from libc.math cimport INFINITY
 from kafkacore.network._channel cimport KafkaChannel, new_channel
 from kafkacore.network._channel_set cimport ChannelSet
 from kafkacore.network._delayed_close cimport DelayedCloses
-from kafkacore.network._heartbeat_line cimport HeartbeatLine
+from kafkacore.network._native_heartbeat cimport NativeHeartbeat
 from kafkacore.network._idle cimport IdleExpiry
 from kafkacore.network._memory cimport MemoryPool
 from kafkacore.network._poller cimport KC_BROKEN, KC_READ, KC_WRITE, Poller
@@ -202,15 +202,15 @@ cdef class Selector:
         """Ids of all open connections."""
         return list(self.channels.by_id)
 
-    def attach_line(self, str connection_id, HeartbeatLine line not None):
+    def attach_heartbeat(self, str connection_id, NativeHeartbeat heartbeat not None):
         """Have ``line`` write on this connection, and on no other, until it ends; ``False`` if there is none,
         or its bytes do not travel as they are."""
         cdef KafkaChannel channel = self.channels.get(connection_id)
         self.channels.check_usable()
-        cut = self.channels.release_line(line, channel)
+        cut = self.channels.release_heartbeat(heartbeat, channel)
         if cut is not None:
             self.end(cut, ConnectionPhase.LOCAL_CLOSE, "a heartbeat was cut short on it", None)
-        return channel is not None and channel.attach_line(line)
+        return channel is not None and channel.attach_heartbeat(heartbeat)
 
     def mute(self, str connection_id):
         """Read nothing from this connection until :meth:`unmute`."""

@@ -17,7 +17,7 @@ from posix.unistd cimport pread
 cimport kafkacore.network._poller as poller
 from kafkacore.network._poller cimport KC_READ, KC_WRITE, iovec
 from kafkacore.wire._blocks cimport block_alloc, block_free
-from kafkacore.wire._gil cimport gil_had, gil_wanted
+from kafkacore.wire._gil_handoff cimport gil_handoff_received, gil_handoff_request
 
 import ssl
 
@@ -304,8 +304,8 @@ cdef class TlsTransportLayer(TransportLayer):
         try:
             with nogil:
                 got = pread(file, piece, asked, position)
-                gil_wanted()
-            gil_had()
+                gil_handoff_request()
+            gil_handoff_received()
             if got <= 0:
                 return -ENODATA
             return self.encrypt(piece, got)
@@ -317,14 +317,14 @@ cdef class TlsTransportLayer(TransportLayer):
         size = min(size, <Py_ssize_t> MOST_AT_ONCE)
         if size > ENCRYPT_QUIETLY:
             # The engine gives the lock away while it computes, and wants it back.
-            gil_wanted()
+            gil_handoff_request()
         try:
             self.untold = self.engine_write(PyMemoryView_FromMemory(<char *> data, size, PyBUF_READ))
         except ssl.SSLWantReadError as error:
             raise KafkaConnectionError("it negotiates TLS anew while it is written to") from error
         finally:
             if size > ENCRYPT_QUIETLY:
-                gil_had()
+                gil_handoff_received()
         return self.tell()
 
     cdef Py_ssize_t tell_earlier(self) except? -1:
@@ -357,8 +357,8 @@ cdef class TlsTransportLayer(TransportLayer):
             piece.iov_len = PyBytes_GET_SIZE(self.unsent) - self.sent
             with nogil:
                 sent = poller.send_vector(self.fd, &piece, 1, False)
-                gil_wanted()
-            gil_had()
+                gil_handoff_request()
+            gil_handoff_received()
             if sent < 0:
                 return <int> sent
             self.sent += sent

@@ -4,7 +4,7 @@ from kafkacore.producer._batch cimport ProducerBatch, SerializedRecord
 from kafkacore.producer._batch_memory cimport BatchMemory
 from kafkacore.producer._future cimport FutureRecordMetadata
 from kafkacore.producer._partition_queue cimport PartitionQueue
-from kafkacore.producer._sender_alarm cimport SenderAlarm
+from kafkacore.producer._sender_wakeup cimport SenderWakeup
 from kafkacore.producer._topic_state cimport TopicState
 
 
@@ -25,7 +25,7 @@ cdef class RecordAppender:
     cdef object _wall_ms
     cdef bint _is_machine_clock
     cdef object _random
-    cdef readonly SenderAlarm alarm
+    cdef readonly SenderWakeup sender_wakeup
     cdef Py_ssize_t _batch_size
     cdef Py_ssize_t _max_request_size
     cdef Py_ssize_t _buffer_memory

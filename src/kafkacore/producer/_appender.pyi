@@ -8,7 +8,7 @@ from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._batch_memory import BatchMemory
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._partition_queue import PartitionQueue
-from kafkacore.producer._sender_alarm import SenderAlarm
+from kafkacore.producer._sender_wakeup import SenderWakeup
 from kafkacore.producer._topic_state import TopicState
 
 _Bytes = bytes | bytearray | memoryview
@@ -18,7 +18,7 @@ class RecordAppender:
     active: dict[PartitionQueue, None]
     incomplete: dict[ProducerBatch, None]
     closed: bool
-    alarm: SenderAlarm
+    sender_wakeup: SenderWakeup
     memory: BatchMemory
     transactions: Any
     def __init__(

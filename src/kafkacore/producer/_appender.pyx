@@ -19,11 +19,11 @@ from kafkacore.producer._batch_memory cimport BatchMemory
 from kafkacore.producer._future cimport FutureRecordMetadata, new_future
 from kafkacore.producer._murmur2 cimport murmur2_of
 from kafkacore.producer._partition_queue cimport PartitionQueue
-from kafkacore.producer._sender_alarm cimport SenderAlarm
+from kafkacore.producer._sender_wakeup cimport SenderWakeup
 from kafkacore.producer._topic_state cimport TopicState
 from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD, RECORDS_AT
 from kafkacore.record.store cimport batch_size_bound
-from kafkacore.wire._gil cimport make_way
+from kafkacore.wire._gil_handoff cimport gil_handoff_yield
 
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, TransactionAbortedError
@@ -71,7 +71,7 @@ cdef class RecordAppender:
         # What is asked of it for each record is then asked without a Python call.
         self._is_machine_clock = type(clock) is Clock
         self._random = clock.random
-        self.alarm = SenderAlarm(wakeup)
+        self.sender_wakeup = SenderWakeup(wakeup)
         self.memory = memory
         self._batch_size = batch_size
         self._linger_ms = linger_ms
@@ -117,7 +117,7 @@ cdef class RecordAppender:
         cdef FutureRecordMetadata future
         cdef SerializedRecord record
         cdef int chosen = -1
-        make_way()
+        gil_handoff_yield()
         if self.closed or self._fork_generation != fork_generation:
             self.check_usable()
         if topic is self._last_topic:
@@ -218,7 +218,7 @@ cdef class RecordAppender:
             if queue.try_append(future, record):
                 return queue
         if len(queue._batches):
-            self.alarm.batch_is_full(queue)
+            self.sender_wakeup.batch_is_full(queue)
             if sticky and state._sticky_bytes > 0:
                 # On to another partition (KIP-480), unless this one has just been chosen: with what waits
                 # there already.
@@ -313,8 +313,8 @@ cdef class RecordAppender:
         """A new batch stands in the queue."""
         self.active[queue] = None
         if batch.is_full:
-            return self.alarm.batch_is_full(queue)
-        return self.alarm.batch_is_due(queue, batch.created_ms + self._linger_ms)
+            return self.sender_wakeup.batch_is_full(queue)
+        return self.sender_wakeup.batch_is_due(queue, batch.created_ms + self._linger_ms)
 
     cdef int _abandon(self, ProducerBatch batch) except -1:
         # It holds no record, but a flush may have seen it and wait for it.
@@ -323,7 +323,7 @@ cdef class RecordAppender:
         self.incomplete.pop(batch, None)
         self.memory.give_back(batch)
         # It may have been the last one that the end of a transaction, or a close, was waiting for.
-        return self.alarm.wake()
+        return self.sender_wakeup.wake()
 
     def release(self, ProducerBatch batch not None):
         """Give the batch's memory back: its last request has ended. Once, however often it is called."""
@@ -331,7 +331,7 @@ cdef class RecordAppender:
 
     def wake_sender(self):
         """Have the sender look at once."""
-        self.alarm.wake()
+        self.sender_wakeup.wake()
 
     # ---- Topics ------------------------------------------------------------------------------------------
 

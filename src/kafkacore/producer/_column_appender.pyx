@@ -328,7 +328,7 @@ cdef class ColumnAppender(RecordAppender):
             if at < end and not self._grow(queue, future._source.size_upper_bound(future._row_at(at))):
                 break
         if was_open and at < end:
-            self.alarm.batch_is_full(queue)
+            self.sender_wakeup.batch_is_full(queue)
         return at
 
     cdef Py_ssize_t _fill_new(self, PartitionQueue queue, BatchFuture future, const int32_t* rows,

@@ -2,12 +2,12 @@ from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer.record_accumulator import ClusterView
 from kafkacore.structs import Node
 
-def survey(
+def check_ready(
     active: dict[PartitionQueue, None],
     cluster: ClusterView,
     now_ms: float,
     linger_ms: float,
-    hurry: bool,
+    send_now: bool,
     nodes: dict[int, Node],
     unknown_leader_topics: set[str],
 ) -> float: ...
@@ -15,4 +15,4 @@ def by_leader(
     active: dict[PartitionQueue, None], cluster: ClusterView
 ) -> dict[int, list[PartitionQueue]]: ...
 def backing_off_ms(queue: PartitionQueue, cluster: ClusterView, now_ms: float) -> float: ...
-def move_behind(active: dict[PartitionQueue, None], queue: PartitionQueue) -> None: ...
+def move_to_back(active: dict[PartitionQueue, None], queue: PartitionQueue) -> None: ...

@@ -31,8 +31,8 @@ def backing_off_ms(PartitionQueue queue not None, cluster, double now_ms):
     return _backing_off_ms(queue, queue._batches[0], now_ms)
 
 
-def survey(dict active not None, cluster, double now_ms, double linger_ms, bint hurry, dict nodes not None,
-           set unknown_leader_topics not None):
+def check_ready(dict active not None, cluster, double now_ms, double linger_ms, bint send_now,
+                dict nodes not None, set unknown_leader_topics not None):
     """Find the nodes with data to be sent.
 
     Parameters
@@ -42,7 +42,7 @@ def survey(dict active not None, cluster, double now_ms, double linger_ms, bint 
     cluster
         Says who leads.
     linger_ms
-        How long a batch waits for more records; not at all in a ``hurry``.
+        How long a batch waits for more records; not at all with ``send_now``.
     nodes
         Node id → node: found ones are added.
     unknown_leader_topics
@@ -69,7 +69,7 @@ def survey(dict active not None, cluster, double now_ms, double linger_ms, bint 
         if queue.muted:
             continue
         wait_ms = _backing_off_ms(queue, head, now_ms)
-        if wait_ms <= 0 and not (hurry or head.attempts > 0 or head is not queue._open or head.is_full):
+        if wait_ms <= 0 and not (send_now or head.attempts > 0 or head is not queue._open or head.is_full):
             wait_ms = head.created_ms + linger_ms - now_ms
         if wait_ms <= 0:
             nodes[queue._leader[0]] = queue._leader
@@ -89,7 +89,7 @@ def by_leader(dict active not None, cluster):
     return found
 
 
-def move_behind(dict active not None, PartitionQueue queue not None):
+def move_to_back(dict active not None, PartitionQueue queue not None):
     """A batch has been taken: behind all others if there are more, out if not."""
     # Safe because of the GIL: an append in between would be forgotten.
     active.pop(queue, None)

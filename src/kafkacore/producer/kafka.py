@@ -24,10 +24,10 @@ from kafkacore.errors import (
 )
 from kafkacore.producer._future import FutureRecordMetadata, ProduceResult
 from kafkacore.producer.batch_producer import BatchProducer, Headers
+from kafkacore.producer.components import make_components
 from kafkacore.producer.config import producer_defaults, resolve_producer
 from kafkacore.producer.interceptors import ProducerInterceptors, ProducerRecord
 from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
-from kafkacore.producer.parts import make_parts
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.structs import MAX_TOPIC_NAME_LENGTH, TopicPartition, is_topic_name, printable
@@ -119,7 +119,7 @@ class KafkaProducer(BatchProducer):
         self._partitioner = None if is_built_in else partitioner
         interceptors = config["interceptors"]
         self._interceptors = ProducerInterceptors(interceptors) if interceptors else None
-        parts = make_parts(config, self._clock)
+        parts = make_components(config, self._clock)
         self._client, self._metadata, self._accumulator, self._thread, self._metrics = parts[:5]
         self._transactions = parts.transactions
         self._append = self._accumulator.append
@@ -410,7 +410,7 @@ class KafkaProducer(BatchProducer):
         return self._metrics.metrics if raw else self._metrics.snapshot()
 
     def _troubles(self) -> str:
-        summary = self._client.troubles.summary()
+        summary = self._client.connection_errors.summary()
         return f" ({summary})" if summary else ""
 
     def _check_usable(self) -> None:

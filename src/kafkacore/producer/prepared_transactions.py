@@ -51,7 +51,7 @@ class PreparedTransactions(TransactionalSequences):
     def initialized(self, producer_id: int, producer_epoch: int, is_epoch_bump: bool) -> None:
         raise NotImplementedError
 
-    def renew(self, transactional_id: str) -> None:
+    def change_transactional_id(self, transactional_id: str) -> None:
         """Be as new, under another name, to be initialized.
 
         Raises
@@ -66,7 +66,7 @@ class PreparedTransactions(TransactionalSequences):
                 raise IllegalStateError(f"transactional_id={self.transactional_id!r} is in use")
             self._renew(transactional_id)
 
-    def let_go(self) -> PreparedTransaction:
+    def prepare(self) -> PreparedTransaction:
         """Leave the open transaction as it is, for another to end. All records have been acknowledged.
 
         Raises
@@ -79,17 +79,17 @@ class PreparedTransactions(TransactionalSequences):
         with self.lock:
             self._state.raise_error()
             if self._state.current is not State.IN_TRANSACTION:
-                self._state.refuse("let_go()")
+                self._state.refuse("prepare_transaction()")
             if self._requests or self._new_partitions or self._has_open_batches:
-                raise IllegalStateError("let_go() comes after flush(): records are on their way")
+                raise IllegalStateError("prepare_transaction() comes after flush(): records are on their way")
             prepared = PreparedTransaction(self.transactional_id, self.producer_id, self.producer_epoch)
             self._renew(self.transactional_id)
             return prepared
 
-    def take_over(self, prepared: PreparedTransaction) -> None:
+    def resume(self, prepared: PreparedTransaction) -> None:
         """Be the producer of that transaction, which is open; it can be given offsets, and ended."""
         with self.lock:
-            self.renew(prepared.transactional_id)
+            self.change_transactional_id(prepared.transactional_id)
             self._become(State.INITIALIZING)
             self.initialized(prepared.producer_id, prepared.producer_epoch, False)
             self._become(State.IN_TRANSACTION)

@@ -21,7 +21,7 @@ from kafkacore.producer._batch_memory import BatchMemory
 from kafkacore.producer._buffer_pool import BufferPool
 from kafkacore.producer._column_appender import ColumnAppender
 from kafkacore.producer._partition_queue import PartitionQueue
-from kafkacore.producer._readiness import backing_off_ms, by_leader, move_behind, survey
+from kafkacore.producer._readiness import backing_off_ms, by_leader, check_ready, move_to_back
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.record.compression import Compression
 from kafkacore.structs import Node, TopicPartition
@@ -201,18 +201,18 @@ class RecordAccumulator(ColumnAppender):
         the close waits, or it has backed off after a failure; never while the partition is muted.
         """
         result = ReadyCheckResult()
-        hurry = (
+        send_now = (
             self.closed
             or self._flushes > 0
             or self.pool.queued > 0
             or (self.idempotence is not None and self.idempotence.is_completing)
         )
-        result.next_check_delay_ms = survey(
+        result.next_check_delay_ms = check_ready(
             self.active,
             cluster,
             now_ms,
             self._linger_ms,
-            hurry,
+            send_now,
             result.nodes,
             result.unknown_leader_topics,
         )
@@ -269,7 +269,7 @@ class RecordAccumulator(ColumnAppender):
             if drained and size + head.size_in_bytes > max_size:
                 break
             batch = queue.pop()
-            move_behind(self.active, queue)
+            move_to_back(self.active, queue)
             if idempotence is not None:
                 idempotence.assign(batch)
             try:

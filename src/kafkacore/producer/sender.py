@@ -1,8 +1,8 @@
 """Batches to their brokers: the turns of the network thread, the requests, and who gets which answer.
 
-Batches of the accumulator in, produce requests to the NetworkClient out, answers to ``BatchOutcomes``; beside
-them what the manager of idempotence has to ask. One ``run_once`` is one turn of the network thread; it reads
-no clock that is not handed in. Does not know: records, threads, what becomes of a batch.
+Batches of the accumulator in, produce requests to the NetworkClient out, answers to ``BatchCompletion``;
+beside them what the manager of idempotence has to ask. One ``run_once`` is one turn of the network thread;
+it reads no clock that is not handed in. Does not know: records, threads, what becomes of a batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
 )
 from kafkacore.producer._batch import ProducerBatch
-from kafkacore.producer.batch_outcomes import BatchOutcomes
+from kafkacore.producer.batch_completion import BatchCompletion
 from kafkacore.producer.control_channel import ControlChannel
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.producer.produce_request import (
@@ -91,7 +91,7 @@ class Sender:
             backoff = ExponentialBackoff(clock, retry_backoff_ms, retry_backoff_max_ms)
             self._control = ControlChannel(client, self._idempotence, backoff, request_timeout_ms)
         self.metrics = metrics or SenderMetrics()
-        self._outcomes = BatchOutcomes(
+        self._outcomes = BatchCompletion(
             accumulator,
             clock,
             acks=acks,
@@ -107,7 +107,7 @@ class Sender:
 
     def run_once(self, now_ms: float) -> None:
         """Send what is ready, fail what has expired, and wait in ``poll`` for the next thing to happen."""
-        self._accumulator.alarm.sender_looks()
+        self._accumulator.sender_wakeup.sender_looks()
         control_ms = math.inf
         if self._control is not None:
             self._settle(self._control.manager, now_ms)
@@ -115,7 +115,7 @@ class Sender:
         timeout_ms = min(self._send_producer_data(now_ms), control_ms)
         if self._idempotence is not None:
             timeout_ms = min(timeout_ms, self._idempotence.next_turn_ms(now_ms))
-        self._accumulator.alarm.sender_sleeps(now_ms + timeout_ms, self._busy_nodes)
+        self._accumulator.sender_wakeup.sender_sleeps(now_ms + timeout_ms, self._busy_nodes)
         self._client.poll(timeout_ms, now_ms)
 
     @property

@@ -160,7 +160,7 @@ class TransactionalProducer(RecordSender):
         IllegalStateError
             A transaction is open, or records are on their way.
         """
-        self._manager("change_transactional_id()", waits=False).renew(transactional_id)
+        self._manager("change_transactional_id()", waits=False).change_transactional_id(transactional_id)
 
     def prepare_transaction(self) -> PreparedTransaction:
         """Leave the transaction open for another producer, of any process, to end; call :meth:`flush` first.
@@ -175,7 +175,7 @@ class TransactionalProducer(RecordSender):
         IllegalStateError
             No transaction is open, or records of it are on their way.
         """
-        return self._manager("prepare_transaction()", waits=False).let_go()
+        return self._manager("prepare_transaction()", waits=False).prepare()
 
     def take_over_transaction(self, prepared: PreparedTransaction) -> None:
         """Be inside a transaction that another producer has prepared: offsets, commit or abort are next.
@@ -187,7 +187,7 @@ class TransactionalProducer(RecordSender):
         IllegalStateError
             This producer has a transaction of its own.
         """
-        self._manager("take_over_transaction()", waits=False).take_over(prepared)
+        self._manager("take_over_transaction()", waits=False).resume(prepared)
 
     def _manager(self, operation: str, *, waits: bool = True) -> TransactionManager:
         manager = self._transactions

@@ -25,7 +25,7 @@ from kafkacore.record._source cimport RecordSource
 from kafkacore.record.store cimport append_field, record_length, store_bytes, store_record
 from kafkacore.wire._crc32c cimport crc32c_of
 from kafkacore.wire._blocks cimport block_alloc, block_capacity, block_free, block_realloc
-from kafkacore.wire._gil cimport gil_had, gil_wanted
+from kafkacore.wire._gil_handoff cimport gil_handoff_received, gil_handoff_request
 from kafkacore.wire.primitives cimport size_of_varlong, store_int16, store_int32, store_int64
 
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
@@ -325,8 +325,8 @@ cdef class RecordBatchBuilder:
             with nogil:
                 self.write_header(self.data, self.size_in_bytes, base_offset, partition_leader_epoch,
                                   attributes, producer_id, producer_epoch, base_sequence)
-                gil_wanted()
-            gil_had()
+                gil_handoff_request()
+            gil_handoff_received()
         self.is_sealed = True
         return memoryview(self)
 

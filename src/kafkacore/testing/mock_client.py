@@ -36,7 +36,7 @@ from kafkacore.network import (
     ChannelBuilder,
     ChannelState,
     ConnectionPhase,
-    HeartbeatLine,
+    NativeHeartbeat,
     NetworkReceive,
     NetworkSend,
 )
@@ -150,7 +150,7 @@ class MockSelector:
     def wakeup(self) -> None:
         self.wakeup_count += 1
 
-    def attach_line(self, connection_id: str, line: HeartbeatLine) -> bool:
+    def attach_heartbeat(self, connection_id: str, line: NativeHeartbeat) -> bool:
         """No descriptor, no line."""
         return False
 

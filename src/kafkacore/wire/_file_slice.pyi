@@ -1,7 +1,7 @@
 from typing import Protocol, Self, final
 
 class _Holder(Protocol):
-    def let_go(self) -> None: ...
+    def release_hold(self) -> None: ...
 
 @final
 class FileSlice:

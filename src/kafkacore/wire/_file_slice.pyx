@@ -20,8 +20,8 @@ cdef class FileSlice:
     position, size:
         Where the bytes are, and how many, at least one.
     holder:
-        Keeps ``fd`` open until its ``let_go()`` is called, once: by :meth:`release`, or when nobody has the
-        slice any more.
+        Keeps ``fd`` open until its ``release_hold()`` is called, once: by :meth:`release`, or when nobody has
+        the slice any more.
     """
 
     def __cinit__(self, int fd, int64_t position, Py_ssize_t size, holder):
@@ -46,7 +46,7 @@ cdef class FileSlice:
         holder, self.holder = self.holder, None
         if holder is not None:
             self.fd = -1
-            holder.let_go()
+            holder.release_hold()
 
     def read(self):
         """The bytes, or fewer if the file has become shorter: for those who cannot send from a file."""

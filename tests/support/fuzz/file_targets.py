@@ -20,7 +20,7 @@ from kafkacore.broker.log.producer_entries import BatchMetadata, ProducerStateEn
 from kafkacore.broker.log.producer_state import read_snapshot, snapshot_bytes
 from kafkacore.broker.log.topics_file import TopicState, read_topics, write_topics
 from kafkacore.broker.log.transaction_index import AbortedTransaction, aborted_bytes, read_aborted
-from kafkacore.broker.metadata import end_mark, metadata_log
+from kafkacore.broker.metadata import end_offset_checkpoint, metadata_log
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.records import MetadataRecord, decode_record, encode_record
 from kafkacore.broker.quota import Quotas
@@ -175,7 +175,7 @@ def read_metadata_record(data: bytes) -> None:
 
 def read_end_mark(data: bytes) -> None:
     for content in (with_json_crc(data), data):
-        assert end_mark.EndMark(_FILE, OneFile(content)).read() in _INT64
+        assert end_offset_checkpoint.EndOffsetCheckpoint(_FILE, OneFile(content)).read() in _INT64
 
 
 def metadata_records() -> list[MetadataRecord]:
@@ -269,6 +269,6 @@ def targets() -> list[Target]:
         Target("indexes", read_indexes, indexes, head=1, takes_memory=True),
         Target("metadata-log", read_metadata_log, [metadata_log_file()], takes_memory=True),
         Target("metadata-record", read_metadata_record, [encode_record(each) for each in metadata_records()]),
-        Target("end-mark", read_end_mark, [checked_json({"next_offset": 7})], takes_memory=True),
+        Target("end-offset-checkpoint", read_end_mark, [checked_json({"next_offset": 7})], takes_memory=True),
         Target("aborted", read_aborted_transactions, aborted),
     ]

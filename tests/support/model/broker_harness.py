@@ -18,7 +18,7 @@ from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.replica.fetch_session import FetchManager
 from kafkacore.broker.replica.replica_manager import ReplicaManager
-from kafkacore.broker.requests.denials import DenialLog
+from kafkacore.broker.requests.authorizer_log import AuthorizerLog
 from kafkacore.broker.server.kafka_apis import KafkaApis
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
@@ -93,7 +93,7 @@ class BrokerHarness:
                 self.clock,
                 self.quotas.set_entity,
             ),
-            denials=DenialLog(self.clock),
+            authorizer_log=AuthorizerLog(self.clock),
         )
         self.apis = KafkaApis(self.services)
         self.context = RequestContext("test", self.config.node_id, "127.0.0.1")

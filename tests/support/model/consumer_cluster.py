@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from types import SimpleNamespace
 from uuid import UUID
 
-from kafkacore.client.connection_troubles import ConnectionTroubles
+from kafkacore.client.connection_errors import ConnectionErrors
 from kafkacore.consumer.fetch_session import FIRST_VERSION_BY_ID
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -230,7 +230,7 @@ class ModelNetwork:
         self.clock = cluster.clock
         #: There are no sockets for a heartbeat line to write to, and nobody who authenticates.
         self.selector = SimpleNamespace(on_authenticated=None)
-        self.troubles = ConnectionTroubles()
+        self.connection_errors = ConnectionErrors()
         self.connected = set()
         self.failed = set()
         self.closed = False

@@ -61,7 +61,7 @@ INTERNAL = {
 }
 #: Methods that wait for ever with some arguments: called with these alone.
 WAITING: dict[str, list[tuple[Any, ...]]] = {
-    "HeartbeatLine.run": [(0,), (None,), ("x",)],
+    "NativeHeartbeat.run": [(0,), (None,), ("x",)],
     "Poller.wait": [(0,), (-1,), (None,)],
     "ProduceResult.wait": [(0,), (-1,), ("x",)],
     "ProduceResult._wait_here": [(0,), (-1, True), ("x",)],
@@ -126,7 +126,7 @@ class Files:
     def file(self, path: object, creates: bool) -> Any:
         return SimpleNamespace(
             path=path, is_unsynced=False, pread=lambda size, at: b"", pwritev=lambda *a: None,
-            truncate=lambda *a: None, hold=lambda: 0, let_go=lambda: None, release=lambda: None,
+            truncate=lambda *a: None, hold=lambda: 0, release_hold=lambda: None, release=lambda: None,
             fdatasync=lambda: None, move=lambda *a, **k: None,
         )  # fmt: skip
 
@@ -188,7 +188,7 @@ of("network._memory.MemoryPool", 1000)
 of("network._receive.NetworkReceive", "id", memoryview(bytearray(b"x")))
 of("network._receive.FrameReader", "id", 100)
 of("network._send.NetworkSend", "id", [b"a", b"b" * 1000, b"c", b"d", b""])
-of("network._heartbeat_line.HeartbeatLine", 1, 10)
+of("network._native_heartbeat.NativeHeartbeat", 1, 10)
 POLLER = of("network._poller.Poller")
 of("network._channel_set.ChannelSet", POLLER)
 of("network._setup_deadlines.SetupDeadlines", 5.0)
@@ -211,7 +211,7 @@ of(
 )
 of("producer._batch_counter.TopicSensors", S, S, S, S, S)
 of("producer._batch_counter.BatchCounter", CLOCK, POOL, S, S, S, S, S)
-of("producer._sender_alarm.SenderAlarm", Anything())
+of("producer._sender_wakeup.SenderWakeup", Anything())
 QUEUE = of("producer._partition_queue.PartitionQueue", TP)
 of(
     "producer._topic_state.TopicState",

@@ -73,7 +73,7 @@ class MemoryLog:
         return self.high_watermark
 
     @property
-    def safe_end(self) -> Place:
+    def high_watermark_metadata(self) -> Place:
         size = sum(len(batch) for _, last, batch in self.batches if last < self.high_watermark)
         return Place(self, size, self.high_watermark)
 

@@ -241,7 +241,12 @@ def test_client_is_told_the_addresses_of_its_own_listener(tmp_path: Path) -> Non
     with running(tmp_path, node_count=2, **given) as made:
         known = made.broker.call(lambda: made.broker.services.cluster.nodes())  # type: ignore[union-attr]
         for name, host, tls in (("INSIDE", "127.0.0.1", None), ("OUTSIDE", "localhost", made.tls())):
-            told = [(n.told_host, n.told_port) for node in known for n in node.listeners if n.name == name]
+            told = [
+                (n.advertised_host, n.advertised_port)
+                for node in known
+                for n in node.listeners
+                if n.name == name
+            ]
             assert [each[0] for each in told] == [host, host]
             with made.line(name, tls) as line:
                 assert nodes_of(line) == told

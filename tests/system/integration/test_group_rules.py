@@ -165,7 +165,7 @@ def static_member_comes_back_before_the_assignment(group: RawGroup) -> None:
     group.hear_join("b again")
 
 
-def old_versions(group: RawGroup) -> None:
+def removed_versions(group: RawGroup) -> None:
     for version, name in enumerate("abcd"):
         group.join(name, version=version)
         group.describe(version=version)
@@ -210,7 +210,7 @@ STORIES = [
     protocols_are_voted,
     static_members,
     static_member_comes_back_before_the_assignment,
-    old_versions,
+    removed_versions,
     members_that_hang_up,
     lists_by_state_and_type,
 ]

@@ -14,7 +14,7 @@ from kafkacore.broker.handlers import produce
 from kafkacore.broker.log import LogManager, checkpoints
 from kafkacore.broker.log.producer_state import ProducerStateManager
 from kafkacore.broker.log.segment import LogSegment
-from kafkacore.broker.metadata.end_mark import EndMark
+from kafkacore.broker.metadata.end_offset_checkpoint import EndOffsetCheckpoint
 from kafkacore.broker.storage.identity import KeptMetadata
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
 from kafkacore.testing.disk import SimulatedDisk
@@ -61,7 +61,7 @@ PLANTED: dict[str, tuple[type | Any, str, Callable[..., Any]]] = {
     "a batch is acknowledged before it is synced": (produce._Pending, "outcome", lambda _: 0),
     "a commit is acknowledged before it is synced": (PendingAppends, "_wait", lambda *args: args[2](0)),
     "a checkpoint says more than is synced": (LogManager, "checkpoint", checkpoint_what_is_not_synced),
-    "changed rights are answered before their end is marked": (EndMark, "set", nothing),
+    "changed rights are answered before their end is marked": (EndOffsetCheckpoint, "set", nothing),
     "a start does not look at CRCs": (LogSegment, "headers", pass_over_crcs),
 }
 #: Seen in segments of many sectors, which each fourth seed has, and there in one of twenty runs.
@@ -73,7 +73,7 @@ IN_LARGE_SEGMENTS = {"a start does not look at CRCs"}
 def test_planted_bug_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     place, attribute, planted = PLANTED[name]
     monkeypatch.setattr(place, attribute, planted)
-    if place is EndMark:
+    if place is EndOffsetCheckpoint:
         # The first change is noted besides, which makes the name of its file as durable as the mark does.
         monkeypatch.setattr(KeptMetadata, "set", nothing)
     seeds = range(3, 8 * MOST_RUNS, 4) if name in IN_LARGE_SEGMENTS else range(MOST_RUNS)

@@ -28,7 +28,7 @@ class Holder:
     def __init__(self) -> None:
         self.count = 0
 
-    def let_go(self) -> None:
+    def release_hold(self) -> None:
         self.count += 1
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.network.test_authentication_troubles import Scripted, builder_of, frame
+from unit.network.test_authentication_errors import Scripted, builder_of, frame
 from unit.network.test_tls import Certificates, Ends
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock

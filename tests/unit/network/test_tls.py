@@ -27,7 +27,7 @@ SIZES = (0, 1, 5, 100, 16 * 1024 - 4, 16 * 1024, 70_000, 3_000_000)
 class Holder:
     """Of a file that its owner keeps open."""
 
-    def let_go(self) -> None: ...
+    def release_hold(self) -> None: ...
 
 
 class Ends:

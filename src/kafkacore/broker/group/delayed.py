@@ -34,7 +34,7 @@ class _GroupOperation(DelayedOperation):
         return False
 
     def on_complete(self, expired: bool) -> None:
-        with self._rebalancer.outbox:
+        with self._rebalancer.delayed_responses:
             self.go_on(expired)
 
     def go_on(self, expired: bool) -> None:

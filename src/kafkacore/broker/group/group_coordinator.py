@@ -121,8 +121,8 @@ class GroupCoordinator:
         shortest, longest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
         if not shortest <= joining.session_timeout_ms <= longest:
             raise InvalidSessionTimeoutError
-        with self.rebalancer.outbox as outbox:
-            joining = joining.answered_by(outbox.later(joining.on_joined))
+        with self.rebalancer.delayed_responses as delayed_responses:
+            joining = joining.answered_by(delayed_responses.later(joining.on_joined))
             group = self.registry.get(joining.group_id)
             if group is not None:
                 self._admission.join(group, joining)
@@ -163,13 +163,13 @@ class GroupCoordinator:
                 raise InconsistentGroupProtocolError
         if group.is_in(GroupState.PREPARING_REBALANCE):
             raise RebalanceInProgressError
-        with self.rebalancer.outbox as outbox:
+        with self.rebalancer.delayed_responses as delayed_responses:
             member = group.member(syncing.member_id)
             if group.is_in(GroupState.STABLE):
                 answer = SyncResult(0, group.protocol_type, group.protocol_name, member.assignment)
-                outbox.later(syncing.on_synced)(answer)
+                delayed_responses.later(syncing.on_synced)(answer)
             else:
-                group.await_sync(member, outbox.later(syncing.on_synced))
+                group.await_sync(member, delayed_responses.later(syncing.on_synced))
             self.rebalancer.sync_received(group, member.member_id)
             if group.is_in(GroupState.COMPLETING_REBALANCE) and group.is_leader(member.member_id):
                 self.rebalancer.assign(group, syncing.assignments, member.member_id)
@@ -229,7 +229,7 @@ class GroupCoordinator:
         if group is None:
             on_left(0, [UnknownMemberIdError.errno] * len(leaving))
             return
-        with self.rebalancer.outbox:
+        with self.rebalancer.delayed_responses:
             codes = [self._leave(group, one) for one in leaving]
             left = [one for one, code in zip(leaving, codes, strict=True) if not code]
             if left and not group.is_in(GroupState.EMPTY):

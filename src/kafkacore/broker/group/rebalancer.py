@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.delayed import DelayedHeartbeat, DelayedJoin, DelayedSync, InitialDelayedJoin
+from kafkacore.broker.group.delayed_responses import DelayedResponses
 from kafkacore.broker.group.group_record import record_of
 from kafkacore.broker.group.member import NO_ASSIGNMENT, ClassicGroupMember, JoinResult, SyncResult
-from kafkacore.broker.group.outbox import Outbox
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.broker.purgatory.delayed_operation import DelayedOperationPurgatory
 from kafkacore.clock import Clock
@@ -45,7 +45,7 @@ class Rebalancer:
         self._log = log
         self._config = config
         self._clock = clock
-        self.outbox = Outbox()
+        self.delayed_responses = DelayedResponses()
         self.join_purgatory = DelayedOperationPurgatory(timer)
         self.sync_purgatory = DelayedOperationPurgatory(timer)
         self.heartbeat_purgatory = DelayedOperationPurgatory(timer)
@@ -284,7 +284,7 @@ class Rebalancer:
         """Write the group as it is, with these assignments."""
 
         def on_safe_once_open(error_code: int) -> None:
-            with self.outbox:
+            with self.delayed_responses:
                 on_safe(error_code)
 
         self._log.append(group.group_id, [record_of(group, assignments)], on_safe_once_open)

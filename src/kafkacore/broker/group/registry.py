@@ -86,7 +86,7 @@ class GroupRegistry:
         group = self._groups.pop(group_id, None)
         if group is not None:
             del self._of_partition[self._partition_for(group_id)][group_id]
-            with self._rebalancer.outbox:
+            with self._rebalancer.delayed_responses:
                 self._rebalancer.bury(group, error_code)
 
     # ---- Asked by the log -----------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class GroupRegistry:
             self._keep(group_of(group_id, value, self._clock.wall_ms))
 
     def load(self, group_ids: Sequence[str]) -> None:
-        with self._rebalancer.outbox:
+        with self._rebalancer.delayed_responses:
             for group_id in group_ids:
                 self.ensure_simple(group_id)
                 self._begin(self._groups[group_id])

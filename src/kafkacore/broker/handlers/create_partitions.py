@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
-from kafkacore.broker.purgatory.gathered import Gathered
+from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import (
@@ -29,11 +29,11 @@ def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
     asked = Counter(topic.name for topic in message.topics)
     topics = {topic.name: topic for topic in message.topics}.values()
-    gathered = Gathered[Any](
+    responses = ResponseCollector[Any](
         len(topics), lambda results: request.respond(CreatePartitionsResponse(results=results))
     )
     for index, topic in enumerate(topics):
-        answer = partial(_answer, topic.name, gathered.place(index))
+        answer = partial(_answer, topic.name, responses.place(index))
         try:
             if asked[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic in request.")

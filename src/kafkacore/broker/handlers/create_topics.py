@@ -13,7 +13,7 @@ from uuid import UUID
 
 from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.broker.log import TopicState
-from kafkacore.broker.purgatory.gathered import Gathered
+from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster, require
 from kafkacore.broker.requests.config_entries import topic_entries
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -42,14 +42,14 @@ def handle(request: Request, services: BrokerServices) -> Any:
     message = request.message
     asked = Counter(topic.name for topic in message.topics)
     topics = {topic.name: topic for topic in message.topics}.values()
-    gathered = Gathered[Any](
+    responses = ResponseCollector[Any](
         len(topics), lambda results: request.respond(CreateTopicsResponse(topics=results))
     )
     create = ACLOperation.CREATE
     creates_all = allowed_on_cluster(request, services, create, is_asked_for=False)
     is_too_large = sum(_wanted_partitions(topic, services) for topic in topics) > MOST_PARTITIONS
     for index, topic in enumerate(topics):
-        answer = gathered.place(index)
+        answer = responses.place(index)
         try:
             if asked[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
 from kafkacore.broker.log import TopicState
-from kafkacore.broker.purgatory.gathered import Gathered
+from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster, require
 from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import (
@@ -33,11 +33,11 @@ def handle(request: Request, services: BrokerServices) -> Any:
         wanted = [(topic.name, topic.topic_id) for topic in request.message.topics]
     else:
         wanted = [(name, ZERO_UUID) for name in request.message.topic_names]
-    gathered = Gathered[Any](
+    responses = ResponseCollector[Any](
         len(wanted), lambda results: request.respond(DeleteTopicsResponse(responses=results))
     )
     for index, (name, topic_id) in enumerate(wanted):
-        _delete(name, topic_id, request, services, gathered.place(index))
+        _delete(name, topic_id, request, services, responses.place(index))
     return ANSWERED_LATER
 
 

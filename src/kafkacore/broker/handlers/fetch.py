@@ -31,7 +31,7 @@ from kafkacore.broker.replica.fetch_partition import (
 from kafkacore.broker.replica.fetch_session import FetchAsk, PartitionKey
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster
 from kafkacore.broker.requests.long_work import answer_after
-from kafkacore.broker.requests.old_versions import decode_fetch, encode_fetch
+from kafkacore.broker.requests.removed_versions import decode_fetch, encode_fetch
 from kafkacore.broker.topics.topic_changes import Change
 from kafkacore.errors import (
     CorruptRecordError,
@@ -161,7 +161,7 @@ class _Fetch:
                 responses.append(_TopicResponse(topic=partition.name, topic_id=partition.topic_id))
             data = self._partition_data(partition, result)
             if data.error_code and self.request.version >= FIRST_VERSION_WITH_LEADER:
-                leader = leaders.told_with(data.error_code, partition.topic_partition)
+                leader = leaders.returned_with(data.error_code, partition.topic_partition)
                 if leader is not None:
                     data.current_leader = FetchResponse.LeaderIdAndEpoch(
                         leader_id=leader[0], leader_epoch=leader[1]

@@ -53,7 +53,7 @@ def _found(request: Request, key: str, services: BrokerServices) -> dict[str, An
         _authorize(request, key, services)
         if request.message.key_type != GROUP:
             raise _refusal(request)
-        node = _coordinator(key, services).seen_by(request.context.listener_name)
+        node = _coordinator(key, services).for_listener(request.context.listener_name)
     except Exception as error:  # noqa: BLE001 - one key's failure is its own; error_code logs surprises
         return {
             "node_id": -1,

@@ -14,7 +14,7 @@ from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Reque
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.broker.requests.long_work import answer_after
-from kafkacore.broker.requests.old_versions import decode_list_offsets, encode_list_offsets
+from kafkacore.broker.requests.removed_versions import decode_list_offsets, encode_list_offsets
 from kafkacore.broker.topics.topic_changes import Change, run_here
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse

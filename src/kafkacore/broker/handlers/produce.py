@@ -151,7 +151,7 @@ class _Produce(ProduceAppend):
             for partition in topic.partitions:
                 if partition.error_code:
                     name = self._name(topic) or ""
-                    partition.current_leader = leaders.told_with(
+                    partition.current_leader = leaders.returned_with(
                         partition.error_code, TopicPartition(name, partition.index)
                     )
         told = leaders.endpoints(self.request.context.listener_name)

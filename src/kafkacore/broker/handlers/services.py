@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.replica.fetch_session import FetchManager
     from kafkacore.broker.replica.replica_manager import ReplicaManager
     from kafkacore.broker.requests.authorization import Authorizer
-    from kafkacore.broker.requests.denials import DenialLog
+    from kafkacore.broker.requests.authorizer_log import AuthorizerLog
     from kafkacore.broker.storage.producer_ids import ProducerIdManager
     from kafkacore.broker.topics.cluster_state import ClusterState
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
@@ -72,7 +72,7 @@ class BrokerServices:
     groups: GroupCoordinator
     offsets: OffsetManager
     metadata: ClusterMetadata
-    denials: DenialLog
+    authorizer_log: AuthorizerLog
     authorizer: Authorizer | None = None
     credentials: CredentialStore | None = None
     #: Does on another thread what would keep the network thread for long.

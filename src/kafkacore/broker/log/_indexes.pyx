@@ -73,7 +73,7 @@ cdef class IndexFile:
         """Make the file if it is missing."""
         if not self._is_made:
             self._file.hold()
-            self._file.let_go()
+            self._file.release_hold()
             self._is_made = True
 
     def doubt(self):
@@ -168,11 +168,11 @@ cdef class IndexFile:
             self._file.fdatasync()
 
     def hold(self):
-        """Keep it open until :meth:`let_go`."""
+        """Keep it open until :meth:`release_hold`."""
         self._file.hold()
 
-    def let_go(self):
-        self._file.let_go()
+    def release_hold(self):
+        self._file.release_hold()
 
     def move(self, path):
         """Rename it, if it is there; nobody opens it under its old name meanwhile."""

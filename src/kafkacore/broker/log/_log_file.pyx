@@ -52,7 +52,7 @@ cdef class LogFile:
         self.fd = CLOSED
 
     def hold(self):
-        """The descriptor. It stays open until :meth:`let_go`, to be called once for each hold."""
+        """The descriptor. It stays open until :meth:`release_hold`, to be called once for each hold."""
         return self.take_hold()
 
     cdef int take_hold(self) except -1:
@@ -64,7 +64,7 @@ cdef class LogFile:
             self.holds += 1
             return self.fd
 
-    def let_go(self):
+    def release_hold(self):
         with self.lock:
             self.holds -= 1
             if self.is_closing and not self.holds:
@@ -95,7 +95,7 @@ cdef class LogFile:
         try:
             return FileSlice(fd, position, size, self)
         except BaseException:
-            self.let_go()
+            self.release_hold()
             raise
 
     # ---- As the disk's verbs --------------------------------------------------------------------------
@@ -105,7 +105,7 @@ cdef class LogFile:
         try:
             return self.disk.pread(fd, size, position)
         finally:
-            self.let_go()
+            self.release_hold()
 
     def pwritev(self, buffers, position):
         fd = self.take_hold()
@@ -113,7 +113,7 @@ cdef class LogFile:
         try:
             self.disk.pwritev(fd, buffers, position)
         finally:
-            self.let_go()
+            self.release_hold()
 
     def truncate(self, size):
         fd = self.take_hold()
@@ -121,7 +121,7 @@ cdef class LogFile:
         try:
             self.disk.truncate(fd, size)
         finally:
-            self.let_go()
+            self.release_hold()
 
     def fdatasync(self):
         fd = self.take_hold()
@@ -133,4 +133,4 @@ cdef class LogFile:
             self.is_unsynced = True
             raise
         finally:
-            self.let_go()
+            self.release_hold()

@@ -154,7 +154,7 @@ def take_clean_shutdown(disk: Disk, data_dir: Path) -> bool:
     return True
 
 
-def has_kept_power(disk: Disk, data_dir: Path) -> bool:
+def is_same_boot(disk: Disk, data_dir: Path) -> bool:
     """Whether the machine has been up since :func:`write_boot`: files are as they were written then."""
     try:
         written = disk.read_file(data_dir / BOOT_FILE)

@@ -18,7 +18,7 @@ cdef class GrowingLog:
     cdef public object _epochs
     cdef public object _work
     # Where the high watermark is.
-    cdef public object safe_end
+    cdef public object high_watermark_metadata
     cdef public bint _flushes_acks
     cdef public bint _has_identity
 

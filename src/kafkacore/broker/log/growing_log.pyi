@@ -8,7 +8,7 @@ from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.epochs import LeaderEpochCache
 from kafkacore.broker.log.log_structs import BackgroundWork, LogAppendInfo, ValidatedBatch
 from kafkacore.broker.log.producer_state import ProducerStateManager
-from kafkacore.broker.log.reading import EndPlace
+from kafkacore.broker.log.reading import LogOffsetMetadata
 from kafkacore.broker.log.segment import LogSegment
 from kafkacore.structs import TopicPartition
 
@@ -25,7 +25,7 @@ class GrowingLog:
     _producers: ProducerStateManager
     _epochs: LeaderEpochCache
     _work: BackgroundWork
-    safe_end: EndPlace
+    high_watermark_metadata: LogOffsetMetadata
     _flushes_acks: bool
     _has_identity: bool
     @overload

@@ -15,7 +15,7 @@ from kafkacore.record.layout cimport RECORDS_AT
 from kafkacore.broker.storage.disk import DISK_FULL as _DISK_FULL
 from kafkacore.broker.log.growing_segment import AppendNotUndoneError
 from kafkacore.broker.log.log_structs import LogAppendInfo
-from kafkacore.broker.log.reading import EndPlace
+from kafkacore.broker.log.reading import LogOffsetMetadata
 
 cdef enum:
     NO_TIMESTAMP = -1
@@ -101,7 +101,7 @@ cdef class GrowingLog:
         if not self._flushes_acks:
             self.high_watermark = self.log_end_offset
             place = (self.active(), self.active().size, self.log_end_offset)
-            self.safe_end = new_tuple(EndPlace, place)
+            self.high_watermark_metadata = new_tuple(LogOffsetMetadata, place)
         append_time = now_ms if is_append_time else NO_TIMESTAMP
         return new_tuple(
             LogAppendInfo, (first_offset, last_offset, append_time, self.log_start_offset, False)

@@ -58,7 +58,7 @@ class _Loader:
         name: str,
         config: LogConfig,
         now_ms: int,
-        has_kept_power: bool,
+        is_same_boot: bool,
     ) -> None:
         self.files = files
         self.disk = files.disk
@@ -66,7 +66,7 @@ class _Loader:
         self.name = name
         self.config = config
         self.now_ms = now_ms
-        self.has_kept_power = has_kept_power
+        self.is_same_boot = is_same_boot
         self.segments: list[LogSegment] = []
         #: What was found in the folder, leftovers included.
         self.names: list[str] = []
@@ -136,7 +136,7 @@ class _Loader:
                 break
             size = segment.size
             end, damage, walked_from = recover_segment(
-                segment, recovery_point, trusts_indexes=self.has_kept_power
+                segment, recovery_point, trusts_indexes=self.is_same_boot
             )
             if index == first:
                 self.walked_from = walked_from
@@ -171,7 +171,7 @@ def load_log(
     log_start_offset: int,
     is_clean: bool,
     now_ms: int,
-    has_kept_power: bool = False,
+    is_same_boot: bool = False,
 ) -> LoadedLog:
     """Open the log in ``folder``, and recover it if it was not closed.
 
@@ -185,7 +185,7 @@ def load_log(
         All logs have been closed by their last owner.
     now_ms:
         Wall time.
-    has_kept_power:
+    is_same_boot:
         The machine has been up since the last owner began, so that files are as it has left them.
 
     Raises
@@ -195,7 +195,7 @@ def load_log(
     OSError
         The disk refuses.
     """
-    loader = _Loader(files, folder, name, config, now_ms, has_kept_power)
+    loader = _Loader(files, folder, name, config, now_ms, is_same_boot)
     try:
         return _load(loader, recovery_point, log_start_offset, is_clean)
     except BaseException:

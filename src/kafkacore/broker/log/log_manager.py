@@ -132,7 +132,7 @@ class LogManager:
         self._is_closed = False
         #: Whether the folder's last owner has closed it.
         self.was_clean = False
-        self._has_kept_power = False
+        self._is_same_boot = False
         self._has_threads = background
         self._folder = DataFolder(self.data_dir, self._disk, clock)
         self._folder.make()
@@ -152,7 +152,7 @@ class LogManager:
         disk, data_dir = self._disk, self.data_dir
         self._folder.refuse_links()
         is_clean = self.was_clean = checkpoints.take_clean_shutdown(disk, data_dir)
-        self._has_kept_power = checkpoints.has_kept_power(disk, data_dir)
+        self._is_same_boot = checkpoints.is_same_boot(disk, data_dir)
         recovery_points = checkpoints.read_offsets(disk, data_dir / checkpoints.RECOVERY_POINT_FILE)
         log_starts = checkpoints.read_offsets(disk, data_dir / checkpoints.LOG_START_OFFSET_FILE)
         found = read_topics(disk, data_dir)
@@ -182,7 +182,7 @@ class LogManager:
         if deleted:
             self._flusher.schedule(lambda: self._remove_folders(None, deleted))
         self.checkpoint()
-        if not self._has_kept_power and not self._offline:
+        if not self._is_same_boot and not self._offline:
             # From now on a crash leaves indexes as they were written, unless the power goes.
             checkpoints.write_boot(disk, data_dir)
 
@@ -251,7 +251,7 @@ class LogManager:
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             is_clean=is_clean,
-            has_kept_power=self._has_kept_power,
+            is_same_boot=self._is_same_boot,
         )
 
     def _config(self, topic: TopicState) -> LogConfig:

@@ -31,7 +31,7 @@ class ReadLimits(NamedTuple):
     limit_position: int
 
 
-class EndPlace(NamedTuple):
+class LogOffsetMetadata(NamedTuple):
     """Where batches end: a segment, the position in it, and the offset behind them."""
 
     segment: LogSegment
@@ -46,7 +46,7 @@ class LogPosition(NamedTuple):
     position: int
 
 
-class Place(NamedTuple):
+class SegmentRange(NamedTuple):
     """Whole batches of a segment, and the offset behind them."""
 
     position: int
@@ -54,17 +54,17 @@ class Place(NamedTuple):
     next_offset: int
 
 
-def locate(segment: LogSegment, start_offset: int, max_bytes: int, limit: LogPosition) -> Place | None:
+def locate(segment: LogSegment, start_offset: int, max_bytes: int, limit: LogPosition) -> SegmentRange | None:
     """Where the batches from ``start_offset`` up to ``limit`` lie, as many as ``max_bytes`` hold, or a few
     less.
 
     Returns
     -------
-    Place, None
+    SegmentRange, None
         ``None`` if that cannot be told without looking at the batches.
     """
-    places = segment.places
-    position = 0 if start_offset == segment.base_offset else places.position_of(start_offset)
+    positions = segment.positions
+    position = 0 if start_offset == segment.base_offset else positions.position_of(start_offset)
     if position is None or max_bytes <= 0:
         return None
     next_offset, end = limit
@@ -80,10 +80,10 @@ def locate(segment: LogSegment, start_offset: int, max_bytes: int, limit: LogPos
         if header is None:
             return None
         next_offset, end = header.base_offset, header.position
-    if end <= position or next_offset <= start_offset or not places.is_known(position, end):
+    if end <= position or next_offset <= start_offset or not positions.is_known(position, end):
         return None
-    places.ended(next_offset, end)
-    return Place(position, end - position, next_offset)
+    positions.ended(next_offset, end)
+    return SegmentRange(position, end - position, next_offset)
 
 
 def read_log(
@@ -111,7 +111,7 @@ def read_log(
     return None
 
 
-def _taken(segment: LogSegment, place: Place, may_slice: bool) -> RecordsSlice | None:
+def _taken(segment: LogSegment, place: SegmentRange, may_slice: bool) -> RecordsSlice | None:
     if may_slice and place.size >= MIN_SLICE_SIZE:
         return RecordsSlice(segment.slice(place.position, place.size), place.next_offset)
     records = segment.records(place.position, place.size)

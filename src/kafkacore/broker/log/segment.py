@@ -16,7 +16,7 @@ from kafkacore.broker.log._indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, 
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.growing_segment import GrowingSegment
 from kafkacore.broker.log.open_files import OpenFiles
-from kafkacore.broker.log.read_places import ReadPlaces
+from kafkacore.broker.log.position_cache import PositionCache
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader
@@ -69,7 +69,7 @@ class LogSegment(GrowingSegment):
         An index file that cannot be one; see :meth:`remove_indexes`.
     """
 
-    __slots__ = ("_ending", "_files", "folder", "places")
+    __slots__ = ("_ending", "_files", "folder", "positions")
 
     def __init__(
         self,
@@ -97,11 +97,11 @@ class LogSegment(GrowingSegment):
         file = files.file(path, creates=size is None)
         if size is None:
             file.hold()
-            file.let_go()
+            file.release_hold()
             # From now on it is a damage if it is not there.
             file.creates = False
         super().__init__(file, size or 0, offset_index, time_index, base_offset, config, created_ms)
-        self.places = ReadPlaces(self.size)
+        self.positions = PositionCache(self.size)
 
     def _path(self, suffix: str) -> Path:
         return segment_file(self.folder, self.base_offset, suffix + self._ending)
@@ -153,10 +153,10 @@ class LogSegment(GrowingSegment):
         if length == 0:
             self._check_end(data, position, start_offset, end_offset)
             return RecordsSlice(memoryview(b""), start_offset)
-        self.places.looked_at(position, position + length)
+        self.positions.looked_at(position, position + length)
         if int.from_bytes(data[:8], "big") == start_offset:
-            self.places.ended(start_offset, position)
-        self.places.ended(next_offset, position + length)
+            self.positions.ended(start_offset, position)
+        self.positions.ended(next_offset, position + length)
         return RecordsSlice(memoryview(data)[:length], next_offset)
 
     def _check_end(self, data: bytes, position: int, offset: int, end_offset: int) -> None:
@@ -171,7 +171,7 @@ class LogSegment(GrowingSegment):
 
     def _find(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the first batch that ends at ``offset`` or later."""
-        position = self.places.position_of(offset)
+        position = self.positions.position_of(offset)
         if position is not None:
             found, base_offset = self._walk(position, offset)
             if base_offset <= offset:
@@ -364,7 +364,7 @@ class LogSegment(GrowingSegment):
         self.time_index.cut(time_entries)
         self.max_timestamp = self.time_index.last
         self.begin_entries(last_size)
-        self.places = ReadPlaces(self.size)
+        self.positions = PositionCache(self.size)
 
     def begin_recovery(self, offset_entries: int, time_entries: int, last_size: int) -> None:
         """Nothing is known of it but the first entries of its indexes, the last of which is of a batch of
@@ -380,7 +380,7 @@ class LogSegment(GrowingSegment):
         if size < self.size:
             self.size = size
             self._file.truncate(size)
-        self.places = ReadPlaces(0)
+        self.positions = PositionCache(0)
 
     # ---- Life -----------------------------------------------------------------------------------------
 
@@ -442,7 +442,7 @@ class LogSegment(GrowingSegment):
             yield
         finally:
             for file in files:
-                file.let_go()
+                file.release_hold()
 
     def read_bytes(self, size: int, position: int) -> bytes:
         """As many of ``size`` bytes from ``position`` on as there are; may be called without the log's lock.

@@ -19,7 +19,13 @@ from kafkacore.broker.log.log_of_epochs import LogOfEpochs
 from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, TimestampAndOffset
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_entries import ProducerStateEntry
-from kafkacore.broker.log.reading import EndPlace, ReadLimits, batch_at_time, latest_in_time, read_log
+from kafkacore.broker.log.reading import (
+    LogOffsetMetadata,
+    ReadLimits,
+    batch_at_time,
+    latest_in_time,
+    read_log,
+)
 from kafkacore.broker.log.replacement import announce, put_in_place
 from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import LogSegment
@@ -50,7 +56,7 @@ class UnifiedLog(LogOfEpochs):
         Offset below which records have been deleted.
     is_clean:
         The log has been closed by its last owner, so that its tail needs no look.
-    has_kept_power:
+    is_same_boot:
         The machine has been up since its last owner began.
 
     Raises
@@ -73,7 +79,7 @@ class UnifiedLog(LogOfEpochs):
         recovery_point: int = 0,
         log_start_offset: int = 0,
         is_clean: bool = False,
-        has_kept_power: bool = False,
+        is_same_boot: bool = False,
     ) -> None:
         super().__init__(topic_partition)
         self.topic_id = topic_id
@@ -105,7 +111,7 @@ class UnifiedLog(LogOfEpochs):
             log_start_offset=log_start_offset,
             is_clean=is_clean,
             now_ms=clock.wall_ms(),
-            has_kept_power=has_kept_power,
+            is_same_boot=is_same_boot,
         )
         self._take_over(loaded, recovery_point)
         # A log without records has no files that say what it is: thousands of them are soon made.
@@ -130,7 +136,7 @@ class UnifiedLog(LogOfEpochs):
         self.recovery_point = self.log_end_offset
         self.high_watermark = self.log_end_offset
         #: Where the high watermark is.
-        self.safe_end = self._end_place()
+        self.high_watermark_metadata = self._end_metadata()
         # Nobody syncs the folder of a log that has never had a record.
         self._is_folder_dirty = not loaded.is_synced or not self.log_end_offset
 
@@ -214,7 +220,7 @@ class UnifiedLog(LogOfEpochs):
                     f"{self.log_start_offset}..{self.log_end_offset}"
                 )
             if start_offset < limit:
-                known = self.safe_end[:2] if limit == self.high_watermark else (None, 0)
+                known = self.high_watermark_metadata[:2] if limit == self.high_watermark else (None, 0)
                 found = read_log(
                     self._segments,
                     max(bisect_right(self._bases, start_offset) - 1, 0),
@@ -225,8 +231,8 @@ class UnifiedLog(LogOfEpochs):
                     return FetchDataInfo(*found)
         return FetchDataInfo(memoryview(b""), start_offset)
 
-    def _end_place(self) -> EndPlace:
-        return EndPlace(self._segments[-1], self._segments[-1].size, self.log_end_offset)
+    def _end_metadata(self) -> LogOffsetMetadata:
+        return LogOffsetMetadata(self._segments[-1], self._segments[-1].size, self.log_end_offset)
 
     # A batch is decompressed without the lock, which appends and reads would wait for.
 
@@ -331,7 +337,7 @@ class UnifiedLog(LogOfEpochs):
                 first = max(bisect_right(self._bases, self.recovery_point) - 1, 0)
                 segments = self._segments[first : None if with_active else -1]
                 active = self._segments[-1]
-                end_place = self._end_place()
+                end_metadata = self._end_metadata()
                 # A log that has never had a record begins the same without its files.
                 is_needed = self.log_end_offset > 0 or self._epochs.is_dirty
                 is_folder_dirty = self._is_folder_dirty and is_needed
@@ -359,7 +365,7 @@ class UnifiedLog(LogOfEpochs):
                 has_moved = self.recovery_point > self.high_watermark
                 if has_moved:
                     self.high_watermark = self.recovery_point
-                    self.safe_end = end_place
+                    self.high_watermark_metadata = end_metadata
             return has_moved
 
     def note_producers(self, after_bytes: int) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from kafkacore.broker.metadata import end_mark
+from kafkacore.broker.metadata import end_offset_checkpoint
 from kafkacore.broker.metadata.records import MetadataRecord, decode_record, encode_record
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.broker.storage.identity import KeptMetadata
@@ -54,7 +54,9 @@ class MetadataLog:
         self._disk = disk
         self._clock = clock
         self._note = note
-        self._mark = end_mark.EndMark(path.with_name(end_mark.FILE_NAME), disk)
+        self._checkpoint = end_offset_checkpoint.EndOffsetCheckpoint(
+            path.with_name(end_offset_checkpoint.FILE_NAME), disk
+        )
         self._fd: int | None = None
         self._end = 0
         self._next_offset = 0
@@ -79,7 +81,7 @@ class MetadataLog:
         KafkaStorageError
             The file is damaged, or has what this version does not know; where.
         """
-        marked, durable = self._mark.read(), 0
+        marked, durable = self._checkpoint.read(), 0
         data = self._disk.read_file(self.path) if self._disk.exists(self.path) else b""
         for batch, end in self._sound_batches(data):
             yield from self._records_of(batch)
@@ -126,7 +128,7 @@ class MetadataLog:
         if is_told or _has_sound_batch(data, self._end):
             raise KafkaStorageError(
                 f"{where}; restore it, or, to go on without the access control entries, users and quotas "
-                f"that were changed later, cut it there and remove {self._mark.path.name}"
+                f"that were changed later, cut it there and remove {self._checkpoint.path.name}"
             )
         logger.warning("%s: the last change was half written when the broker ended, and is taken back", where)
         fd = self._disk.open(self.path)
@@ -145,8 +147,8 @@ class MetadataLog:
             self._disk.fdatasync(fd)
         finally:
             self._disk.close(fd)
-        self._mark.prepare(self._next_offset)
-        self._mark.set()
+        self._checkpoint.prepare(self._next_offset)
+        self._checkpoint.set()
 
     # ---- Changes --------------------------------------------------------------------------------------
 
@@ -166,7 +168,7 @@ class MetadataLog:
         note = None if self._next_offset else self._note
         if note is not None:
             note.prepare()
-        self._mark.prepare(self._next_offset + len(records))
+        self._checkpoint.prepare(self._next_offset + len(records))
         fd = self._open()
         try:
             self._disk.pwritev(fd, [batch], self._end)
@@ -175,7 +177,7 @@ class MetadataLog:
             raise
         try:
             self._disk.fdatasync(fd)
-            self._mark.set()
+            self._checkpoint.set()
         except OSError as error:
             # The kernel forgets what it could not write: a second sync would succeed and mean nothing.
             self._fail(f"could not be synced: {error}")
@@ -209,14 +211,14 @@ class MetadataLog:
         finally:
             self._disk.close(fd)
         # A log without a record says nothing of offsets, and must not be taken for one that has lost them.
-        self._mark.prepare(offset if written else 0)
+        self._checkpoint.prepare(offset if written else 0)
         try:
             if not written:
-                self._mark.set()
+                self._checkpoint.set()
             self._disk.rename(temporary, self.path)
             self._disk.fsync_dir(self.path.parent)
             if written:
-                self._mark.set()
+                self._checkpoint.set()
         except OSError as error:
             self._fail(f"could not be replaced: {error}")
             raise

@@ -19,7 +19,7 @@ from typing import Any
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.listeners.own_certificate import own_authority
-from kafkacore.broker.listeners.start_errors import BrokerStartError
+from kafkacore.broker.listeners.startup_errors import BrokerStartError
 from kafkacore.broker.log_lines import event
 from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.broker.storage.disk import replace_file

@@ -21,17 +21,17 @@ from kafkacore.broker.handlers.services import BrokerServices, Interceptor
 from kafkacore.broker.listeners.access import ListenerAccess
 from kafkacore.broker.listeners.connection_limits import ConnectionLimits
 from kafkacore.broker.listeners.own_certificate import own_authority, with_certificates
-from kafkacore.broker.listeners.start_errors import cannot_use_folder, check_folder
+from kafkacore.broker.listeners.startup_errors import cannot_use_folder, check_folder
 from kafkacore.broker.listeners.user_credentials import RunTimeUsers
 from kafkacore.broker.log import CleanerConfig, LogManager
 from kafkacore.broker.log_lines import event
-from kafkacore.broker.metadata.assembly import authorizer_of, load_metadata
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
+from kafkacore.broker.metadata.loader import authorizer_of, load_metadata
 from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.replica.fetch_session import FetchManager
 from kafkacore.broker.replica.replica_manager import ReplicaManager
-from kafkacore.broker.requests.denials import DenialLog
+from kafkacore.broker.requests.authorizer_log import AuthorizerLog
 from kafkacore.broker.server.kafka_apis import KafkaApis
 from kafkacore.broker.server.node_listeners import (
     OpenListener,
@@ -44,7 +44,7 @@ from kafkacore.broker.server.socket_server import SocketServer
 from kafkacore.broker.status.collector import StatusCollector
 from kafkacore.broker.status.http_status import StatusServer
 from kafkacore.broker.status.http_status import listen as listen_for_status
-from kafkacore.broker.status.owned import owned_by_thread
+from kafkacore.broker.status.network_thread_state import network_thread_state
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.broker.storage.identity import load_or_create_cluster_id, load_or_create_salt_key
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
@@ -121,7 +121,7 @@ class KafkaBroker:
         """Listener's name → ``host:port`` for clients that come by it."""
         assert self.services is not None, "not started"
         node = self.services.cluster.known_node(self.config.node_id)
-        return {each.name: _address(each.told_host, each.told_port) for each in node.listeners}
+        return {each.name: _address(each.advertised_host, each.advertised_port) for each in node.listeners}
 
     def bound_ports(self) -> dict[str, int]:
         """Listener's name → the port listened on."""
@@ -224,7 +224,7 @@ class KafkaBroker:
             groups=group_services.coordinator,
             offsets=group_services.offsets,
             metadata=metadata,
-            denials=DenialLog(clock),
+            authorizer_log=AuthorizerLog(clock),
             authorizer=authorizer_of(config, metadata),
             credentials=metadata.users,
             long_work=TopicChanges(replica_manager.call_soon, "kafka-long-work"),
@@ -319,7 +319,7 @@ class KafkaBroker:
             self._log_manager,
             server,
             apis.metrics,
-            lambda: owned_by_thread(services),
+            lambda: network_thread_state(services),
         )
         return StatusServer(listener, collector, self._clock)
 

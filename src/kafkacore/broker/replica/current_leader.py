@@ -10,7 +10,7 @@ from kafkacore.broker.topics.cluster_state import NO_EPOCH, NO_LEADER, BrokerNod
 from kafkacore.errors import FencedLeaderEpochError, KafkaError, NotLeaderForPartitionError
 from kafkacore.structs import TopicPartition
 
-_TOLD_WITH = (NotLeaderForPartitionError.errno, FencedLeaderEpochError.errno)
+_ERRORS_WITH_LEADER = (NotLeaderForPartitionError.errno, FencedLeaderEpochError.errno)
 
 
 class CurrentLeaders:
@@ -20,9 +20,11 @@ class CurrentLeaders:
         self._cluster = cluster
         self._nodes: dict[int, BrokerNode] = {}
 
-    def told_with(self, error_code: int, topic_partition: TopicPartition | None) -> tuple[int, int] | None:
+    def returned_with(
+        self, error_code: int, topic_partition: TopicPartition | None
+    ) -> tuple[int, int] | None:
         """Leader and epoch, if the error is that the node asked is not the leader, or no longer."""
-        if error_code not in _TOLD_WITH or topic_partition is None:
+        if error_code not in _ERRORS_WITH_LEADER or topic_partition is None:
             return None
         try:
             leader = self._cluster.leader(topic_partition)
@@ -37,4 +39,4 @@ class CurrentLeaders:
 
     def endpoints(self, listener_name: str) -> list[BrokerNode]:
         """Where the named leaders listen, for those who came by that listener."""
-        return [node.seen_by(listener_name) for node in self._nodes.values()]
+        return [node.for_listener(listener_name) for node in self._nodes.values()]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kafkacore.broker.log import LogAppendInfo, UnifiedLog
     from kafkacore.broker.log._validation import ValidationBudget
     from kafkacore.broker.log.log_structs import ValidatedBatch
-    from kafkacore.broker.log.reading import EndPlace
+    from kafkacore.broker.log.reading import LogOffsetMetadata
     from kafkacore.broker.topics.cluster_state import ClusterState
 
 
@@ -308,7 +308,7 @@ class ReplicaManager:
 
         Nothing is read for that: a log knows where its batches end. ``seen``: what was found so far.
         """
-        gathered = 0
+        available = 0
         for partition in context.partitions():
             try:
                 log, limit, diverging_epoch = self._readable(params, partition)
@@ -319,8 +319,8 @@ class ReplicaManager:
             if partition.fetch_offset < limit:
                 if params.min_bytes <= 1:
                     return True
-                gathered += self._available(params, partition, log, seen)
-                if gathered >= params.min_bytes:
+                available += self._available(params, partition, log, seen)
+                if available >= params.min_bytes:
                     return True
         return False
 
@@ -333,7 +333,7 @@ class ReplicaManager:
     ) -> int:
         """Bytes of a partition that a fetch would get, as :class:`DelayedFetch` of Kafka counts them."""
         assert partition.topic_partition is not None, "it has a log"
-        before, end = seen.get(partition.topic_partition), log.safe_end
+        before, end = seen.get(partition.topic_partition), log.high_watermark_metadata
         if before is None:
             # Batches were appended while it was read.
             results = [(partition, self._read_one(params, partition, params.max_bytes, True))]
@@ -349,7 +349,7 @@ class Seen(NamedTuple):
     """What there was of a partition when it was read: its bytes, and where they ended."""
 
     size: int
-    end: EndPlace
+    end: LogOffsetMetadata
 
 
 def _seen_of(results: PartitionResults) -> dict[TopicPartition, Seen]:
@@ -357,7 +357,7 @@ def _seen_of(results: PartitionResults) -> dict[TopicPartition, Seen]:
     seen = {}
     for partition, result in results:
         if partition.topic_partition is not None and result.log is not None:
-            end = result.log.safe_end
+            end = result.log.high_watermark_metadata
             if end.offset == result.next_offset:
                 seen[partition.topic_partition] = Seen(len(result.records), end)
     return seen
@@ -365,12 +365,12 @@ def _seen_of(results: PartitionResults) -> dict[TopicPartition, Seen]:
 
 def is_worth_answering(results: PartitionResults, min_bytes: int) -> bool:
     """Whether there are ``min_bytes``, or something that the client should know at once."""
-    gathered = 0
+    available = 0
     for _, result in results:
         if result.error or result.diverging_epoch is not None:
             return True
-        gathered += len(result.records)
-    return gathered >= min_bytes
+        available += len(result.records)
+    return available >= min_bytes
 
 
 def _diverging_epoch(log: UnifiedLog, partition: FetchPartition) -> tuple[int, int] | None:

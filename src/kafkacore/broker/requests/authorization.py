@@ -127,7 +127,7 @@ def allowed(
     if authorizer is None or authorizer.authorize(request.context, operation, resource_type, name):
         return True
     if is_asked_for:
-        services.denials.add(request, authorizer, operation, resource_type, name)
+        services.authorizer_log.add(request, authorizer, operation, resource_type, name)
     return False
 
 
@@ -248,7 +248,9 @@ def require_idempotent_write(request: Request, services: BrokerServices) -> None
         or allowed_on_any(request, services, ACLOperation.WRITE, ResourceType.TOPIC)
     ):
         assert services.authorizer is not None, "without one everything is allowed"
-        services.denials.add(request, services.authorizer, on_cluster, ResourceType.CLUSTER, CLUSTER_NAME)
+        services.authorizer_log.add(
+            request, services.authorizer, on_cluster, ResourceType.CLUSTER, CLUSTER_NAME
+        )
         raise ClusterAuthorizationFailedError(
             f"{request.context.principal} needs an ACL that allows WRITE on a topic"
         )

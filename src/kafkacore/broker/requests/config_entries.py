@@ -69,7 +69,7 @@ def broker_entries(services: BrokerServices, node_id: int) -> Iterator[ConfigEnt
     values |= {
         "broker.rack": node.rack,
         "advertised.listeners": ",".join(
-            str(Endpoint(each.name, each.told_host, each.told_port)) for each in node.listeners
+            str(Endpoint(each.name, each.advertised_host, each.advertised_port)) for each in node.listeners
         ),
         "listeners": ",".join(str(Endpoint(each.name, each.host, each.port)) for each in node.listeners),
     }

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.listeners.listeners import Listener
-from kafkacore.broker.listeners.start_errors import cannot_listen
+from kafkacore.broker.listeners.startup_errors import cannot_listen
 from kafkacore.broker.topics.cluster_state import BrokerNode, NodeListener
 
 LISTEN_BACKLOG = 512
@@ -93,6 +93,6 @@ def described_nodes(listeners: Iterable[OpenListener], config: BrokerConfig) -> 
             NodeListener(listener.name, listener.host, port, listener.advertised_host, advertised or port)
         )
     return [
-        BrokerNode(node_id, found[0].told_host, found[0].told_port, config.rack, tuple(found))
+        BrokerNode(node_id, found[0].advertised_host, found[0].advertised_port, config.rack, tuple(found))
         for node_id, found in by_node.items()
     ]

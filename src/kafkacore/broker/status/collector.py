@@ -19,7 +19,7 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.broker.status.groups import shown_groups
 from kafkacore.broker.status.history import TOTALS, Counts, History, rate, rates
-from kafkacore.broker.status.owned import short
+from kafkacore.broker.status.network_thread_state import short
 from kafkacore.clock import Clock
 from kafkacore.process_statistics import open_files, resident_bytes
 from kafkacore.structs import TopicPartition

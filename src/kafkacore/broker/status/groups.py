@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kafkacore.broker.status.owned import GroupSeen, MemberSeen
+from kafkacore.broker.status.network_thread_state import GroupSeen, MemberSeen
 from kafkacore.coordinator.protocol import decode_assignment
 from kafkacore.errors import KafkaError
 from kafkacore.structs import TopicPartition

@@ -16,7 +16,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Protocol
 
-from kafkacore.broker.listeners.start_errors import cannot_listen
+from kafkacore.broker.listeners.startup_errors import cannot_listen
 from kafkacore.clock import Clock
 
 logger = logging.getLogger(__name__)

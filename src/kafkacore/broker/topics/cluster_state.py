@@ -40,8 +40,8 @@ class NodeListener(NamedTuple):
     name: str
     host: str
     port: int
-    told_host: str
-    told_port: int
+    advertised_host: str
+    advertised_port: int
 
 
 class BrokerNode(NamedTuple):
@@ -53,11 +53,11 @@ class BrokerNode(NamedTuple):
     rack: str | None = None
     listeners: tuple[NodeListener, ...] = ()
 
-    def seen_by(self, listener_name: str) -> BrokerNode:
+    def for_listener(self, listener_name: str) -> BrokerNode:
         """The node as those are told of it who came by a listener of that name."""
         for listener in self.listeners:
             if listener.name == listener_name:
-                return self._replace(host=listener.told_host, port=listener.told_port)
+                return self._replace(host=listener.advertised_host, port=listener.advertised_port)
         return self
 
 
@@ -97,7 +97,7 @@ class ClusterState:
 
     def nodes_seen_by(self, listener_name: str) -> list[BrokerNode]:
         """As :meth:`nodes`, with the addresses for those who came by a listener of that name."""
-        return [node.seen_by(listener_name) for node in self.nodes()]
+        return [node.for_listener(listener_name) for node in self.nodes()]
 
     def node_ids(self) -> list[int]:
         """All of them, up or not."""

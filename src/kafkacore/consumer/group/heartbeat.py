@@ -80,7 +80,7 @@ class HeartbeatSender(Protocol):
         """The consumer is closed."""
 
 
-class InBandHeartbeats:
+class InBandHeartbeatSender:
     """Heartbeats as requests like any others; for a virtual clock, and where there is no line of its own.
 
     Parameters

@@ -15,9 +15,9 @@ from kafkacore.protocol.schema import (
     groups,
     metadata_records,
     offsets,
-    old_versions,
     quorum,
     records,
+    removed_versions,
     replicas,
     share_groups,
     share_state,
@@ -57,5 +57,5 @@ APIS: tuple[Api, ...] = tuple(
 DATA: dict[str, tuple[Message, ...]] = {
     **data.MODULES,
     **metadata_records.MODULES,
-    **old_versions.MODULES,
+    **removed_versions.MODULES,
 }

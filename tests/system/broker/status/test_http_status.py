@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kafkacore import KafkaProducer
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.listeners.start_errors import BrokerStartError
+from kafkacore.broker.listeners.startup_errors import BrokerStartError
 from kafkacore.broker.process.run import ready_line
 from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.broker.status.http_status import MOST_CONNECTIONS, REQUEST_MS, StatusServer, listen

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from model.group_harness import DELAY_MS, GROUP, NODE, SESSION_MS, GroupHarness
 
+from kafkacore.broker.group.delayed_responses import DelayedResponses
 from kafkacore.broker.group.group_record import group_of
 from kafkacore.broker.group.interfaces import OffsetExpiry
-from kafkacore.broker.group.outbox import Outbox
 from kafkacore.errors import (
     CoordinatorLoadInProgressError,
     GroupIdNotFoundError,
@@ -271,13 +271,13 @@ def test_log_tells_a_groups_life_in_a_line_each(
 
 
 def test_answers_go_out_when_the_change_is_over_even_if_it_failed() -> None:
-    outbox, given = Outbox(), []
-    answer = outbox.later(given.append)
+    delayed_responses, given = DelayedResponses(), []
+    answer = delayed_responses.later(given.append)
     seen = []
 
     def change() -> None:
-        with outbox:
-            with outbox:
+        with delayed_responses:
+            with delayed_responses:
                 answer("a")
             seen.append(list(given))
             raise ZeroDivisionError

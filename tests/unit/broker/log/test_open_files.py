@@ -82,7 +82,7 @@ def test_file_in_use_is_not_closed_however_many_others_are_opened() -> None:
         file.pread(1, 0)
     assert [file.fd for file in made[:10]] == fds
     for file in made[:10] * 2:
-        file.let_go()
+        file.release_hold()
     made[19].release()
     made[19].pread(1, 0)
     assert files.open_count == LIMIT
@@ -95,7 +95,7 @@ def test_released_file_stays_readable_for_whoever_holds_it(tmp_path: Path) -> No
     file.release()
     os.unlink(file.path)
     assert disk.pread(fd, 1, 0) == b"0"
-    file.let_go()
+    file.release_hold()
     with pytest.raises(OSError, match="Bad file descriptor"):
         disk.pread(fd, 1, 0)
 

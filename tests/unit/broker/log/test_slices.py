@@ -227,7 +227,7 @@ def test_segments_remember_where_reads_ended_without_growing(tmp_path: Path) -> 
         log.read(offset, 5_000)
     (segment,) = log._segments
     assert isinstance(segment, LogSegment)
-    assert len(segment.places._ends) <= 64
+    assert len(segment.positions._ends) <= 64
 
 
 @pytest.mark.timeout(20)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from kafkacore.broker.metadata import end_mark
+from kafkacore.broker.metadata import end_offset_checkpoint
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
 from kafkacore.broker.metadata.records import MetadataRecord, decode_record, encode_record
 from kafkacore.broker.storage.disk import Disk
@@ -44,7 +44,7 @@ def loaded(path: Path, *, was_clean: bool = False) -> list[str]:
 
 
 def mark_of(path: Path) -> Path:
-    return path.with_name(end_mark.FILE_NAME)
+    return path.with_name(end_offset_checkpoint.FILE_NAME)
 
 
 def written(path: Path, *changes: list[MetadataRecord], is_answered: bool = True) -> list[int]:
@@ -113,7 +113,7 @@ def test_log_that_was_cut_anywhere_behind_its_answer_is_told_and_not_cut(path: P
             loaded(path, was_clean=was_clean)
         assert path.read_bytes() == whole[:size]
     path.unlink()
-    with pytest.raises(KafkaStorageError, match=f"cut it there and remove {end_mark.FILE_NAME}"):
+    with pytest.raises(KafkaStorageError, match=f"cut it there and remove {end_offset_checkpoint.FILE_NAME}"):
         loaded(path, was_clean=was_clean)
 
 
@@ -189,7 +189,7 @@ def test_rewritten_log_has_what_is_true_and_goes_on_behind_its_offsets(path: Pat
     log.close()
     assert loaded(path, was_clean=True) == ["alive", "next"]
     assert [batch.base_offset for batch in read_batches(path.read_bytes())] == [6, 7]
-    assert {each.name for each in path.parent.iterdir()} == {FILE_NAME, end_mark.FILE_NAME}
+    assert {each.name for each in path.parent.iterdir()} == {FILE_NAME, end_offset_checkpoint.FILE_NAME}
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     with pytest.raises(KafkaStorageError, match="behind offset 6"):
@@ -208,7 +208,7 @@ def test_log_that_has_been_rewritten_to_nothing_is_no_damage(path: Path) -> None
 # ---- Disks ---------------------------------------------------------------------------------------------
 
 DATA = Path("/data")
-NEW_MARK = end_mark.FILE_NAME + ".tmp"
+NEW_MARK = end_offset_checkpoint.FILE_NAME + ".tmp"
 
 
 def log_on(disk: SimulatedDisk, users: list[str] | None = None) -> MetadataLog:

@@ -10,7 +10,7 @@ import pytest
 from model.broker_in_hand import BrokerInHand, broker_in_hand
 
 from kafkacore.broker.config.config_keys import STANDARD_AUTHORIZER
-from kafkacore.broker.metadata import end_mark
+from kafkacore.broker.metadata import end_offset_checkpoint
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
 from kafkacore.broker.quota import QuotaEntity, QuotaKind
 from kafkacore.broker.storage import identity
@@ -394,7 +394,7 @@ def secured(folder: Path) -> None:
 
 def without_log(folder: Path) -> None:
     (folder / FILE_NAME).unlink()
-    (folder / end_mark.FILE_NAME).unlink()
+    (folder / end_offset_checkpoint.FILE_NAME).unlink()
 
 
 def lines_of(folder: Path) -> list[str]:

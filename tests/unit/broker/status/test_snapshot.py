@@ -16,7 +16,7 @@ from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.broker.status.collector import StatusCollector, _Grown
 from kafkacore.broker.status.groups import shown_groups
 from kafkacore.broker.status.history import INTERVAL_MS, MOST_SAMPLES, TOTALS, Counts, History
-from kafkacore.broker.status.owned import GroupSeen, MemberSeen, short
+from kafkacore.broker.status.network_thread_state import GroupSeen, MemberSeen, short
 from kafkacore.broker.status.prometheus_text import MOST_TOPICS, prometheus_text
 from kafkacore.coordinator.protocol import Assignment, encode_assignment
 from kafkacore.metrics import Authentications, Sensor

@@ -9,7 +9,7 @@ from model.group_coordinator import ModelCoordinator, ToldListener
 
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.factory import new_membership
-from kafkacore.consumer.group.heartbeat import InBandHeartbeats
+from kafkacore.consumer.group.heartbeat import InBandHeartbeatSender
 from kafkacore.consumer.group_metrics import CountedGroupMetrics
 from kafkacore.consumer.kafka_consumer import KafkaConsumer
 from kafkacore.consumer.subscription_state import SubscriptionState
@@ -48,7 +48,7 @@ class Member:
         self.assignment_changes = 0
         self.registry = Metrics(clock=self.clock)
         self.metrics = CountedGroupMetrics(self.registry, lambda: self.assigned)
-        self.heartbeats = InBandHeartbeats(
+        self.heartbeats = InBandHeartbeatSender(
             self.client, self.clock, self.config["retry_backoff_ms"], self.metrics
         )
         self.membership = new_membership(

@@ -1,4 +1,4 @@
-"""InBandHeartbeats and the thread that gives them their turns."""
+"""InBandHeartbeatSender and the thread that gives them their turns."""
 
 import math
 import threading
@@ -10,7 +10,7 @@ from model.group_coordinator import COORDINATOR_ID, ModelCoordinator
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
-from kafkacore.consumer.group.heartbeat import InBandHeartbeats
+from kafkacore.consumer.group.heartbeat import InBandHeartbeatSender
 from kafkacore.consumer.group.heartbeat_thread import NAME, HeartbeatThread
 from kafkacore.consumer.guard import SingleOwnerGuard
 from kafkacore.consumer.timer import Timer
@@ -35,7 +35,7 @@ class Beating:
         metadata = ModelMetadata(self.cluster)
         network = ModelNetwork(self.cluster, metadata)
         self.client = ConsumerNetworkClient(network, metadata, clock=self.clock)
-        self.sender = InBandHeartbeats(self.client, self.clock, BACKOFF_MS)
+        self.sender = InBandHeartbeatSender(self.client, self.clock, BACKOFF_MS)
         self.answers = []
 
     def begin(self):
@@ -162,7 +162,7 @@ def guard():
 
 @pytest.fixture
 def thread(turns, guard):
-    heartbeats = InBandHeartbeats(None, SYSTEM_CLOCK, BACKOFF_MS)
+    heartbeats = InBandHeartbeatSender(None, SYSTEM_CLOCK, BACKOFF_MS)
     made = HeartbeatThread(guard, turns, heartbeats, SYSTEM_CLOCK, "g")
     yield made
     made.close(LIMIT_S * 1000)

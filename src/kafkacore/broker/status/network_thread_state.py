@@ -1,0 +1,93 @@
+"""What only the network thread may look at: requests that wait, and groups. Runs on that thread.
+
+The broker's services in; plain values out, bounded, and nothing worked out that another thread can work out
+as well. Does not know: who asks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+from kafkacore.broker.group.classic_group import ClassicGroup
+from kafkacore.broker.handlers.services import BrokerServices
+from kafkacore.structs import TopicPartition
+
+MOST_GROUPS: Final = 200
+#: Of all groups together.
+MOST_MEMBERS: Final = 1000
+MOST_OFFSETS: Final = 5000
+LONGEST_TEXT: Final = 200
+
+
+def short(text: str) -> str:
+    """Text of a client as it is shown: one may call itself by 32 KiB, and two that differ stay two."""
+    return (
+        text
+        if len(text) <= LONGEST_TEXT
+        else f"{text[:LONGEST_TEXT]}…{crc32(text.encode('utf-8', 'backslashreplace')):08x}"
+    )
+
+
+class MemberSeen(NamedTuple):
+    """A member; ``assignment`` as its leader encoded it."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    assignment: bytes
+
+
+class GroupSeen(NamedTuple):
+    """A group; its members and offsets may be fewer than it has."""
+
+    group_id: str
+    state: str
+    protocol: str
+    member_count: int
+    members: list[MemberSeen]
+    offsets: dict[TopicPartition, int]
+
+
+def network_thread_state(services: BrokerServices) -> dict[str, Any]:
+    """The entries ``waiting``, ``groups_seen``, ``group_count`` and ``fetch_session_count``."""
+    manager, registry = services.replica_manager, services.groups.registry
+    groups = sorted(registry, key=lambda group: group.group_id)[:MOST_GROUPS]
+    room = [MOST_MEMBERS, MOST_OFFSETS]
+    return {
+        "waiting": {"Produce": len(manager.produce_purgatory), "Fetch": len(manager.fetch_purgatory)},
+        "groups_seen": [_seen(group, services, room) for group in groups],
+        "group_count": len(registry),
+        "fetch_session_count": len(services.fetch_sessions),
+    }
+
+
+def _seen(group: ClassicGroup, services: BrokerServices, room: list[int]) -> GroupSeen:
+    members = [
+        MemberSeen(
+            short(member.member_id),
+            None if member.group_instance_id is None else short(member.group_instance_id),
+            short(member.client_id),
+            member.client_host.removeprefix("/"),
+            bytes(member.assignment),
+        )
+        for member in list(group)[: max(room[0], 0)]
+    ]
+    log = services.coordinator_log
+    kept = log.offsets_of(log.partition_for(group.group_id))
+    offsets: dict[TopicPartition, int] = {}
+    for topic, partitions in ({} if kept is None else kept.of_group(group.group_id)).items():
+        for partition, committed in partitions.items():
+            if len(offsets) < room[1]:
+                offsets[TopicPartition(topic, partition)] = committed.offset
+    room[0] -= len(members)
+    room[1] -= len(offsets)
+    return GroupSeen(
+        short(group.group_id),
+        group.state.value,
+        short(group.protocol_name or ""),
+        len(group),
+        members,
+        offsets,
+    )

@@ -1,0 +1,138 @@
+"""Native heartbeats, seen from the client: whose connection, which answers, their end.
+
+A heartbeat and a request in, the answers as responses to it out. Does not know: when to beat, what an answer
+means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSequence
+from typing import TYPE_CHECKING
+
+from kafkacore.client.requests import HEARTBEAT_CORRELATION_IDS, ClientRequest, ClientResponse
+from kafkacore.network import NativeHeartbeat, NetworkReceive
+from kafkacore.protocol import decode_response, encode_request
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest
+
+if TYPE_CHECKING:
+    from kafkacore.client.network_client import NetworkClient
+
+#: A frame's size, and of an answer its correlation id, no tagged fields, the throttle time.
+FRAME_SIZE_BYTES = 4
+_ID_BYTES, _TAGS_BYTES, _THROTTLE_BYTES = 4, 1, 4
+
+
+def new_native_heartbeat() -> NativeHeartbeat:
+    """A heartbeat whose beats have the ids that are kept for them."""
+    return NativeHeartbeat(HEARTBEAT_CORRELATION_IDS.start, len(HEARTBEAT_CORRELATION_IDS))
+
+
+class _Attached:
+    """What a heartbeat beats with on one connection."""
+
+    __slots__ = ("callback", "heartbeat", "request", "version")
+
+    def __init__(
+        self,
+        heartbeat: NativeHeartbeat,
+        request: HeartbeatRequest,
+        version: int,
+        callback: Callable[[ClientResponse], None],
+    ) -> None:
+        self.heartbeat = heartbeat
+        self.request = request
+        self.version = version
+        self.callback = callback
+
+
+class NativeHeartbeats:
+    """The heartbeats of a client's connections. Their beats are none of its requests in flight."""
+
+    def __init__(self, client: NetworkClient) -> None:
+        self._client = client
+        #: What beats on whose connection; mostly nothing.
+        self.by_node: dict[int, _Attached] = {}
+
+    def begin(
+        self,
+        node_id: int,
+        heartbeat: NativeHeartbeat,
+        request: HeartbeatRequest,
+        interval_ms: float,
+        session_timeout_ms: float,
+        callback: Callable[[ClientResponse], None],
+    ) -> bool:
+        """See ``NetworkClient.begin_heartbeats``."""
+        client = self._client
+        connection_id = client.connection_id(node_id)
+        versions = client.api_versions.get(node_id)
+        if versions is None or not client.selector.attach_heartbeat(connection_id, heartbeat):
+            return False
+        for other, attached in list(self.by_node.items()):
+            if attached.heartbeat is heartbeat:
+                del self.by_node[other]
+        version = versions.latest_usable_version(HeartbeatRequest, None)
+        pieces = encode_request(request, version, HEARTBEAT_CORRELATION_IDS.start, client.client_id)
+        payload = b"".join(pieces)
+        self.by_node[node_id] = _Attached(heartbeat, request, version, callback)
+        has_tags = version >= 4
+        return heartbeat.begin(
+            len(payload).to_bytes(FRAME_SIZE_BYTES) + payload,
+            interval_ms,
+            session_timeout_ms,
+            error_at=_ID_BYTES + (_TAGS_BYTES if has_tags else 0) + (_THROTTLE_BYTES if version >= 1 else 0),
+            has_tags=has_tags,
+        )
+
+    def take(
+        self,
+        node_id: int,
+        receive: NetworkReceive,
+        now_ms: float,
+        responses: MutableSequence[ClientResponse],
+    ) -> ClientResponse | None:
+        """The answer to a beat, which goes to ``responses`` unless the beats that it belongs to have ended;
+        ``None`` if it is to something else.
+
+        Raises
+        ------
+        MalformedMessageError
+            If it is no such answer.
+        """
+        attached = self.by_node.get(node_id)
+        if attached is None:
+            return None
+        correlation_id = int.from_bytes(receive.payload[:_ID_BYTES])
+        if correlation_id not in HEARTBEAT_CORRELATION_IDS:
+            return None
+        _, message = decode_response(receive.payload, HeartbeatRequest, attached.version)
+        request = self._request(node_id, attached, correlation_id, now_ms)
+        response = ClientResponse(request, now_ms, message=message)
+        if attached.heartbeat.answered(correlation_id):
+            responses.append(response)
+        return response
+
+    def disconnected(self, node_id: int, now_ms: float, responses: MutableSequence[ClientResponse]) -> None:
+        """The connection has ended; the heartbeat knows already. Who still waits for an answer hears
+        that none will come.
+        """
+        attached = self.by_node.pop(node_id, None)
+        if attached is not None:
+            request = self._request(node_id, attached, HEARTBEAT_CORRELATION_IDS.start, now_ms)
+            responses.append(ClientResponse(request, now_ms, disconnected=True))
+
+    def _request(
+        self, node_id: int, attached: _Attached, correlation_id: int, now_ms: float
+    ) -> ClientRequest:
+        """What a beat would have been as a request of the client's."""
+        request = ClientRequest(
+            node_id,
+            attached.request,
+            correlation_id,
+            now_ms,
+            request_timeout_ms=self._client.request_timeout_ms,
+            callback=attached.callback,
+        )
+        request.version = attached.version
+        request.sent_ms = attached.heartbeat.last_sent_ms or now_ms
+        return request

@@ -1,0 +1,144 @@
+"""Heartbeats that go out whoever holds the GIL: by a native heartbeat on the coordinator's connection.
+
+A node and a request in, answers out. Where there is no connection yet, or none that can carry one, beats are
+requests like any others. Does not know: what an answer means, whose thread it is on.
+"""
+
+from __future__ import annotations
+
+import math
+
+from kafkacore.client import new_native_heartbeat
+from kafkacore.clock import Clock
+from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.group.heartbeat import InBandHeartbeatSender, OnHeartbeat
+from kafkacore.consumer.group_metrics import GroupMetrics
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafkacore.structs import Node
+
+
+class NativeHeartbeatSender:
+    """The :class:`HeartbeatSender` of a real network; see there.
+
+    Parameters
+    ----------
+    client, clock:
+        Shared with the rest of the consumer; the clock is the machine's.
+    retry_backoff_ms:
+        Until the next beat when one that was no heartbeat's has failed.
+    metrics:
+        Told of beats when their answers are read.
+    """
+
+    def __init__(
+        self,
+        client: ConsumerNetworkClient,
+        clock: Clock,
+        retry_backoff_ms: float,
+        metrics: GroupMetrics | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._metrics = metrics or GroupMetrics()
+        self._heartbeat = new_native_heartbeat()
+        self._in_band = InBandHeartbeatSender(client, clock, retry_backoff_ms, metrics)
+        #: What was begun, until the heartbeat beats for it.
+        self._begun: tuple[Node, HeartbeatRequest, float, float, OnHeartbeat] | None = None
+        #: Which begin; answers of an earlier one are not told.
+        self._round = 0
+
+    @property
+    def beats_alone(self) -> bool:
+        """See :class:`HeartbeatSender`."""
+        return self._begun is None
+
+    def begin(
+        self,
+        node: Node,
+        request: HeartbeatRequest,
+        interval_ms: float,
+        session_timeout_ms: float,
+        on_answer: OnHeartbeat,
+    ) -> None:
+        """See :class:`HeartbeatSender`."""
+        self.end()
+        self._begun = (node, request, interval_ms, session_timeout_ms, on_answer)
+        if not self._begin_native():
+            of_round = self._round
+            self._in_band.begin(
+                node,
+                request,
+                interval_ms,
+                session_timeout_ms,
+                lambda answer: self._on_in_band(of_round, on_answer, answer),
+            )
+            if not self._client.is_ready(node):
+                # The coordinator was lost; how much is left of the session nobody knows.
+                self._in_band.beat_now()
+
+    def _begin_native(self) -> bool:
+        assert self._begun is not None
+        node, request, interval_ms, session_timeout_ms, on_answer = self._begun
+        of_round = self._round
+
+        def tell(answer: HeartbeatResponse | BaseException) -> None:
+            if isinstance(answer, HeartbeatResponse):
+                sent_ms, now_ms = self._heartbeat.last_sent_ms, self._clock.monotonic_ms()
+                self._metrics.heartbeat_sent(sent_ms)
+                self._metrics.heartbeat_answered(now_ms - sent_ms, now_ms)
+            if of_round == self._round:
+                on_answer(answer)
+
+        # It has no requests that could time out. A session goes on at the next coordinator, so that one which
+        # does not answer is to be missed before the session is over.
+        silence_ms = min(session_timeout_ms, self._client.request_timeout_ms + interval_ms)
+        if not self._client.begin_heartbeats(node, self._heartbeat, request, interval_ms, silence_ms, tell):
+            return False
+        self._begun = None
+        return True
+
+    def _on_in_band(
+        self, of_round: int, on_answer: OnHeartbeat, answer: HeartbeatResponse | BaseException
+    ) -> None:
+        on_answer(answer)
+        if of_round == self._round and isinstance(answer, HeartbeatResponse) and self._begin_native():
+            self._in_band.end()
+
+    def polled(self, deadline_ms: float) -> None:
+        """See :class:`HeartbeatSender`."""
+        self._heartbeat.polled(deadline_ms)
+        self._in_band.polled(deadline_ms)
+
+    def end(self) -> None:
+        """See :class:`HeartbeatSender`."""
+        self._round += 1
+        self._begun = None
+        self._heartbeat.end()
+        self._in_band.end()
+
+    def due_ms(self, now_ms: float) -> float:
+        """See :class:`HeartbeatSender`."""
+        return math.inf if self._begun is None else self._in_band.due_ms(now_ms)
+
+    def turn(self, now_ms: float) -> None:
+        """See :class:`HeartbeatSender`."""
+        if self._begun is not None:
+            self._in_band.turn(now_ms)
+
+    def session_expired(self, now_ms: float) -> bool:
+        """See :class:`HeartbeatSender`. The native heartbeat has judged by what lies unread, too, and by
+        the time that a request has.
+        """
+        return self._heartbeat.is_silent if self._begun is None else self._in_band.session_expired(now_ms)
+
+    def wait(self, timeout_ms: float) -> None:
+        """See :class:`HeartbeatSender`."""
+        self._heartbeat.run(timeout_ms)
+
+    def wakeup(self) -> None:
+        """See :class:`HeartbeatSender`."""
+        self._heartbeat.wakeup()
+
+    def close(self) -> None:
+        """See :class:`HeartbeatSender`."""
+        self._heartbeat.close()

@@ -1,0 +1,16 @@
+"""SenderWakeup for Cython callers."""
+
+from kafkacore.producer._partition_queue cimport PartitionQueue
+
+
+cdef class SenderWakeup:
+    cdef object _wakeup
+    cdef bint _is_pending
+    cdef double _sleeps_until_ms
+    # Ids of nodes that take nothing before they have answered something.
+    cdef object _busy_nodes
+
+    cdef bint _is_of_use(self, PartitionQueue queue) except -1
+    cdef int batch_is_full(self, PartitionQueue queue) except -1
+    cdef int batch_is_due(self, PartitionQueue queue, double due_ms) except -1
+    cpdef int wake(self) except -1

@@ -1,0 +1,121 @@
+"""A producer's parts, made out of its settings and fitted together; not yet running.
+
+Does not know: the KafkaProducer, which holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kafkacore.client import Metadata, NetworkClient, bootstrap_client
+from kafkacore.client.client_metrics import ClientMetrics
+from kafkacore.clock import Clock
+from kafkacore.metrics import MetricConfig, Metrics
+from kafkacore.producer.idempotence import IdempotenceManager
+from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.producer.sender import Sender
+from kafkacore.producer.sender_metrics import ProducerMetrics
+from kafkacore.producer.sender_thread import SenderThread
+from kafkacore.producer.transaction_manager import TransactionManager
+from kafkacore.producer.transactional import idempotence_of
+
+
+class ProducerComponents(NamedTuple):
+    """What :func:`make_components` makes.
+
+    Attributes
+    ----------
+    metrics:
+        ``None`` with ``metrics_enabled=False``.
+    transactions:
+        ``None`` without a ``transactional_id``.
+    """
+
+    client: NetworkClient
+    metadata: Metadata
+    accumulator: RecordAccumulator
+    thread: SenderThread
+    metrics: Metrics | None
+    transactions: TransactionManager | None
+
+
+def make_components(config: Mapping[str, Any], clock: Clock) -> ProducerComponents:
+    """The parts of a producer.
+
+    Parameters
+    ----------
+    config:
+        Of :func:`kafkacore.producer.config.resolve_producer`, with a client id.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        When ``bootstrap_servers`` names no broker.
+    """
+    client, metadata = bootstrap_client(config, clock)
+    idempotence, transactions = idempotence_of(config, clock, client.api_versions)
+    accumulator = _accumulator(config, clock, client, idempotence)
+    if transactions is not None:
+        transactions.attach(accumulator)
+    metrics = _metrics(config, clock)
+    sender_metrics = None
+    if metrics is not None:
+        prefix = config["metric_group_prefix"] or "producer"
+        client.metrics = ClientMetrics(
+            metrics, prefix, client.connection_count, client.in_flight_request_count
+        )
+        client.selector.on_authenticated = client.metrics.authentications.note
+        sender_metrics = ProducerMetrics(
+            metrics, clock, accumulator.pool, accumulator.incomplete, metadata.age_ms, prefix
+        )
+    sender = Sender(
+        client,
+        metadata,
+        accumulator,
+        clock,
+        acks=config["acks"],
+        retries=config["retries"],
+        request_timeout_ms=config["request_timeout_ms"],
+        max_request_size=config["max_request_size"],
+        guarantee_message_order=config["max_in_flight_requests_per_connection"] == 1,
+        retry_backoff_ms=config["retry_backoff_ms"],
+        retry_backoff_max_ms=config["retry_backoff_max_ms"],
+        metrics=sender_metrics,
+    )
+    thread = SenderThread(sender, client, metadata, accumulator, clock, config["client_id"])
+    return ProducerComponents(client, metadata, accumulator, thread, metrics, transactions)
+
+
+def _accumulator(
+    config: Mapping[str, Any], clock: Clock, client: NetworkClient, idempotence: IdempotenceManager | None
+) -> RecordAccumulator:
+    return RecordAccumulator(
+        clock,
+        client.wakeup,
+        batch_size=config["batch_size"],
+        linger_ms=config["linger_ms"],
+        buffer_memory=config["buffer_memory"],
+        compression=config["compression_type"],
+        compression_level=config["compression_level"],
+        retry_backoff_ms=config["retry_backoff_ms"],
+        retry_backoff_max_ms=config["retry_backoff_max_ms"],
+        delivery_timeout_ms=config["delivery_timeout_ms"],
+        max_request_size=config["max_request_size"],
+        max_block_ms=config["max_block_ms"],
+        adaptive_partitioning=config["partitioner_adaptive_partitioning_enable"],
+        partition_availability_timeout_ms=config["partitioner_availability_timeout_ms"],
+        ignore_keys=config["partitioner_ignore_keys"],
+        idempotence=idempotence,
+    )
+
+
+def _metrics(config: Mapping[str, Any], clock: Clock) -> Metrics | None:
+    if not config["metrics_enabled"]:
+        return None
+    metric_config = MetricConfig(
+        config["metrics_num_samples"],
+        config["metrics_sample_window_ms"],
+        {"client-id": config["client_id"]},
+    )
+    return Metrics(metric_config, [reporter() for reporter in config["metric_reporters"]], clock)

@@ -1,0 +1,41 @@
+#include "gil_handoff_impl.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Nobody is waited for longer: the one who wants the lock may have no processor to run on, and then the
+   interpreter's own rule, which is slower, has to do. */
+#define KC_LONGEST_WAIT_NS 200000
+
+static atomic_int waiting;
+static atomic_uint taken;
+
+/* The threads that waited are not in the child. */
+static void forget_waiting(void) { atomic_store(&waiting, 0); }
+
+int kc_gil_handoff_watch_forks(void) { return -pthread_atfork(NULL, NULL, forget_waiting); }
+
+void kc_gil_handoff_request(void) { atomic_fetch_add(&waiting, 1); }
+
+void kc_gil_handoff_received(void) {
+    atomic_fetch_sub(&waiting, 1);
+    atomic_fetch_add(&taken, 1);
+}
+
+int kc_gil_handoff_is_requested(void) { return atomic_load_explicit(&waiting, memory_order_relaxed) > 0; }
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void kc_gil_handoff_wait(void) {
+    unsigned before = atomic_load(&taken);
+    int64_t end_ns = now_ns() + KC_LONGEST_WAIT_NS;
+    while (atomic_load(&waiting) > 0 && atomic_load(&taken) == before && now_ns() < end_ns)
+        sched_yield();
+}

@@ -1,0 +1,172 @@
+"""Heartbeats by a heartbeat, before a broker on a real socket."""
+
+import pytest
+from model.heartbeat_broker import NODE_ID, HeartbeatBroker
+
+from kafkacore.client import bootstrap_client
+from kafkacore.client.config import resolve
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
+from kafkacore.consumer.group.native_heartbeat_sender import NativeHeartbeatSender
+from kafkacore.consumer.group_metrics import GroupMetrics
+from kafkacore.errors import KafkaConnectionError
+from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafkacore.structs import Node
+
+LIMIT_MS = 60_000.0
+LONG_MS = 120_000.0
+REQUEST = HeartbeatRequest(group_id="g", generation_id=5, member_id="m")
+
+
+class Counted(GroupMetrics):
+    def __init__(self):
+        self.sent = self.answered = 0
+
+    def heartbeat_sent(self, now_ms):
+        self.sent += 1
+
+    def heartbeat_answered(self, latency_ms, now_ms):
+        assert latency_ms >= 0
+        self.answered += 1
+
+
+class Sender:
+    """What a consumer has of it, and what was told."""
+
+    def __init__(self, broker):
+        host, port = broker.address
+        network, metadata = bootstrap_client(resolve({}, {"bootstrap_servers": f"{host}:{port}"}))
+        self.client = ConsumerNetworkClient(network, metadata, clock=SYSTEM_CLOCK)
+        self.metrics = Counted()
+        self.heartbeats = NativeHeartbeatSender(self.client, SYSTEM_CLOCK, 10.0, self.metrics)
+        self.node = Node(NODE_ID, host, port)
+        self.told = []
+
+    def connect(self):
+        self.poll_until(lambda: self.client.client.ready(self.node, SYSTEM_CLOCK.monotonic_ms()))
+
+    def begin(self, interval_ms=5.0, session_timeout_ms=LONG_MS):
+        self.heartbeats.begin(self.node, REQUEST, interval_ms, session_timeout_ms, self.told.append)
+
+    def poll_until(self, condition):
+        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+        while not condition():
+            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "what was waited for did not come"
+            self.heartbeats.turn(SYSTEM_CLOCK.monotonic_ms())
+            self.client.poll_no_wakeup(5)
+
+    def codes(self):
+        return [each.error_code for each in self.told if isinstance(each, HeartbeatResponse)]
+
+    def close(self):
+        self.heartbeats.close()
+        self.client.close()
+
+
+@pytest.fixture
+def broker():
+    with HeartbeatBroker() as started:
+        yield started
+
+
+@pytest.fixture
+def sender(broker):
+    made = Sender(broker)
+    yield made
+    made.close()
+
+
+def test_on_the_coordinators_connection_the_line_beats_alone(sender, broker):
+    sender.connect()
+    sender.begin()
+    assert sender.heartbeats.beats_alone
+    assert sender.heartbeats.due_ms(SYSTEM_CLOCK.monotonic_ms()) == float("inf")
+    sender.poll_until(lambda: len(sender.told) >= 3)
+    assert set(sender.codes()) == {0}
+    assert sender.metrics.sent == sender.metrics.answered == len(sender.told)
+    assert sender.client.pending_request_count() == 0
+
+
+def test_without_a_connection_a_request_makes_it_and_asks_at_once(sender, broker):
+    sender.begin(interval_ms=LONG_MS)
+    assert not sender.heartbeats.beats_alone
+    assert sender.heartbeats.due_ms(SYSTEM_CLOCK.monotonic_ms()) == 0
+    sender.poll_until(lambda: sender.told)
+    assert sender.codes() == [0]
+    assert sender.heartbeats.beats_alone
+    assert len(broker.beats) == 1
+
+
+def test_where_no_line_can_be_beats_are_requests_at_their_times(sender, broker, monkeypatch):
+    sender.connect()
+    monkeypatch.setattr(sender.client, "begin_heartbeats", lambda *_: False)
+    begun_ms = SYSTEM_CLOCK.monotonic_ms()
+    sender.begin(interval_ms=20)
+    # Not at once: the connection is there, and the session young.
+    assert sender.heartbeats.due_ms(begun_ms) > 0
+    sender.poll_until(lambda: len(sender.told) == 3)
+    assert not sender.heartbeats.beats_alone
+    assert not sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
+    assert sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms() + LONG_MS)
+
+
+def test_a_lost_connection_is_told_as_the_error_that_it_is(sender, broker):
+    sender.connect()
+    sender.begin()
+    sender.poll_until(lambda: sender.told)
+    broker.hang_up()
+    sender.poll_until(lambda: isinstance(sender.told[-1], KafkaConnectionError))
+
+
+def test_nothing_is_told_after_the_end_and_of_what_was_begun_before(sender, broker):
+    sender.connect()
+    broker.errors.append(25)
+    sender.begin(interval_ms=20)
+    heard = []
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while not broker.beats:
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+    sender.heartbeats.end()
+    sender.heartbeats.begin(sender.node, REQUEST, 5.0, LONG_MS, heard.append)
+    sender.poll_until(lambda: len(heard) >= 2)
+    assert sender.told == []
+    assert {each.error_code for each in heard} == {0}
+
+
+def test_a_coordinator_that_says_nothing_is_silent_past_the_session(sender, broker):
+    sender.connect()
+    broker.is_silent = True
+    sender.begin(interval_ms=10, session_timeout_ms=2_000)
+    assert not sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
+    sender.heartbeats.wait(LIMIT_MS)
+    assert sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
+    sender.heartbeats.end()
+    assert not sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
+
+
+def test_a_beat_without_an_answer_is_missed_in_the_time_of_a_request(sender, broker):
+    sender.connect()
+    broker.is_silent = True
+    sender.client.request_timeout_ms = 150.0
+    begun_ms = SYSTEM_CLOCK.monotonic_ms()
+    sender.begin(interval_ms=50, session_timeout_ms=LONG_MS)
+    sender.heartbeats.wait(LIMIT_MS)
+    assert sender.heartbeats.session_expired(SYSTEM_CLOCK.monotonic_ms())
+    # From the first beat on.
+    assert SYSTEM_CLOCK.monotonic_ms() - begun_ms >= 200
+
+
+def test_no_beat_comes_behind_the_poll_deadline(sender, broker):
+    sender.connect()
+    sender.heartbeats.polled(SYSTEM_CLOCK.monotonic_ms() - 1)
+    sender.begin(interval_ms=5)
+    sender.heartbeats.wait(100)
+    sender.heartbeats.wait(100)
+    assert broker.beats == []
+    sender.heartbeats.polled(SYSTEM_CLOCK.monotonic_ms() + LONG_MS)
+    sender.poll_until(lambda: sender.told)
+
+
+def test_a_wakeup_ends_the_wait(sender):
+    sender.heartbeats.wakeup()
+    sender.heartbeats.wait(float("inf"))

@@ -1,0 +1,582 @@
+"""Beats between the frames of a real connection, written by a thread that needs no GIL."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import IllegalStateError
+from kafkacore.network import FrameReader, HeartbeatEvent, NativeHeartbeat, NetworkSend, Selector
+
+MIB = 1024 * 1024
+FIRST_ID, ID_COUNT = 1_000_000, 1000
+NAME = "coordinator"
+LIMIT_MS = 60_000
+#: Key 12, version 4, the correlation id's place, and some bytes that are recognised again.
+TAIL = b"\xff\xffbeat"
+FRAME = struct.pack(">ihhi", 8 + len(TAIL), 12, 4, -1) + TAIL
+#: Of an answer in version 4: id, no tags, throttle time, error, no tags.
+ERROR_AT = 9
+LONG_MS = 120_000.0
+
+
+class Connection:
+    """A selector with one connection, the peer's end of it, and a heartbeat."""
+
+    def __init__(self, send_buffer_bytes: int = -1) -> None:
+        self.selector = Selector(SYSTEM_CLOCK)
+        self.heartbeat = NativeHeartbeat(FIRST_ID, ID_COUNT)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.peer = self.connect(NAME, send_buffer_bytes)
+        self.reader = FrameReader("peer")
+        self.received: list[bytes] = []
+        assert self.selector.attach_heartbeat(NAME, self.heartbeat)
+
+    def connect(self, name: str, send_buffer_bytes: int = -1) -> socket.socket:
+        self.selector.connect(name, self._listener.getsockname(), send_buffer_bytes=send_buffer_bytes)
+        peer, _ = self._listener.accept()
+        peer.settimeout(LIMIT_MS / 1000)
+        wait_for(lambda: self.selector.poll(10) or name in self.selector.connected)
+        return peer
+
+    def begin(self, interval_ms: float = 1.0, session_timeout_ms: float = LONG_MS) -> bool:
+        return self.heartbeat.begin(FRAME, interval_ms, session_timeout_ms, error_at=ERROR_AT, has_tags=True)
+
+    def read_some(self) -> list[bytes]:
+        """Frames that the peer has received whole, after one more read."""
+        data = self.peer.recv(MIB)
+        assert data, "the connection ended early"
+        frames = [bytes(each.payload) for each in self.reader.feed(data)]
+        self.received += frames
+        return frames
+
+    def read_beat(self) -> int:
+        """The correlation id of the peer's next frames' last, which are all beats."""
+        while not (frames := self.read_some()):
+            pass
+        assert all(is_beat(each) for each in frames)
+        return correlation_id(frames[-1])
+
+    def answer(self, beat_id: int, error_code: int = 0) -> None:
+        self.peer.sendall(answer_to(beat_id, error_code))
+
+    def close(self) -> None:
+        self.heartbeat.close()
+        self.selector.close_all()
+        self.peer.close()
+        self._listener.close()
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+    while not condition():
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "what was waited for did not come"
+
+
+def correlation_id(frame: bytes) -> int:
+    return int.from_bytes(frame[4:8], "big")
+
+
+def is_beat(frame: bytes) -> bool:
+    return (
+        frame[:4] == FRAME[4:8]
+        and frame[8:] == TAIL
+        and FIRST_ID <= correlation_id(frame) < FIRST_ID + ID_COUNT
+    )
+
+
+def answer_to(beat_id: int, error_code: int = 0) -> bytes:
+    body = struct.pack(">ibihb", beat_id, 0, 0, error_code, 0)
+    return struct.pack(">i", len(body)) + body
+
+
+@pytest.fixture
+def make() -> Iterator[Callable[..., Connection]]:
+    made: list[Connection] = []
+
+    def make_connection(**options: int) -> Connection:
+        made.append(Connection(**options))
+        return made[-1]
+
+    yield make_connection
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def connection(make: Callable[..., Connection]) -> Connection:
+    return make()
+
+
+def told(connection: Connection, notice: HeartbeatEvent) -> HeartbeatEvent:
+    """All that is told up to ``notice``."""
+    seen = HeartbeatEvent(0)
+    while notice not in seen:
+        now = connection.heartbeat.run(LIMIT_MS)
+        assert now, f"{notice} was not told, only {seen}"
+        seen |= now
+    return seen
+
+
+# ---- Beats -----------------------------------------------------------------------------------------
+
+
+def test_beats_are_the_frame_with_ids_in_turn(connection: Connection) -> None:
+    assert connection.begin()
+    while len(connection.received) < 5:
+        connection.read_some()
+    assert all(map(is_beat, connection.received))
+    assert [correlation_id(each) for each in connection.received[:5]] == list(range(FIRST_ID, FIRST_ID + 5))
+
+
+def test_ids_begin_again_behind_the_last(make: Callable[..., Connection]) -> None:
+    connection = make()
+    connection.heartbeat = NativeHeartbeat(7, 3)
+    other = connection.connect("other")
+    assert connection.selector.attach_heartbeat("other", connection.heartbeat)
+    connection.peer, peer = other, connection.peer
+    connection.begin()
+    while len(connection.received) < 7:
+        connection.read_some()
+    assert [correlation_id(each) for each in connection.received[:7]] == [7, 8, 9, 7, 8, 9, 7]
+    peer.close()
+
+
+def test_first_beat_comes_after_one_interval_and_none_after_the_end(connection: Connection) -> None:
+    began_ms = SYSTEM_CLOCK.monotonic_ms()
+    connection.begin(interval_ms=30)
+    connection.read_beat()
+    assert SYSTEM_CLOCK.monotonic_ms() - began_ms >= 30
+    connection.heartbeat.end()
+    count = connection.heartbeat.sent_count
+    # It may have gone on beating for longer than this thread was quick to end it.
+    while len(connection.received) < count:
+        connection.read_some()
+    assert not select.select([connection.peer], [], [], 0.1)[0]
+    assert connection.heartbeat.sent_count == count
+    assert not connection.heartbeat.is_beating
+
+
+def test_beats_begin_anew_with_another_frame(connection: Connection) -> None:
+    connection.begin()
+    connection.read_beat()
+    connection.heartbeat.end()
+    other = struct.pack(">ihhi", 8 + 300, 12, 4, -1) + bytes(300)
+    connection.heartbeat.begin(other, 1.0, LONG_MS, error_at=ERROR_AT)
+    wait_for(lambda: any(len(each) == 308 for each in connection.read_some()))
+
+
+def test_a_line_without_a_connection_says_so_at_once() -> None:
+    heartbeat = NativeHeartbeat(FIRST_ID, ID_COUNT)
+    assert not heartbeat.begin(FRAME, 1.0, LONG_MS, error_at=ERROR_AT)
+    assert heartbeat.run(0) is HeartbeatEvent.DISCONNECTED
+    assert heartbeat.run(0) == HeartbeatEvent(0)
+    # And so the next time.
+    assert not heartbeat.begin(FRAME, 1.0, LONG_MS, error_at=ERROR_AT)
+    assert heartbeat.run(0) is HeartbeatEvent.DISCONNECTED
+    heartbeat.close()
+
+
+def test_frames_too_short_for_an_id_and_no_interval_are_refused(connection: Connection) -> None:
+    for frame, interval_ms, error_at in ((FRAME[:11], 1, 9), (FRAME, 0, 9), (FRAME, 1, 3), (b"", 1, 9)):
+        with pytest.raises(ValueError, match=r"no request|above 0"):
+            connection.heartbeat.begin(frame, interval_ms, LONG_MS, error_at=error_at)
+    with pytest.raises(ValueError, match="above 0"):
+        connection.heartbeat.begin(FRAME, 1.0, float("nan"), error_at=ERROR_AT)
+
+
+def test_a_thread_that_keeps_the_gil_delays_no_beat(connection: Connection) -> None:
+    connection.begin(interval_ms=10)
+    connection.read_beat()
+    before = connection.heartbeat.sent_count
+    # PyDLL, unlike CDLL, keeps the GIL during the call: no Python runs meanwhile.
+    ctypes.PyDLL(None).usleep(1_000_000)
+    beats = connection.heartbeat.sent_count - before
+    assert beats > 5
+    while len(connection.received) < before + beats:
+        connection.read_some()
+    assert all(map(is_beat, connection.received))
+
+
+# ---- Between frames --------------------------------------------------------------------------------
+
+
+def test_beats_and_frames_in_turn_are_all_whole_at_the_peer(connection: Connection) -> None:
+    frames = 100_000
+    payload = bytes(range(100))
+
+    def read_all() -> None:
+        while sum(not is_beat(each) for each in connection.received) < frames:
+            for _ in range(50):
+                connection.read_some()
+                if connection.received and connection.received[-1][:4] == b"last":
+                    return
+
+    reader = threading.Thread(target=read_all)
+    reader.start()
+    connection.begin(interval_ms=0.02)
+    for number in range(frames):
+        start = b"last" if number == frames - 1 else b"some"
+        send = NetworkSend(NAME, [start, payload[: number % 100], number.to_bytes(4, "big")])
+        connection.selector.send(send)
+        while not send.is_completed:
+            connection.selector.poll(0)
+    reader.join(LIMIT_MS / 1000)
+    connection.heartbeat.end()
+    assert not reader.is_alive()
+    own = [each for each in connection.received if not is_beat(each)]
+    assert [int.from_bytes(each[-4:], "big") for each in own] == list(range(frames))
+    beats = [each for each in connection.received if is_beat(each)]
+    assert len(beats) > 1000
+    numbers = [correlation_id(each) - FIRST_ID for each in beats]
+    assert numbers == [each % ID_COUNT for each in range(len(beats))]
+
+
+def test_a_beat_waits_for_the_end_of_a_frame_that_went_out_in_part(make: Callable[..., Connection]) -> None:
+    connection = make(send_buffer_bytes=64 * 1024)
+    payload = bytes(16 * MIB)
+    send = NetworkSend(NAME, [payload])
+    connection.selector.send(send)
+    connection.selector.poll(0)
+    assert 0 < send.remaining < send.size_in_bytes
+    connection.begin()
+    told(connection, HeartbeatEvent.BLOCKED)
+    assert connection.heartbeat.sent_count == 0
+    reader = threading.Thread(target=lambda: wait_for(lambda: any(map(is_beat, connection.read_some()))))
+    reader.start()
+    wait_for(lambda: connection.selector.poll(10) or send.is_completed)
+    reader.join()
+    assert connection.received[0] == payload
+    assert is_beat(connection.received[1])
+
+
+def test_a_beat_that_went_out_in_part_is_finished_before_the_next_frame(
+    make: Callable[..., Connection],
+) -> None:
+    connection = make(send_buffer_bytes=16 * 1024)
+    large = struct.pack(">ihhi", 8 + MIB, 12, 4, -1) + bytes(MIB)
+    connection.heartbeat.begin(large, 1.0, LONG_MS, error_at=ERROR_AT)
+    wait_for(lambda: connection.heartbeat.sent_count)
+    send = NetworkSend(NAME, [b"of the connection"])
+    connection.selector.send(send)
+    connection.selector.poll(0)
+    assert send.remaining == send.size_in_bytes
+    # Neither an end nor another beginning cuts what is out in part.
+    connection.heartbeat.end()
+    connection.heartbeat.begin(FRAME, LONG_MS, LONG_MS, error_at=ERROR_AT)
+    reader = threading.Thread(
+        target=lambda: wait_for(lambda: connection.read_some() and len(connection.received) == 2)
+    )
+    reader.start()
+    wait_for(lambda: connection.selector.poll(10) or send.is_completed)
+    reader.join()
+    beat = large[4:8] + FIRST_ID.to_bytes(4, "big") + large[12:]
+    assert connection.received == [beat, b"of the connection"]
+
+
+def test_the_rest_of_a_beat_goes_out_though_nobody_polls(make: Callable[..., Connection]) -> None:
+    connection = make(send_buffer_bytes=16 * 1024)
+    large = struct.pack(">ihhi", 8 + MIB, 12, 4, -1) + bytes(MIB)
+    connection.heartbeat.begin(large, 1.0, LONG_MS, error_at=ERROR_AT)
+    wait_for(lambda: connection.read_some() and len(connection.received) >= 2)
+    assert [len(each) for each in connection.received[:2]] == [8 + MIB] * 2
+
+
+# ---- What is told ----------------------------------------------------------------------------------
+
+
+def answered_in_time(
+    make: Callable[..., Connection], then: Callable[[Connection], object]
+) -> tuple[Connection, int]:
+    """A connection whose beats were all answered for longer than its session of half a second, and how many
+    they were. This thread may be late where the machine is busy: then there is another one.
+    """
+    for _ in range(100):
+        connection = make()
+        connection.begin(interval_ms=10, session_timeout_ms=500)
+        begun_ms = last_ms = SYSTEM_CLOCK.monotonic_ms()
+        count, slowest_ms = 0, 0.0
+        while last_ms - begun_ms < 750:
+            connection.answer(connection.read_beat())
+            then(connection)
+            count += 1
+            now_ms = SYSTEM_CLOCK.monotonic_ms()
+            slowest_ms, last_ms = max(slowest_ms, now_ms - last_ms), now_ms
+        if slowest_ms < 250:
+            return connection, count
+    raise AssertionError("this machine is never on time")
+
+
+def test_answers_that_nobody_reads_are_seen_and_left_where_they_are(make: Callable[..., Connection]) -> None:
+    connection, count = answered_in_time(make, lambda _: None)
+    assert connection.heartbeat.run(0) == HeartbeatEvent(0)
+    connection.heartbeat.end()
+    got: list[bytes] = []
+    wait_for(
+        lambda: (
+            connection.selector.poll(10)
+            or got.extend(bytes(each.payload) for each in connection.selector.completed_receives)
+            or len(got) >= count
+        )
+    )
+    assert got[0] == answer_to(FIRST_ID)[4:]
+
+
+def test_an_answer_with_an_error_is_told_while_beats_go_on(connection: Connection) -> None:
+    connection.begin(interval_ms=5)
+    connection.answer(connection.read_beat())
+    connection.answer(connection.read_beat(), error_code=27)
+    assert told(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
+    assert connection.heartbeat.error_code == 27
+    connection.answer(connection.read_beat(), error_code=27)
+    connection.read_beat()
+    connection.read_beat()
+    # It is read now, and the next error is told again.
+    wait_for(lambda: connection.selector.poll(10) or connection.selector.completed_receives)
+    assert connection.heartbeat.answered(FIRST_ID + 1)
+    connection.answer(connection.read_beat(), error_code=25)
+    assert told(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
+    assert connection.heartbeat.error_code == 25
+
+
+def test_an_error_is_told_long_before_the_next_beat(connection: Connection) -> None:
+    connection.begin(interval_ms=6000)
+    beat = connection.read_beat()
+    began_ms = SYSTEM_CLOCK.monotonic_ms()
+    connection.answer(beat, error_code=27)
+    assert told(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
+    assert SYSTEM_CLOCK.monotonic_ms() - began_ms < 5000
+
+
+def test_silence_past_the_session_is_told_once(connection: Connection) -> None:
+    connection.begin(interval_ms=10, session_timeout_ms=100)
+    connection.answer(connection.read_beat())
+    began_ms = SYSTEM_CLOCK.monotonic_ms()
+    assert told(connection, HeartbeatEvent.SILENT) is HeartbeatEvent.SILENT
+    assert SYSTEM_CLOCK.monotonic_ms() - began_ms >= 90
+    assert connection.heartbeat.is_silent
+    assert connection.heartbeat.run(150) == HeartbeatEvent(0)
+    # As often as it takes: a thread that looks too late finds it silent again.
+    wait_for(lambda: connection.answer(connection.read_beat()) or not connection.heartbeat.is_silent)
+    # And it may fall silent again.
+    assert told(connection, HeartbeatEvent.SILENT) is HeartbeatEvent.SILENT
+
+
+def test_answers_that_are_read_keep_the_session(make: Callable[..., Connection]) -> None:
+    def read(connection: Connection) -> None:
+        connection.selector.poll(1)
+        for each in connection.selector.completed_receives:
+            assert connection.heartbeat.answered(int.from_bytes(bytes(each.payload)[:4], "big"))
+
+    connection, _ = answered_in_time(make, read)
+    assert connection.heartbeat.run(0) == HeartbeatEvent(0)
+
+
+def test_half_a_frame_that_was_read_is_no_silence(connection: Connection) -> None:
+    connection.peer.sendall(b"\0\0\x10\0half")
+    connection.selector.poll(LIMIT_MS)
+    connection.begin(interval_ms=10, session_timeout_ms=2_000)
+    connection.peer.sendall(b"and more of it")
+    assert told(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
+    assert connection.heartbeat.run(2_500) == HeartbeatEvent(0)
+
+
+def test_much_that_lies_unread_is_told_and_again_after_a_read(connection: Connection) -> None:
+    connection.begin(interval_ms=5)
+    beat = connection.read_beat()
+    for _ in range(2):
+        connection.peer.sendall(answer_to(beat) * 200)
+        assert told(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
+        wait_for(lambda: connection.selector.poll(10) or connection.selector.completed_receives)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [b"\xff\xff\xff\xffxxxx", b"\0\0\0\0" * 50, b"\x7f\xff\xff\xff" + bytes(9000), b"\0\0\0\x02ab", b"\0\0"],
+)
+def test_bytes_that_are_no_answer_keep_no_beat_from_going_out(connection: Connection, hostile: bytes) -> None:
+    connection.begin(interval_ms=2)
+    connection.peer.sendall(hostile)
+    first = connection.read_beat()
+    wait_for(lambda: connection.read_beat() >= first + 10)
+    assert HeartbeatEvent.DISCONNECTED not in connection.heartbeat.run(0)
+
+
+@pytest.mark.parametrize("body", [answer_to(FIRST_ID)[4:10], answer_to(FIRST_ID)[4:8] + b"\1" * 10])
+def test_an_answer_of_another_shape_is_left_to_who_can_read_it(connection: Connection, body: bytes) -> None:
+    connection.begin(interval_ms=5)
+    connection.read_beat()
+    connection.peer.sendall(len(body).to_bytes(4, "big") + body)
+    assert told(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
+
+
+def test_a_peer_that_goes_is_told_before_the_next_beat(connection: Connection) -> None:
+    connection.begin(interval_ms=LONG_MS)
+    connection.peer.close()
+    assert told(connection, HeartbeatEvent.DISCONNECTED) is HeartbeatEvent.DISCONNECTED
+    assert not connection.heartbeat.is_beating
+    assert connection.heartbeat.run(50) == HeartbeatEvent(0)
+
+
+def test_a_connection_that_is_closed_here_is_told(connection: Connection) -> None:
+    connection.begin(interval_ms=LONG_MS)
+    connection.selector.close(NAME)
+    assert connection.heartbeat.run(0) is HeartbeatEvent.DISCONNECTED
+    assert not connection.heartbeat.is_attached
+
+
+def test_no_beat_goes_out_when_the_application_has_not_polled_in_time(connection: Connection) -> None:
+    connection.heartbeat.polled(SYSTEM_CLOCK.monotonic_ms() + 1_500)
+    connection.begin(interval_ms=5)
+    assert told(connection, HeartbeatEvent.POLL_OVERDUE) is HeartbeatEvent.POLL_OVERDUE
+    count = connection.heartbeat.sent_count
+    assert count > 2
+    assert connection.heartbeat.run(50) == HeartbeatEvent(0)
+    assert connection.heartbeat.sent_count == count
+    connection.heartbeat.polled(float("inf"))
+    wait_for(lambda: connection.heartbeat.sent_count > count)
+
+
+def test_an_answer_to_a_beat_before_the_beginning_is_none_of_ours(connection: Connection) -> None:
+    connection.begin(interval_ms=5)
+    old = connection.read_beat()
+    connection.heartbeat.end()
+    assert not connection.heartbeat.answered(old)
+    connection.begin(interval_ms=5)
+    connection.answer(old, error_code=25)
+    connection.peer.setblocking(False)
+    wait_for(lambda: connection.heartbeat.sent_count > old - FIRST_ID + 5)
+    assert not connection.heartbeat.answered(old)
+    assert not connection.heartbeat.answered(FIRST_ID + connection.heartbeat.sent_count + 100)
+    assert not connection.heartbeat.answered(3)
+    assert connection.heartbeat.answered(FIRST_ID + connection.heartbeat.sent_count - 1)
+    assert connection.heartbeat.run(0) == HeartbeatEvent(0)
+
+
+def test_a_wakeup_ends_the_wait_that_runs_and_the_next(connection: Connection) -> None:
+    connection.heartbeat.wakeup()
+    assert connection.heartbeat.run() is HeartbeatEvent.WOKEN
+    waker = threading.Thread(target=connection.heartbeat.wakeup)
+    waker.start()
+    assert connection.heartbeat.run() is HeartbeatEvent.WOKEN
+    waker.join()
+
+
+# ---- Ends ------------------------------------------------------------------------------------------
+
+
+def test_a_closed_line_ends_every_wait_and_begins_no_more(connection: Connection) -> None:
+    waited: list[HeartbeatEvent] = []
+    waiter = threading.Thread(target=lambda: waited.append(connection.heartbeat.run()))
+    waiter.start()
+    connection.begin()
+    connection.heartbeat.close()
+    connection.heartbeat.close()
+    waiter.join(LIMIT_MS / 1000)
+    assert HeartbeatEvent.CLOSED in waited[0]
+    assert connection.heartbeat.run() is HeartbeatEvent.CLOSED
+    with pytest.raises(IllegalStateError):
+        connection.begin()
+
+
+def test_a_line_that_is_dropped_while_it_beats_ends_its_thread() -> None:
+    threads = len(os.listdir("/proc/self/task"))
+    for _ in range(20):
+        connection = Connection()
+        connection.begin()
+        connection.heartbeat = NativeHeartbeat(FIRST_ID, ID_COUNT)
+        connection.close()
+    wait_for(lambda: len(os.listdir("/proc/self/task")) <= threads)
+
+
+def test_connections_that_close_under_beats_mix_no_bytes_into_what_is_opened_then(
+    connection: Connection,
+) -> None:
+    for number in range(300):
+        connection.heartbeat.begin(FRAME, 1e-6, LONG_MS, error_at=ERROR_AT)
+        name = f"again {number}"
+        connection.selector.close(NAME if number == 0 else f"again {number - 1}")
+        # With some luck these have the number that the closed connection had.
+        one, other = socket.socketpair()
+        peer = connection.connect(name)
+        connection.peer.close()
+        connection.peer = peer
+        other.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            other.recv(1)
+        one.close()
+        other.close()
+        assert connection.selector.attach_heartbeat(name, connection.heartbeat)
+    # Its thread may not have had its turn in between.
+    connection.heartbeat.begin(FRAME, 1e-6, LONG_MS, error_at=ERROR_AT)
+    wait_for(lambda: connection.heartbeat.sent_count > 0)
+
+
+def test_beats_move_to_another_connection(connection: Connection) -> None:
+    connection.begin()
+    other = connection.connect("other")
+    assert connection.selector.attach_heartbeat("other", connection.heartbeat)
+    assert connection.heartbeat.run(0) is HeartbeatEvent.DISCONNECTED
+    connection.begin()
+    assert connection.selector.channel_ids() == [NAME, "other"]
+    assert other.recv(MIB)
+    other.close()
+
+
+def test_a_connection_that_beats_leave_in_the_middle_of_one_is_closed(
+    make: Callable[..., Connection],
+) -> None:
+    connection = make(send_buffer_bytes=16 * 1024)
+    large = struct.pack(">ihhi", 8 + MIB, 12, 4, -1) + bytes(MIB)
+    connection.heartbeat.begin(large, 1.0, LONG_MS, error_at=ERROR_AT)
+    wait_for(lambda: connection.heartbeat.sent_count)
+    other = connection.connect("other")
+    assert connection.selector.attach_heartbeat("other", connection.heartbeat)
+    connection.selector.poll(0)
+    assert "heartbeat" in connection.selector.disconnected[NAME].reason
+    other.close()
+
+
+def test_a_connection_takes_one_line_and_the_same_one_twice(connection: Connection) -> None:
+    assert connection.selector.attach_heartbeat(NAME, connection.heartbeat)
+    other = NativeHeartbeat(FIRST_ID, ID_COUNT)
+    with pytest.raises(IllegalStateError):
+        connection.selector.attach_heartbeat(NAME, other)
+    assert not connection.selector.attach_heartbeat("nobody", other)
+    other.close()
+
+
+def test_a_forked_child_writes_nothing_and_can_end(connection: Connection) -> None:
+    connection.begin(interval_ms=5)
+    connection.read_beat()
+    child = os.fork()
+    if child == 0:
+        os._exit(_life_of_a_child(connection))
+    assert os.waitpid(child, 0)[1] == 0
+    first = connection.read_beat()
+    wait_for(lambda: connection.read_beat() > first + 5)
+    numbers = [correlation_id(each) for each in connection.received]
+    assert numbers == list(range(FIRST_ID, FIRST_ID + len(numbers)))
+
+
+def _life_of_a_child(connection: Connection) -> int:
+    """0 if all is as it should be."""
+    heartbeat = connection.heartbeat
+    heartbeat.end()
+    heartbeat.wakeup()
+    if heartbeat.run() is not HeartbeatEvent.CLOSED or heartbeat.answered(FIRST_ID) or heartbeat.is_beating:
+        return 1
+    try:
+        connection.begin()
+    except IllegalStateError:
+        connection.close()
+        return 0
+    return 2

@@ -1,0 +1,66 @@
+"""Appending records makes way for a thread that waits for the interpreter's lock."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from model.producer_harness import AccumulatorHarness
+
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.network import Selector
+from kafkacore.wire import _gil_handoff as gil
+
+native = ctypes.CDLL(gil.__file__)
+MIB = 1024 * 1024
+NEVER_S = 3600.0
+
+
+@pytest.fixture
+def _no_switch_by_time() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(NEVER_S)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def somebody_waits() -> Iterator[None]:
+    native.kc_gil_handoff_request()
+    yield
+    native.kc_gil_handoff_received()
+    assert not gil.waiting()
+
+
+@pytest.mark.usefixtures("_no_switch_by_time")
+def test_loop_of_appends_lets_the_network_thread_go_first() -> None:
+    harness = AccumulatorHarness(buffer_memory=256 * MIB, batch_size=16 * MIB)
+    selector = Selector(SYSTEM_CLOCK)
+    turns: list[None] = []
+
+    def turn() -> None:
+        selector.poll(10_000)
+        turns.append(None)
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    selector.wakeup()
+    # Without the way being made this thread would go on to the end: no time is up before that.
+    appended = 0
+    while not turns and appended < 1_000_000:
+        harness.append()
+        appended += 1
+    assert turns
+    thread.join()
+    selector.close_all()
+
+
+@pytest.mark.usefixtures("somebody_waits")
+def test_who_makes_way_goes_on_when_nobody_takes_the_lock() -> None:
+    harness = AccumulatorHarness()
+    for _ in range(5):
+        harness.append()
+    assert gil.waiting()
