@@ -114,7 +114,9 @@ def main() -> int:
         print(sentence)
     looked_at = sum(count for count, _ in results)
     print(f"{looked_at} lines of inner loops, {sum(bool(count) for count, _ in results)} modules")
-    return 1 if any(sentences for _, sentences in results) or not looked_at else 0
+    # Of all modules some have inner loops; of a few that were named perhaps none.
+    is_blind = not looked_at and len(sys.argv) == 1
+    return 1 if is_blind or any(sentences for _, sentences in results) else 0
 
 
 if __name__ == "__main__":

@@ -19,16 +19,14 @@ from kafkacore.coordinator.assignors.sticky.sticky_assignor import StickyPartiti
 from kafkacore.errors import KafkaConfigurationError
 
 _JAVA_PACKAGE = "org.apache.kafka.clients.consumer."
-_BY_NAME: dict[str, type[PartitionAssignor]] = {
-    "range": RangePartitionAssignor,
-    "roundrobin": RoundRobinPartitionAssignor,
-    "sticky": StickyPartitionAssignor,
-    "cooperative-sticky": CooperativeStickyAssignor,
+#: By the name of Java's class.
+_ASSIGNORS: dict[str, type[PartitionAssignor]] = {
     "RangeAssignor": RangePartitionAssignor,
     "RoundRobinAssignor": RoundRobinPartitionAssignor,
     "StickyAssignor": StickyPartitionAssignor,
     "CooperativeStickyAssignor": CooperativeStickyAssignor,
 }
+_BY_NAME = _ASSIGNORS | {kind.name: kind for kind in _ASSIGNORS.values()}
 
 
 def assignors_for(strategy: Any) -> list[PartitionAssignor]:
