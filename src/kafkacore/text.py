@@ -1,8 +1,12 @@
-"""Reading what people write: settings, options and names."""
+"""Reading what people write, such as settings and names, and showing what a peer has said."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Final
+
+#: Characters of a peer's text that are shown, at most.
+MAX_SHOWN: Final = 200
 
 
 def parse_boolean(text: str, *, strip: bool = True) -> bool | None:
@@ -36,3 +40,8 @@ def did_you_mean(
 
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f"did you mean {show(near[0])}?" if near else otherwise
+
+
+def shown(text: str) -> str:
+    """Return a peer's text for a log line or an error: in quotes, escaped, and not all of it."""
+    return repr(text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…")

@@ -30,8 +30,8 @@ from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVer
 from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kafkacore.security.authenticator import Authenticator, Pieces
-from kafkacore.security.escaping import shown
 from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism, make_mechanism
+from kafkacore.text import shown
 
 logger = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError, RetriableError
-from kafkacore.security.escaping import shown
 from kafkacore.security.loopback import is_loopback
+from kafkacore.text import shown
 
 #: Environment variable: the addresses that may be asked, with commas between them.
 ALLOWED_URLS: Final = "KAFKACORE_SASL_OAUTHBEARER_ALLOWED_URLS"

@@ -33,8 +33,8 @@ from kafkacore.protocol import (
 from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kafkacore.security.authenticator import Authenticator, Pieces
-from kafkacore.security.escaping import shown
 from kafkacore.security.server_mechanism import SaslServerMechanism, ServerMechanismFactory
+from kafkacore.text import shown
 
 #: A client asks once for what the broker speaks, and once or twice more if it begins with too new a version.
 _MAX_API_VERSIONS: Final = 4

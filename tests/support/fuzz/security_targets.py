@@ -34,11 +34,10 @@ from kafkacore.security.sasl import SaslConfig
 from kafkacore.security.sasl.jwks import KeySet, KeySource, VerificationKey
 from kafkacore.security.sasl.jwt_validation import JwtRules, JwtValidator
 from kafkacore.security.sasl.oauth_messages import build_initial_response
-from kafkacore.security.sasl.scram import ScramClient
+from kafkacore.security.sasl.plain import PlainServer
+from kafkacore.security.sasl.scram import ScramClient, ScramServer
 from kafkacore.security.sasl.scram_messages import parse_server_final, parse_server_first
 from kafkacore.security.sasl.server_oauthbearer import OAuthBearerServerMechanism
-from kafkacore.security.sasl.server_plain import PlainServer
-from kafkacore.security.sasl.server_scram import ScramServer
 from kafkacore.security.sasl.token_rules import TokenRefusedError
 from kafkacore.security.sasl.unsecured_tokens import UnsecuredTokenProvider, UnsecuredValidator
 from kafkacore.security.server_authenticator import SaslServerAuthenticator, ServerSaslSettings

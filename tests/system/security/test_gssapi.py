@@ -20,9 +20,7 @@ from kafkacore.errors import (
 )
 from kafkacore.security.sasl import SaslConfig, make_mechanism
 from kafkacore.security.sasl.bounded_call import BoundedCalls
-from kafkacore.security.sasl.gssapi import GssapiMechanism
-from kafkacore.security.sasl.gssapi_layers import OFFER, answer_to_offer, check_choice
-from kafkacore.security.sasl.server_gssapi import GssapiServer
+from kafkacore.security.sasl.gssapi import OFFER, GssapiMechanism, GssapiServer, answer_to_offer, check_choice
 from kafkacore.security.server_mechanism import SaslServerMechanism
 
 gssapi = import_or_leave_out("gssapi", "gssapi (apt-get install libkrb5-dev, then rm .venv/.dev)")

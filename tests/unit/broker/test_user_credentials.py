@@ -14,9 +14,9 @@ from kafkacore.broker.metadata.scram_users import Deletion, ScramUsers, Upsertio
 from kafkacore.errors import SaslAuthenticationFailedError
 from kafkacore.protocol.generated.metadata_records import UserScramCredentialRecord
 from kafkacore.security import Secret
+from kafkacore.security.sasl.plain import PlainServer
+from kafkacore.security.sasl.scram import ScramServer
 from kafkacore.security.sasl.scram_keys import credential, made_up_salt
-from kafkacore.security.sasl.server_plain import PlainServer
-from kafkacore.security.sasl.server_scram import ScramServer
 from kafkacore.security.server_mechanism import SaslServerMechanism, ScramCredential
 from kafkacore.structs import ScramMechanism
 

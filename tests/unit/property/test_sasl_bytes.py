@@ -20,7 +20,8 @@ from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest, Sa
 from kafkacore.security import Secret
 from kafkacore.security.client_authenticator import SaslClientAuthenticator
 from kafkacore.security.sasl import SaslConfig
-from kafkacore.security.sasl.scram import ScramClient
+from kafkacore.security.sasl.plain import PlainServer
+from kafkacore.security.sasl.scram import ScramClient, ScramServer
 from kafkacore.security.sasl.scram_keys import HASH_NAMES, as_text, credential, xor
 from kafkacore.security.sasl.scram_messages import (
     client_first,
@@ -29,8 +30,6 @@ from kafkacore.security.sasl.scram_messages import (
     parse_server_final,
     parse_server_first,
 )
-from kafkacore.security.sasl.server_plain import PlainServer
-from kafkacore.security.sasl.server_scram import ScramServer
 from kafkacore.security.server_authenticator import SaslServerAuthenticator, ServerSaslSettings
 from kafkacore.testing import VirtualClock
 

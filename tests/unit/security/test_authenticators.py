@@ -30,9 +30,9 @@ from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest, Sa
 from kafkacore.security import ANONYMOUS, Authenticator, KafkaPrincipal, Secret
 from kafkacore.security.client_authenticator import CORRELATION_IDS, SaslClientAuthenticator
 from kafkacore.security.sasl import SaslConfig, SaslMechanism, register_sasl_mechanism
+from kafkacore.security.sasl.plain import PlainServer
+from kafkacore.security.sasl.scram import ScramServer
 from kafkacore.security.sasl.scram_keys import HASH_NAMES
-from kafkacore.security.sasl.server_plain import PlainServer
-from kafkacore.security.sasl.server_scram import ScramServer
 from kafkacore.security.server_authenticator import SaslServerAuthenticator, ServerSaslSettings
 from kafkacore.testing import VirtualClock
 

@@ -7,8 +7,8 @@ from security.credentials import Users
 
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
 from kafkacore.security import Secret
-from kafkacore.security.sasl import SaslConfig, make_mechanism, server_plain
-from kafkacore.security.sasl.server_plain import PlainServer
+from kafkacore.security.sasl import SaslConfig, make_mechanism, plain
+from kafkacore.security.sasl.plain import PlainServer
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_user_that_there_is_not_is_refused_in_the_same_words(users: Users) -> No
 
 def test_user_that_there_is_not_has_no_password_at_all(users: Users) -> None:
     with pytest.raises(SaslAuthenticationFailedError, match="not this password"):
-        PlainServer(users).step(b"\0bob\0" + server_plain._NOBODYS.octets())
+        PlainServer(users).step(b"\0bob\0" + plain._NOBODYS.octets())
 
 
 def test_password_goes_over_plaintext_only_when_asked_for() -> None:

@@ -15,7 +15,7 @@ from security.credentials import Users
 from kafkacore.errors import SaslAuthenticationFailedError
 from kafkacore.security import Secret
 from kafkacore.security.sasl import scram as client_side
-from kafkacore.security.sasl.scram import ScramClient
+from kafkacore.security.sasl.scram import ScramClient, ScramServer
 from kafkacore.security.sasl.scram_keys import HASH_NAMES, credential
 from kafkacore.security.sasl.scram_messages import (
     MAX_MESSAGE_BYTES,
@@ -24,7 +24,6 @@ from kafkacore.security.sasl.scram_messages import (
     parse_server_final,
     parse_server_first,
 )
-from kafkacore.security.sasl.server_scram import ScramServer
 from kafkacore.security.server_mechanism import SaslServerMechanism
 
 MECHANISMS = sorted(HASH_NAMES)

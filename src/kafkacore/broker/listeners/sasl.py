@@ -17,10 +17,10 @@ from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret
 from kafkacore.security.jaas import JaasEntry
-from kafkacore.security.sasl.server_gssapi import GssapiServer
+from kafkacore.security.sasl.gssapi import GssapiServer
+from kafkacore.security.sasl.plain import PlainServer
+from kafkacore.security.sasl.scram import ScramServer
 from kafkacore.security.sasl.server_oauthbearer import OAuthBearerServer
-from kafkacore.security.sasl.server_plain import PlainServer
-from kafkacore.security.sasl.server_scram import ScramServer
 from kafkacore.security.server_authenticator import ServerSaslSettings
 from kafkacore.security.server_mechanism import ServerMechanismFactory
 

@@ -12,8 +12,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from kafkacore.broker.metadata.acls import WILDCARD, Acl, AclStore
-from kafkacore.security.escaping import shown
 from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
+from kafkacore.text import shown
 
 if TYPE_CHECKING:
     from kafkacore.broker.requests._request import RequestContext

@@ -19,7 +19,7 @@ from kafkacore.broker.topics.internal_topics import CLUSTER_METADATA
 from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaStorageError
-from kafkacore.security.escaping import shown
+from kafkacore.text import shown
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafkacore.broker.log_lines import event
 from kafkacore.clock import Clock
-from kafkacore.security.escaping import MAX_SHOWN, shown
 from kafkacore.structs import ACLOperation, ResourceType
+from kafkacore.text import MAX_SHOWN, shown
 
 if TYPE_CHECKING:
     from kafkacore.broker.requests._request import Request

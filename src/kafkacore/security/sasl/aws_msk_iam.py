@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
-from kafkacore.security.escaping import shown
 from kafkacore.security.sasl.bounded_call import BoundedCalls
 from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism
 from kafkacore.security.sasl.oauth_token import json_object
 from kafkacore.security.secret import Secret
+from kafkacore.text import shown
 
 AWS_MSK_IAM: Final = "AWS_MSK_IAM"
 _VERSION: Final = "2020_10_22"

@@ -1,14 +1,13 @@
-"""GSSAPI, the client's side: a Kerberos ticket for the broker (RFC 4752). Needs the extra ``[gssapi]``.
+"""GSSAPI (RFC 4752): Kerberos tickets. Needs the extra ``[gssapi]`` at either end.
 
-In: the broker's host and the settings ``sasl_kerberos_*``. Out: tokens of the system's Kerberos. Does not
-know: frames.
+No security layer is agreed on, because Kafka's frames have none: TLS encrypts.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafkacore.errors import (
     CredentialsUnavailableError,
@@ -16,11 +15,38 @@ from kafkacore.errors import (
     SaslAuthenticationFailedError,
 )
 from kafkacore.security.sasl.bounded_call import BoundedCalls
-from kafkacore.security.sasl.gssapi_layers import answer_to_offer
+from kafkacore.security.sasl.kerberos_names import ShortNames, split_rules
 from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism
+from kafkacore.security.server_mechanism import SaslServerMechanism
+from kafkacore.text import shown
 
 if TYPE_CHECKING:
     import gssapi as gss
+
+# ---- Layers: what both ends say once Kerberos has introduced them ---------------------------------------
+
+#: Authentication alone; the other bits are integrity and confidentiality.
+NO_LAYER: Final = 0x01
+#: The layer, and the longest message that is taken, which is 0 without one.
+OFFER: Final = bytes([NO_LAYER, 0, 0, 0])
+
+
+def answer_to_offer(offer: bytes, authorization_id: str) -> bytes:
+    """The client's choice among the layers that the server offers."""
+    if len(offer) != 4 or not offer[0] & NO_LAYER:
+        raise SaslAuthenticationFailedError(
+            "the broker insists on a security layer, which Kafka does not have"
+        )
+    return OFFER + authorization_id.encode("utf-8")
+
+
+def check_choice(choice: bytes) -> None:
+    """The server's look at it. Whom the client wants to be is not: like Kafka, it is who its ticket says."""
+    if len(choice) < 4 or choice[0] != NO_LAYER:
+        raise SaslAuthenticationFailedError("the client wants a security layer, which Kafka does not have")
+
+
+# ---- The client's side ----------------------------------------------------------------------------------
 
 GSSAPI: Final = "GSSAPI"
 #: Minor codes of MIT Kerberos that may pass: no KDC could be reached, or one said to come again.
@@ -154,3 +180,96 @@ def gssapi_client(config: SaslConfig, host: str) -> SaslMechanism:
     if isinstance(target, str):
         target = gss.Name(target, gss.NameType.hostbased_service)
     return GssapiMechanism(login, target)
+
+
+# ---- The broker's side ----------------------------------------------------------------------------------
+
+
+class GssapiServerMechanism(SaslServerMechanism):
+    """One authentication."""
+
+    name = GSSAPI
+
+    def __init__(self, server: GssapiServer) -> None:
+        self._server = server
+        self._context = server.new_context()
+        self._has_offered = False
+
+    def step(self, response: bytes) -> bytes:
+        try:
+            return self._step(response)
+        except self._server.gss.raw.misc.GSSError as error:
+            raise SaslAuthenticationFailedError(f"Kerberos: {shown(str(error))}") from error
+
+    def _step(self, response: bytes) -> bytes:
+        context = self._context
+        if not context.complete:
+            token = context.step(response)
+            if token or not context.complete:
+                return token or b""
+            response = b""
+        if not self._has_offered:
+            if response:
+                raise SaslAuthenticationFailedError("the client speaks where the layers are to be offered")
+            self._has_offered = True
+            return context.wrap(OFFER, False).message
+        check_choice(context.unwrap(response).message)
+        self.authorization_id = self._server.names.of(str(context.initiator_name))
+        self.is_complete = True
+        return b""
+
+
+class GssapiServer:
+    """What GSSAPI needs on a listener: made once; a factory of mechanisms.
+
+    Parameters
+    ----------
+    principal:
+        The broker's, as ``kafka/host.example@REALM``.
+    keytab:
+        Path of the file with its key.
+    rules:
+        The property ``sasl.kerberos.principal.to.local.rules``.
+
+    Raises
+    ------
+    KafkaConfigurationError
+        There is no library, or the file does not have the key.
+    """
+
+    def __init__(self, principal: str, keytab: str, rules: str = "DEFAULT") -> None:
+        try:
+            import gssapi as gss
+        except (ImportError, OSError) as error:
+            raise KafkaConfigurationError(
+                f"GSSAPI on a broker needs Kerberos: install kafkacore[gssapi] ({error})"
+            ) from error
+        self.gss = gss
+        realm = principal.rpartition("@")[2] if "@" in principal else ""
+        if not realm:
+            raise KafkaConfigurationError(
+                f"principal={principal!r} must have a realm: kafka/host.example@REALM"
+            )
+        self.names = ShortNames(split_rules(rules), realm)
+        try:
+            self._credentials = gss.Credentials(
+                name=gss.Name(principal, gss.NameType.kerberos_principal),
+                usage="accept",
+                mechs=[gss.MechType.kerberos],
+                store={"keytab": keytab},
+            )
+        except gss.raw.misc.GSSError as error:
+            raise KafkaConfigurationError(f"the key of {principal} is not in {keytab}: {error}") from error
+
+    def __call__(self) -> SaslServerMechanism:
+        return GssapiServerMechanism(self)
+
+    def new_context(self) -> gss.SecurityContext:
+        """Of one client's authentication."""
+        context: Any = self.gss.SecurityContext(creds=self._credentials, usage="accept")
+        # Else an error is told one step later, and a token of it is sent first.
+        context.__DEFER_STEP_ERRORS__ = False
+        return cast("gss.SecurityContext", context)
+
+    def close(self) -> None:
+        """Nothing runs for it."""

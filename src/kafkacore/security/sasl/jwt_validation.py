@@ -17,7 +17,6 @@ import jwt
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.security.escaping import shown
 from kafkacore.security.sasl.jwks import JWKS_URL, KeySource, VerificationKey
 from kafkacore.security.sasl.token_rules import (
     TokenRefusedError,
@@ -27,6 +26,7 @@ from kafkacore.security.sasl.token_rules import (
     principal_name,
     token_header,
 )
+from kafkacore.text import shown
 
 #: What a token may be signed by: public keys only, so that none is made of a public key taken for a secret.
 ALGORITHMS: Final = frozenset(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
-from kafkacore.security.escaping import shown
+from kafkacore.text import shown
 
 RULES: Final = "sasl.kerberos.principal.to.local.rules"
 _PRINCIPAL: Final = re.compile(r"([^/@]*)(?:/([^/@]*))?@([^/@]*)")

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
-from kafkacore.security.escaping import shown
 from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism
 from kafkacore.security.sasl.oauth_messages import ERROR_ACKNOWLEDGED, build_initial_response
 from kafkacore.security.sasl.oauth_token import OAuthToken, RefreshSchedule
 from kafkacore.security.sasl.token_cache import TokenCache
+from kafkacore.text import shown
 
 logger = logging.getLogger(__name__)
 

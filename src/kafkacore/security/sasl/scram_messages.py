@@ -12,7 +12,7 @@ import re
 from typing import Final, NamedTuple
 
 from kafkacore.errors import SaslAuthenticationFailedError
-from kafkacore.security.escaping import shown
+from kafkacore.text import shown
 
 #: Longer than any message of a real client or broker.
 MAX_MESSAGE_BYTES: Final = 16_384
