@@ -125,7 +125,7 @@ def _upwards(package: str, importer: Path, name: str) -> str | None:
     here = importer.parts[2].split(".")[0]
     there = name.split(".")[2] if name.count(".") > 1 else ""
     if missing := [part for part in (here, there) if part not in order]:
-        return f"{missing[0] or package} has no place in SUB_LAYERS of tests/test_layers.py"
+        return f"{missing[0] or package} has no place in SUB_LAYERS of tests/unit/test_layers.py"
     return f"{here} is below {there}" if order.index(there) > order.index(here) else None
 
 
