@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 
+from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import HANG_UP, BrokerServices, Request
 from kafkacore.broker.purgatory.timer import TimerTask
-from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.api_key import ApiKey
 from kafkacore.protocol.message import ResponseMessage

@@ -16,10 +16,10 @@ from typing import Any
 from unittest.mock import patch
 
 from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import CloseConnectionError, Request, RequestContext
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.process.server import KafkaBroker
-from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.errors import KafkaProtocolError
 from kafkacore.protocol import decode_response, encode_request

@@ -232,7 +232,7 @@ CONTEXT = of("broker.requests._request.RequestContext", "id", 1)
 REQUEST = of(
     "broker.requests._request.Request", CONTEXT, 0, 1, 2, "client", Anything(), Anything(), Anything()
 )
-of("broker.server._dispatch.Dispatcher", Anything(), None, {}, SimpleNamespace(apis={}))
+of("broker.server._kafka_apis.KafkaApis", SimpleNamespace(clock=CLOCK))
 PUMP = of("broker.server._request_pump.RequestPump", Anything(), Anything())
 of("broker.server._request_pump.Connection", CONTEXT, PUMP)
 MAP = of("broker.log._offset_map.OffsetMap", 2400, 0.5, 7)

@@ -18,8 +18,8 @@ from peers.secure_kafka import SecureKafka
 from peers.secure_listeners import PASSWORDS
 
 from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.process.server import KafkaBroker
-from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest

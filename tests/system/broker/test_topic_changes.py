@@ -17,10 +17,10 @@ from model.raw_line import Line
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.handlers import create_topics
+from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.log.log_manager import FOLDERS_PER_ROUND
 from kafkacore.broker.process.server import KafkaBroker
-from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import (
     CoordinatorNotAvailableError,

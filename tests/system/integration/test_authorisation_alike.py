@@ -41,8 +41,8 @@ from model.broker_in_hand import frame_of
 from peers.authorised_sides import Side, asked_until, our_side, their_side
 from peers.secure_kafka import SecureKafka
 
+from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.requests.authorization import SUPPORTED_OPERATIONS
-from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.structs import ACLOperation, ResourceType

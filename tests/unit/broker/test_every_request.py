@@ -1,7 +1,7 @@
 """Every request that the broker serves, in every version: as it should be, cut, changed, and out of
 nowhere.
 
-What an API is comes from ``kafka_apis.HANDLERS``, so that a new one is tried as soon as it is served.
+What an API is comes from ``registry.HANDLERS``, so that a new one is tried as soon as it is served.
 Whatever is sent, there is an answer of that API or the connection is closed; nothing else is raised,
 nothing is logged as a surprise, no memory is taken for what the bytes only claim, and others are served
 as before.
@@ -24,8 +24,8 @@ from model.dose import IS_FULL, dose, new_seed, note
 from model.granted import Granted
 from model.slow_codec import RandomMessages
 
+from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import ApiHandler
-from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.metadata import MetadataRequest
 from kafkacore.protocol.schema import APIS

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from model.broker_harness import BrokerHarness, batch
 
+from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import CloseConnectionError
-from kafkacore.broker.server._dispatch import MOST_ELEMENTS
-from kafkacore.broker.server.kafka_apis import HANDLERS
+from kafkacore.broker.server.kafka_apis import MOST_ELEMENTS
 from kafkacore.errors import KafkaProtocolError, MalformedMessageError
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.protocol.generated.create_partitions import CreatePartitionsRequest

@@ -9,7 +9,7 @@ import pytest
 from model.broker_harness import BrokerHarness, batch
 from model.topic_changes import delete_topic
 
-from kafkacore.broker.server.kafka_apis import HANDLERS
+from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.coordinator import partition_for
 from kafkacore.errors import (

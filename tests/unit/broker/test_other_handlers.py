@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from model.broker_harness import BrokerHarness
 
+from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import CloseConnectionError, RequestContext
-from kafkacore.broker.server.kafka_apis import HANDLERS
 from kafkacore.errors import (
     BrokerIdNotRegisteredError,
     BrokerResponseError,

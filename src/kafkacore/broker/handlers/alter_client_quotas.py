@@ -6,9 +6,15 @@ and no controller_mutation_rate; they are refused.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.metadata.quota_entities import Entity, entity_of
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -20,7 +26,9 @@ from kafkacore.protocol.generated.alter_client_quotas import (
 from kafkacore.structs import ACLOperation
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[AlterClientQuotasRequest], services: BrokerServices
+) -> AlterClientQuotasResponse | AnsweredLater:
     message = request.message
     wanted = [
         (
@@ -38,15 +46,16 @@ def handle(request: Request, services: BrokerServices) -> Any:
     if message.validate_only:
         return _answer(quotas.alter(wanted)[1])
 
-    def on_done(outcome: Any) -> None:
-        failed = isinstance(outcome, Exception)
-        request.respond(_answer(dict.fromkeys(entities, outcome) if failed else outcome))
+    def on_done(outcome: Mapping[Entity, Exception | None] | Exception) -> None:
+        if isinstance(outcome, Exception):
+            outcome = dict.fromkeys(entities, outcome)
+        request.respond(_answer(outcome))
 
     services.metadata.change(lambda: quotas.alter(wanted), on_done)
     return ANSWERED_LATER
 
 
-def _answer(outcomes: dict[Entity, Any]) -> AlterClientQuotasResponse:
+def _answer(outcomes: Mapping[Entity, Exception | None]) -> AlterClientQuotasResponse:
     shape = AlterClientQuotasResponse
     return shape(
         entries=[

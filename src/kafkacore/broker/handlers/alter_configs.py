@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Protocol, TypeVar
 
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require_configs
@@ -18,10 +18,10 @@ from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest, Alte
 from kafkacore.structs import ACLOperation
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[AlterConfigsRequest], services: BrokerServices) -> AlterConfigsResponse:
     message = request.message
 
-    def alter(resource: Any) -> None:
+    def alter(resource: AlterConfigsRequest.AlterConfigsResource) -> None:
         configs = resource.configs
         check_request([c.name for c in configs], [c.name for c in configs if c.value is None])
         require_configs(
@@ -30,7 +30,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
         replace_configs(
             resource.resource_type,
             resource.resource_name,
-            {config.name: config.value for config in configs},
+            {config.name: config.value for config in configs if config.value is not None},
             validate_only=message.validate_only,
             node_id=request.node_id,
             services=services,
@@ -40,7 +40,20 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return AlterConfigsResponse(responses=answers(message.resources, alter, result_class))
 
 
-def answers(resources: Sequence[Any], alter: Callable[[Any], None], result_class: Any) -> list[Any]:
+class _Resource(Protocol):
+    """What both requests say of a resource."""
+
+    resource_type: int
+    resource_name: str
+
+
+ResourceT = TypeVar("ResourceT", bound=_Resource)
+ResultT = TypeVar("ResultT")
+
+
+def answers(
+    resources: Sequence[ResourceT], alter: Callable[[ResourceT], None], result_class: Callable[..., ResultT]
+) -> list[ResultT]:
     """``alter`` each resource; what became of it. One that is named twice is altered not even once."""
     named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     results = []

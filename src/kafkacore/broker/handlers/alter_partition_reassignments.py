@@ -6,8 +6,6 @@ answered, and there is never one to cancel. On a single node every partition sta
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -27,7 +25,9 @@ _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 _Partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[AlterPartitionReassignmentsRequest], services: BrokerServices
+) -> AlterPartitionReassignmentsResponse:
     message = request.message
     refused: BrokerResponseError | None = None
     try:
@@ -52,8 +52,12 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 
 def _answer(
-    topic: str, wanted: Any, refused: BrokerResponseError | None, may_resize: bool, services: BrokerServices
-) -> Any:
+    topic: str,
+    wanted: AlterPartitionReassignmentsRequest.ReassignablePartition,
+    refused: BrokerResponseError | None,
+    may_resize: bool,
+    services: BrokerServices,
+) -> _Partition:
     index = wanted.partition_index
     try:
         if refused is not None:

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.metadata.scram_users import Alteration, Deletion, Upsertion
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -21,7 +27,9 @@ from kafkacore.structs import ACLOperation
 _Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[AlterUserScramCredentialsRequest], services: BrokerServices
+) -> AlterUserScramCredentialsResponse | AnsweredLater:
     message = request.message
     wanted: list[Alteration] = [Deletion(each.name, each.mechanism) for each in message.deletions]
     wanted += [

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from kafkacore.broker.config.features import FEATURES
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import AnyApiHandler, ApiHandler, BrokerServices, Request
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafkacore.protocol.generated.produce import ProduceRequest
@@ -22,7 +21,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 #: API key → first version announced, where it is older than the first version served. librdkafka before 2.11
 #: sends uncompressed, without an error, to a broker that does not announce Produce 0. Apache Kafka announces
 #: it too, and closes the connection of a client that sends it (KAFKA-18659).
-_ANNOUNCED_FROM = {ProduceRequest.API_KEY: 0}
+_ANNOUNCED_FROM: dict[int, int] = {ProduceRequest.API_KEY: 0}
 
 _SUPPORTED = [
     ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=level, max_version=level)
@@ -37,7 +36,7 @@ _FINALIZED = [
 _announced: list[tuple[int, int, int]] = []
 
 
-def serve(handlers: Iterable[ApiHandler]) -> None:
+def serve(handlers: Iterable[AnyApiHandler]) -> None:
     """Announce these APIs to clients; called once, when the dispatch table is made."""
     _announced.clear()
     for handler in handlers:
@@ -46,7 +45,7 @@ def serve(handlers: Iterable[ApiHandler]) -> None:
     _announced.sort()
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[ApiVersionsRequest], services: BrokerServices) -> ApiVersionsResponse:
     message = request.message
     if request.version >= 3 and not (
         _SOFTWARE.fullmatch(message.client_software_name)
@@ -59,13 +58,13 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return response(0)
 
 
-def unsupported_version() -> Any:
+def unsupported_version() -> ApiVersionsResponse:
     """The answer, to be encoded as version 0, to a request whose version is not known here."""
     own = [each for each in _announced if each[0] == ApiVersionsRequest.API_KEY]
     return response(UnsupportedVersionError.errno, own)
 
 
-def response(error: int, announced: list[tuple[int, int, int]] | None = None) -> Any:
+def response(error: int, announced: list[tuple[int, int, int]] | None = None) -> ApiVersionsResponse:
     shown = announced if announced is not None else ([] if error else _announced)
     return ApiVersionsResponse(
         error_code=error,

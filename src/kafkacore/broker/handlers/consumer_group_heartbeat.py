@@ -6,8 +6,6 @@ coordinator for ever, without an error, when the API is not announced; the answe
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.errors import UnsupportedVersionError
@@ -19,7 +17,9 @@ from kafkacore.protocol.generated.consumer_group_heartbeat import (
 logger = NameLogger(__name__)
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[ConsumerGroupHeartbeatRequest], services: BrokerServices
+) -> ConsumerGroupHeartbeatResponse:
     logger.warning(
         "client %s asks for the group protocol of KIP-848 (group.protocol=consumer), which this broker does "
         "not have",

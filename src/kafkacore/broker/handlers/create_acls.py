@@ -6,9 +6,13 @@ error, as in Kafka.
 
 from __future__ import annotations
 
-from typing import Any
-
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.metadata.acls import Acl, checked_acl
 from kafkacore.broker.requests.authorization import require_acls
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -19,7 +23,9 @@ from kafkacore.structs import ACLOperation
 _Result = CreateAclsResponse.AclCreationResult
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[CreateAclsRequest], services: BrokerServices
+) -> CreateAclsResponse | AnsweredLater:
     creations = request.message.creations
     try:
         require_acls(request, services, ACLOperation.ALTER)
@@ -29,7 +35,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     checked = [_checked(creation) for creation in creations]
     results = [_Result(error_message=None) if isinstance(each, Acl) else _failed(each) for each in checked]
 
-    def on_done(outcome: Any) -> None:
+    def on_done(outcome: object) -> None:
         if isinstance(outcome, Exception):
             request.respond(_refused(outcome, len(creations)))
         else:
@@ -41,7 +47,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return ANSWERED_LATER
 
 
-def _checked(creation: Any) -> Acl | BrokerResponseError:
+def _checked(creation: CreateAclsRequest.AclCreation) -> Acl | BrokerResponseError:
     try:
         return checked_acl(
             creation.resource_type,
@@ -56,7 +62,7 @@ def _checked(creation: Any) -> Acl | BrokerResponseError:
         return error
 
 
-def _failed(error: Exception) -> Any:
+def _failed(error: Exception) -> _Result:
     return _Result(error_code=error_code(error), error_message=error_message(error))
 
 

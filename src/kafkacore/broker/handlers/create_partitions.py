@@ -8,9 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -25,11 +30,13 @@ from kafkacore.structs import ACLOperation, ResourceType, TopicPartition
 _Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[CreatePartitionsRequest], services: BrokerServices
+) -> CreatePartitionsResponse | AnsweredLater:
     message = request.message
     asked = Counter(topic.name for topic in message.topics)
     topics = {topic.name: topic for topic in message.topics}.values()
-    responses = ResponseCollector[Any](
+    responses = ResponseCollector[_Result](
         len(topics), lambda results: request.respond(CreatePartitionsResponse(results=results))
     )
     for index, topic in enumerate(topics):
@@ -45,7 +52,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return ANSWERED_LATER
 
 
-def _answer(name: str, answer: Callable[[Any], None], error: Exception | None) -> None:
+def _answer(name: str, answer: Callable[[_Result], None], error: Exception | None) -> None:
     if error is None:
         answer(_Result(name=name))
     else:
@@ -53,7 +60,10 @@ def _answer(name: str, answer: Callable[[Any], None], error: Exception | None) -
 
 
 def _grow(
-    topic: Any, validate_only: bool, services: BrokerServices, answer: Callable[[Exception | None], None]
+    topic: CreatePartitionsRequest.CreatePartitionsTopic,
+    validate_only: bool,
+    services: BrokerServices,
+    answer: Callable[[Exception | None], None],
 ) -> None:
     def place(added: range) -> None:
         _check_assignments(topic, added, services)
@@ -72,7 +82,9 @@ def _grow(
         answer(None)
 
 
-def _check_assignments(topic: Any, added: range, services: BrokerServices) -> None:
+def _check_assignments(
+    topic: CreatePartitionsRequest.CreatePartitionsTopic, added: range, services: BrokerServices
+) -> None:
     if topic.assignments is None:
         return
     if len(topic.assignments) != len(added):

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
 from uuid import UUID
 
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.log import TopicState
 from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster, require
@@ -38,11 +43,13 @@ _Result = CreateTopicsResponse.CreatableTopicResult
 _Config = CreateTopicsResponse.CreatableTopicConfigs
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[CreateTopicsRequest], services: BrokerServices
+) -> CreateTopicsResponse | AnsweredLater:
     message = request.message
     asked = Counter(topic.name for topic in message.topics)
     topics = {topic.name: topic for topic in message.topics}.values()
-    responses = ResponseCollector[Any](
+    responses = ResponseCollector[_Result](
         len(topics), lambda results: request.respond(CreateTopicsResponse(topics=results))
     )
     create = ACLOperation.CREATE
@@ -65,7 +72,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return ANSWERED_LATER
 
 
-def _wanted_partitions(topic: Any, services: BrokerServices) -> int:
+def _wanted_partitions(topic: CreateTopicsRequest.CreatableTopic, services: BrokerServices) -> int:
     if topic.assignments:
         return len(topic.assignments)
     return (
@@ -75,12 +82,12 @@ def _wanted_partitions(topic: Any, services: BrokerServices) -> int:
     )
 
 
-def _refused(name: str, error: Exception) -> Any:
+def _refused(name: str, error: Exception) -> _Result:
     code, text = error_code(error), error_message(error)
     return _Result(name=name, topic_id=ZERO_UUID, error_code=code, error_message=text)
 
 
-def _made_unseen(name: str, topic_id: UUID) -> Any:
+def _made_unseen(name: str, topic_id: UUID) -> _Result:
     """It is made, for whoever may not be told how it is configured."""
     return _Result(
         name=name,
@@ -90,11 +97,16 @@ def _made_unseen(name: str, topic_id: UUID) -> Any:
     )
 
 
-def _create(topic: Any, request: Request, services: BrokerServices, answer: Callable[[Any], None]) -> None:
+def _create(
+    topic: CreateTopicsRequest.CreatableTopic,
+    request: Request,
+    services: BrokerServices,
+    answer: Callable[[_Result], None],
+) -> None:
     partition_count, replication_factor, assigned = wanted_replicas(topic, services)
     configs = {config.name: config.value for config in topic.configs}
 
-    def told(topic_id: UUID, checked: Mapping[str, str]) -> Any:
+    def told(topic_id: UUID, checked: Mapping[str, str]) -> _Result:
         describe = ACLOperation.DESCRIBE_CONFIGS
         if not allowed(request, services, describe, ResourceType.TOPIC, topic.name, is_asked_for=False):
             return _made_unseen(topic.name, topic_id)
@@ -135,7 +147,9 @@ def _create(topic: Any, request: Request, services: BrokerServices, answer: Call
     )
 
 
-def wanted_replicas(topic: Any, services: BrokerServices) -> tuple[int, int, list[list[int]]]:
+def wanted_replicas(
+    topic: CreateTopicsRequest.CreatableTopic, services: BrokerServices
+) -> tuple[int, int, list[list[int]]]:
     """How many partitions and replicas a request means, and the replicas' nodes if it names them.
 
     Raises

@@ -6,9 +6,14 @@ Versions 1 to 3. They are gone from the disk, and obeyed no more, when the answe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.metadata.acls import Acl, AclFilter, AclStore, asked_filter
 from kafkacore.broker.metadata.records import MetadataRecord
 from kafkacore.broker.requests.authorization import require_acls
@@ -20,7 +25,9 @@ from kafkacore.structs import ACLOperation
 _Result = DeleteAclsResponse.DeleteAclsFilterResult
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[DeleteAclsRequest], services: BrokerServices
+) -> DeleteAclsResponse | AnsweredLater:
     filters = request.message.filters
     try:
         require_acls(request, services, ACLOperation.ALTER)
@@ -29,7 +36,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     acls = services.metadata.acls
     checked = [_checked(each) for each in filters]
 
-    def on_done(outcome: Any) -> None:
+    def on_done(outcome: list[_Result] | Exception) -> None:
         if isinstance(outcome, Exception):
             request.respond(_refused(outcome, len(filters)))
         else:
@@ -41,7 +48,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 def _planned(
     checked: Sequence[AclFilter | BrokerResponseError], acls: AclStore
-) -> tuple[Sequence[MetadataRecord], list[Any]]:
+) -> tuple[Sequence[MetadataRecord], list[_Result]]:
     """The records, and the answer to each filter."""
     removed: list[Acl] = []
     results = []
@@ -55,14 +62,14 @@ def _planned(
     return acls.removals(removed), results
 
 
-def _checked(wanted: Any) -> AclFilter | BrokerResponseError:
+def _checked(wanted: DeleteAclsRequest.DeleteAclsFilter) -> AclFilter | BrokerResponseError:
     try:
         return asked_filter(wanted)
     except BrokerResponseError as error:
         return error
 
 
-def _told(acl: Acl) -> Any:
+def _told(acl: Acl) -> DeleteAclsResponse.DeleteAclsMatchingAcl:
     return DeleteAclsResponse.DeleteAclsMatchingAcl(
         error_message=None,
         resource_type=acl.resource_type,
@@ -75,7 +82,7 @@ def _told(acl: Acl) -> Any:
     )
 
 
-def _failed(error: Exception) -> Any:
+def _failed(error: Exception) -> _Result:
     return _Result(error_code=error_code(error), error_message=error_message(error), matching_acls=[])
 
 

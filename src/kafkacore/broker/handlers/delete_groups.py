@@ -5,9 +5,13 @@ Versions 0 to 2. Gaps: none known.
 
 from __future__ import annotations
 
-from typing import Any
-
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.requests.authorization import allowed_names
 from kafkacore.errors import GroupAuthorizationFailedError
 from kafkacore.protocol.generated.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -16,7 +20,9 @@ from kafkacore.structs import ACLOperation, ResourceType
 _Result = DeleteGroupsResponse.DeletableGroupResult
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[DeleteGroupsRequest], services: BrokerServices
+) -> DeleteGroupsResponse | AnsweredLater:
     group_ids = list(dict.fromkeys(request.message.groups_names))
     deletable = allowed_names(request, services, ACLOperation.DELETE, ResourceType.GROUP, group_ids)
 

@@ -5,9 +5,7 @@ Versions 0 to 2. Gaps: a topic that is only compacted is refused, as in Kafka; s
 
 from __future__ import annotations
 
-from typing import Any
-
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.broker.topics.internal_topics import is_internal
@@ -28,7 +26,9 @@ _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 _Partition = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[DeleteRecordsRequest], services: BrokerServices
+) -> DeleteRecordsResponse | AnsweredLater:
     return DeleteRecordsResponse(
         topics=[
             _Topic(
@@ -40,7 +40,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
     )
 
 
-def _delete(name: str, asked: Any, request: Request, services: BrokerServices) -> Any:
+def _delete(
+    name: str, asked: DeleteRecordsRequest.DeleteRecordsPartition, request: Request, services: BrokerServices
+) -> _Partition:
     topic_partition = TopicPartition(name, asked.partition_index)
     try:
         require(request, services, ACLOperation.DELETE, ResourceType.TOPIC, name)

@@ -6,10 +6,15 @@ Versions 1 to 6. Gaps: none known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.log import TopicState
 from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster, require
@@ -28,12 +33,14 @@ FIRST_VERSION_BY_ID = 6
 _Result = DeleteTopicsResponse.DeletableTopicResult
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[DeleteTopicsRequest], services: BrokerServices
+) -> DeleteTopicsResponse | AnsweredLater:
     if request.version >= FIRST_VERSION_BY_ID:
         wanted = [(topic.name, topic.topic_id) for topic in request.message.topics]
     else:
         wanted = [(name, ZERO_UUID) for name in request.message.topic_names]
-    responses = ResponseCollector[Any](
+    responses = ResponseCollector[_Result](
         len(wanted), lambda results: request.respond(DeleteTopicsResponse(responses=results))
     )
     for index, (name, topic_id) in enumerate(wanted):
@@ -43,10 +50,10 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 def _delete(
     name: str | None,
-    topic_id: Any,
+    topic_id: UUID,
     request: Request,
     services: BrokerServices,
-    answer: Callable[[Any], None],
+    answer: Callable[[_Result], None],
 ) -> None:
     told_name = name
 

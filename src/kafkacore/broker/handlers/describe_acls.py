@@ -6,7 +6,6 @@ Versions 1 to 3. As in Kafka, a broker without an authorizer has none to describ
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any
 
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.metadata.acls import asked_filter
@@ -17,7 +16,7 @@ from kafkacore.protocol.generated.describe_acls import DescribeAclsRequest, Desc
 from kafkacore.structs import ACLOperation
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[DescribeAclsRequest], services: BrokerServices) -> DescribeAclsResponse:
     message = request.message
     try:
         require_acls(request, services, ACLOperation.DESCRIBE)

@@ -5,8 +5,6 @@ Versions 0 to 1. Gaps: what the configuration gives to client ids is not told; n
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.metadata.quota_entities import Match
 from kafkacore.broker.requests.authorization import require_cluster
@@ -19,7 +17,9 @@ from kafkacore.protocol.generated.describe_client_quotas import (
 from kafkacore.structs import ACLOperation
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[DescribeClientQuotasRequest], services: BrokerServices
+) -> DescribeClientQuotasResponse:
     message = request.message
     matches = [Match(each.entity_type, each.match_type, each.match) for each in message.components]
     try:

@@ -5,8 +5,6 @@ Versions 0 to 2. Gaps: there is no controller of its own to describe.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import cluster_operations
 from kafkacore.errors import MismatchedEndpointTypeError, UnsupportedEndpointTypeError
@@ -16,7 +14,7 @@ BROKERS = 1
 CONTROLLERS = 2
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[DescribeClusterRequest], services: BrokerServices) -> DescribeClusterResponse:
     message = request.message
     if message.endpoint_type != BROKERS:
         known = message.endpoint_type == CONTROLLERS

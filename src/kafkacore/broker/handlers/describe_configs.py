@@ -8,11 +8,10 @@ client metrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from kafkacore.broker.config import topic_names
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require_configs
 from kafkacore.broker.requests.config_changes import ResourceType, broker_node
 from kafkacore.broker.requests.config_entries import (
@@ -26,12 +25,15 @@ from kafkacore.errors import UnknownTopicOrPartitionError
 from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kafkacore.structs import ACLOperation
 
+_Resource = DescribeConfigsRequest.DescribeConfigsResource
 _Result = DescribeConfigsResponse.DescribeConfigsResult
 _Config = DescribeConfigsResponse.DescribeConfigsResourceResult
 _Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[DescribeConfigsRequest], services: BrokerServices
+) -> DescribeConfigsResponse | AnsweredLater:
     return DescribeConfigsResponse(
         results=[
             _describe(asked, wanted, request, services)
@@ -40,9 +42,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
     )
 
 
-def _by_resource(resources: Any) -> dict[tuple[int, str], tuple[Any, set[str]]]:
+def _by_resource(resources: Iterable[_Resource]) -> dict[tuple[int, str], tuple[_Resource, set[str]]]:
     """Each once, with the keys that are wanted; none are all."""
-    found: dict[tuple[int, str], tuple[Any, set[str]]] = {}
+    found: dict[tuple[int, str], tuple[_Resource, set[str]]] = {}
     for asked in resources:
         # Null, and an empty list too, ask for every key.
         wanted = set(asked.configuration_keys or ())
@@ -54,7 +56,7 @@ def _by_resource(resources: Any) -> dict[tuple[int, str], tuple[Any, set[str]]]:
     return found
 
 
-def _describe(asked: Any, wanted: set[str], request: Request, services: BrokerServices) -> Any:
+def _describe(asked: _Resource, wanted: set[str], request: Request, services: BrokerServices) -> _Result:
     describe = ACLOperation.DESCRIBE_CONFIGS
     try:
         require_configs(request, services, describe, asked.resource_type, asked.resource_name)
@@ -90,7 +92,7 @@ def _describe(asked: Any, wanted: set[str], request: Request, services: BrokerSe
     )
 
 
-def _entries(asked: Any, node_id: int, services: BrokerServices) -> Iterator[ConfigEntry]:
+def _entries(asked: _Resource, node_id: int, services: BrokerServices) -> Iterator[ConfigEntry]:
     if asked.resource_type == ResourceType.TOPIC:
         topic_names.validate(asked.resource_name)
         topic = services.topics.get(asked.resource_name)

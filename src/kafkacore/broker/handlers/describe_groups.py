@@ -6,8 +6,6 @@ and were assigned is told of a stable group. Gaps: none known.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import authorized_operations, require
@@ -23,7 +21,7 @@ _Group = DescribeGroupsResponse.DescribedGroup
 _Member = DescribeGroupsResponse.DescribedGroupMember
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[DescribeGroupsRequest], services: BrokerServices) -> DescribeGroupsResponse:
     message, version = request.message, request.version
     wants_operations = (
         version >= FIRST_VERSION_WITH_AUTHORIZED_OPERATIONS and message.include_authorized_operations
@@ -37,7 +35,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return DescribeGroupsResponse(groups=groups)
 
 
-def _described(group_id: str, request: Request, services: BrokerServices) -> Any:
+def _described(group_id: str, request: Request, services: BrokerServices) -> _Group:
     try:
         require(request, services, ACLOperation.DESCRIBE, ResourceType.GROUP, group_id)
         group = services.groups.describe(group_id, request.node_id)
@@ -62,7 +60,7 @@ def _described(group_id: str, request: Request, services: BrokerServices) -> Any
     )
 
 
-def _members(group: ClassicGroup, protocol_name: str | None) -> list[Any]:
+def _members(group: ClassicGroup, protocol_name: str | None) -> list[_Member]:
     return [
         _Member(
             member_id=member.member_id,

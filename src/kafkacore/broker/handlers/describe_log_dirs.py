@@ -7,8 +7,7 @@ because no replica follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import allowed_on_cluster
@@ -26,7 +25,7 @@ _Topic = DescribeLogDirsResponse.DescribeLogDirsTopic
 _Partition = DescribeLogDirsResponse.DescribeLogDirsPartition
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[DescribeLogDirsRequest], services: BrokerServices) -> DescribeLogDirsResponse:
     if not allowed_on_cluster(request, services, ACLOperation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ClusterAuthorizationFailedError.errno)
     folder = services.config.data_dir
@@ -53,7 +52,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
     )
 
 
-def _wanted(topics: Any, services: BrokerServices) -> Iterable[tuple[str, Iterable[int]]]:
+def _wanted(
+    topics: Sequence[DescribeLogDirsRequest.DescribableLogDirTopic] | None, services: BrokerServices
+) -> Iterable[tuple[str, Iterable[int]]]:
     """Topics with the partitions asked for: all if the request has null."""
     if topics is not None:
         return [(topic.topic, topic.partitions) for topic in topics]
@@ -61,7 +62,9 @@ def _wanted(topics: Any, services: BrokerServices) -> Iterable[tuple[str, Iterab
     return [(name, range(topic.partition_count)) for name, topic in found if topic is not None]
 
 
-def _partitions(name: str, indexes: Iterable[int], node_id: int, services: BrokerServices) -> list[Any]:
+def _partitions(
+    name: str, indexes: Iterable[int], node_id: int, services: BrokerServices
+) -> list[_Partition]:
     found = []
     for index in indexes:
         topic_partition = TopicPartition(name, index)

@@ -5,10 +5,8 @@ Version 0. Every replica answers, as in Kafka, not the leader alone. Gaps: none 
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.config import topic_names
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.protocol.generated.describe_producers import (
@@ -22,7 +20,9 @@ _Partition = DescribeProducersResponse.PartitionResponse
 _Producer = DescribeProducersResponse.ProducerState
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[DescribeProducersRequest], services: BrokerServices
+) -> DescribeProducersResponse | AnsweredLater:
     return DescribeProducersResponse(
         topics=[
             _Topic(
@@ -37,7 +37,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     )
 
 
-def _describe(topic_partition: TopicPartition, request: Request, services: BrokerServices) -> Any:
+def _describe(topic_partition: TopicPartition, request: Request, services: BrokerServices) -> _Partition:
     index = topic_partition.partition
     try:
         topic_names.validate(topic_partition.topic)

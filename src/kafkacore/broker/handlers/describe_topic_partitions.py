@@ -6,8 +6,6 @@ Gaps: a partition has one replica, so no other one is ever eligible to lead it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.metadata import describe_topic, partition_state, visible_topics
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import authorized_operations
@@ -26,7 +24,9 @@ _Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePart
 _Cursor = DescribeTopicPartitionsResponse.Cursor
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[DescribeTopicPartitionsRequest], services: BrokerServices
+) -> DescribeTopicPartitionsResponse:
     message = request.message
     asked = sorted({topic.name for topic in message.topics})
     names = asked or services.topics.names()
@@ -40,8 +40,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
     limit = max(1, min(message.response_partition_limit, MAX_PARTITIONS))
     visible = visible_topics(names, request, services, is_asked_for=bool(asked))
     shown = [name for name in names if name in visible]
-    goes_on = message.cursor is not None and shown[:1] == [message.cursor.topic_name]
-    first_partition = message.cursor.partition_index if goes_on else 0
+    cursor = message.cursor
+    goes_on = cursor is not None and shown[:1] == [cursor.topic_name]
+    first_partition = cursor.partition_index if cursor is not None and goes_on else 0
     response = _page(shown, first_partition, limit, request, services)
     if asked:
         denied = [name for name in names if name not in visible]
@@ -49,13 +50,13 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return response
 
 
-def _refused(names: list[str], code: int) -> list[Any]:
+def _refused(names: list[str], code: int) -> list[_Topic]:
     return [_Topic(error_code=code, name=name) for name in names]
 
 
 def _page(
     names: list[str], first_partition: int, limit: int, request: Request, services: BrokerServices
-) -> Any:
+) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse()
     left = limit
     for name in names:
@@ -88,7 +89,7 @@ def _page(
     return response
 
 
-def _partition(topic_partition: TopicPartition, services: BrokerServices) -> Any:
+def _partition(topic_partition: TopicPartition, services: BrokerServices) -> _Partition:
     state = partition_state(topic_partition, services)
     return _Partition(
         error_code=state.error_code,

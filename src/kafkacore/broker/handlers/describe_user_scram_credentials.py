@@ -6,7 +6,6 @@ Version 0.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.metadata.scram_users import ScramUsers
@@ -22,7 +21,9 @@ from kafkacore.structs import ACLOperation
 _Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[DescribeUserScramCredentialsRequest], services: BrokerServices
+) -> DescribeUserScramCredentialsResponse:
     try:
         require_cluster(request, services, ACLOperation.DESCRIBE)
     except BrokerResponseError as error:
@@ -38,7 +39,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     )
 
 
-def _described(name: str, count: int, users: ScramUsers) -> Any:
+def _described(name: str, count: int, users: ScramUsers) -> _Result:
     found = users.described(name)
     error: BrokerResponseError | None = None
     if count > 1:

@@ -6,8 +6,7 @@ nodes share the logs, so a leader that an unclean election finds has lost nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require_cluster
@@ -31,7 +30,7 @@ _Topic = ElectLeadersResponse.ReplicaElectionResult
 _Partition = ElectLeadersResponse.PartitionResult
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[ElectLeadersRequest], services: BrokerServices) -> ElectLeadersResponse:
     message = request.message
     try:
         require_cluster(request, services, ACLOperation.ALTER)
@@ -50,7 +49,9 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return ElectLeadersResponse(replica_election_results=results)
 
 
-def _refused(message: Any, version: int, error: ClusterAuthorizationFailedError) -> Any:
+def _refused(
+    message: ElectLeadersRequest, version: int, error: ClusterAuthorizationFailedError
+) -> ElectLeadersResponse:
     code, text = error_code(error), error_message(error)
     return ElectLeadersResponse(
         error_code=code if version >= FIRST_VERSION_WITH_ERROR else 0,
@@ -67,14 +68,16 @@ def _refused(message: Any, version: int, error: ClusterAuthorizationFailedError)
     )
 
 
-def _asked(topic_partitions: Any, services: BrokerServices) -> Iterable[tuple[str, Iterable[int]]]:
+def _asked(
+    topic_partitions: Sequence[ElectLeadersRequest.TopicPartitions] | None, services: BrokerServices
+) -> Iterable[tuple[str, Iterable[int]]]:
     if topic_partitions is not None:
         return [(topic.topic, topic.partitions) for topic in topic_partitions]
     found = [(name, services.topics.get(name)) for name in services.topics.names()]
     return [(name, range(topic.partition_count)) for name, topic in found if topic is not None]
 
 
-def _elect(topic_partition: TopicPartition, kind: int, services: BrokerServices) -> Any:
+def _elect(topic_partition: TopicPartition, kind: int, services: BrokerServices) -> _Partition:
     partition = topic_partition.partition
     try:
         services.cluster.move_leader(topic_partition, _winner(topic_partition, kind, services))

@@ -18,9 +18,14 @@ and Metadata are not served: Produce begins at version 3, groups at the versions
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.replica.current_leader import CurrentLeaders
 from kafkacore.broker.replica.fetch_partition import (
     FetchParams,
@@ -47,6 +52,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
+from kafkacore.protocol.message import Records
 from kafkacore.record._legacy_builder import down_convert_some
 from kafkacore.structs import ACLOperation, IsolationLevel, ResourceType
 
@@ -125,7 +131,7 @@ class _Fetch:
         else:
             self.request.respond(self._response(results))
 
-    def _converted(self, results: PartitionResults) -> Change[Any]:
+    def _converted(self, results: PartitionResults) -> Change[FetchResponse]:
         """The response for a client that knows no format 2 (KIP-283)."""
         limit = self.services.config.max_decompressed_batch_bytes
         converted: PartitionResults = []
@@ -143,13 +149,13 @@ class _Fetch:
             converted.append((partition, result))
         return self._response(converted)
 
-    def _response(self, results: PartitionResults) -> Any:
+    def _response(self, results: PartitionResults) -> FetchResponse:
         try:
             told = self.context.taken(results)
         except InvalidFetchSessionEpochError as error:
             return FetchResponse(error_code=error.errno, session_id=self.context.session_id)
         leaders = CurrentLeaders(self.services.cluster)
-        responses: list[Any] = []
+        responses: list[_TopicResponse] = []
         if any(result.error in _NOT_LOOKED_FOR for _, result in told):
             # As in Kafka, which does not look for them in the logs.
             told = sorted(told, key=lambda each: each[1].error in _NOT_LOOKED_FOR)
@@ -178,7 +184,7 @@ class _Fetch:
             ],
         )
 
-    def _partition_data(self, partition: FetchPartition, result: FetchPartitionResult) -> Any:
+    def _partition_data(self, partition: FetchPartition, result: FetchPartitionResult) -> _PartitionData:
         error = self._error(partition, result)
         if error:
             return _refusal(partition, error)
@@ -218,14 +224,14 @@ class _Conversion:
     """
 
     def __init__(
-        self, version: int, partition: FetchPartition, records: Any, limit: int, max_plain_bytes: int
+        self, version: int, partition: FetchPartition, records: Records, limit: int, max_plain_bytes: int
     ) -> None:
         self._version = version
         self._partition = partition
         self._records = records
         self._limit = limit
         self._max_plain_bytes = max_plain_bytes
-        self.converted: Any = b""
+        self.converted: Records = b""
         self.plain_bytes = 0
 
     def __call__(self) -> None:
@@ -240,7 +246,7 @@ class _Conversion:
             self.converted = self.converted[: max(self._partition.max_bytes, 0)]
 
 
-def _refusal(partition: FetchPartition, error: int) -> Any:
+def _refusal(partition: FetchPartition, error: int) -> _PartitionData:
     return _PartitionData(
         partition_index=partition.partition,
         error_code=error,
@@ -250,7 +256,7 @@ def _refusal(partition: FetchPartition, error: int) -> Any:
     )
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[FetchRequest], services: BrokerServices) -> FetchResponse | AnsweredLater:
     try:
         fetch = _Fetch(request, services)
     except _SESSION_ERRORS as error:
@@ -302,8 +308,8 @@ def _ask(request: Request, services: BrokerServices) -> FetchAsk:
     )
 
 
-def _is_replica(message: Any) -> bool:
-    return bool(max(message.replica_id, message.replica_state.replica_id) >= 0)
+def _is_replica(message: FetchRequest) -> bool:
+    return max(message.replica_id, message.replica_state.replica_id) >= 0
 
 
 HANDLER = ApiHandler(FetchRequest, 0, 18, handle, decode_fetch, encode_fetch)

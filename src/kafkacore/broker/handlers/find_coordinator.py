@@ -12,6 +12,7 @@ from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Reque
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.broker.requests.authorization import require, require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
+from kafkacore.broker.topics.cluster_state import BrokerNode
 from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.errors import (
     BrokerResponseError,
@@ -37,7 +38,7 @@ logger = NameLogger(__name__)
 _Coordinator = FindCoordinatorResponse.Coordinator
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[FindCoordinatorRequest], services: BrokerServices) -> FindCoordinatorResponse:
     message = request.message
     if request.version < FIRST_BATCHED_VERSION:
         return FindCoordinatorResponse(**_found(request, message.key, services))
@@ -48,7 +49,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     )
 
 
-def _found(request: Request, key: str, services: BrokerServices) -> dict[str, Any]:
+def _found(request: Request[FindCoordinatorRequest], key: str, services: BrokerServices) -> dict[str, Any]:
     try:
         _authorize(request, key, services)
         if request.message.key_type != GROUP:
@@ -71,7 +72,7 @@ def _found(request: Request, key: str, services: BrokerServices) -> dict[str, An
     }
 
 
-def _authorize(request: Request, key: str, services: BrokerServices) -> None:
+def _authorize(request: Request[FindCoordinatorRequest], key: str, services: BrokerServices) -> None:
     kind, describe = request.message.key_type, ACLOperation.DESCRIBE
     if kind == GROUP:
         require(request, services, describe, ResourceType.GROUP, key)
@@ -81,7 +82,7 @@ def _authorize(request: Request, key: str, services: BrokerServices) -> None:
         require_cluster(request, services, ACLOperation.CLUSTER_ACTION)
 
 
-def _refusal(request: Request) -> BrokerResponseError:
+def _refusal(request: Request[FindCoordinatorRequest]) -> BrokerResponseError:
     """The error for the client. Some clients retry without a message, so the broker logs it too."""
     key_type = request.message.key_type
     what = NOT_SERVED.get(key_type, f"coordinators of type {key_type}")
@@ -94,7 +95,7 @@ def _refusal(request: Request) -> BrokerResponseError:
     return UnsupportedVersionError(sentence)
 
 
-def _coordinator(group_id: str, services: BrokerServices) -> Any:
+def _coordinator(group_id: str, services: BrokerServices) -> BrokerNode:
     services.coordinator_log.ensure_topic()
     place = TopicPartition(OFFSETS_TOPIC, services.coordinator_log.partition_for(group_id))
     node = services.cluster.node(services.cluster.leader(place))

@@ -5,8 +5,6 @@ Versions 0 to 4. Gaps: none known.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code
@@ -14,7 +12,7 @@ from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatRe
 from kafkacore.structs import ACLOperation, ResourceType
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[HeartbeatRequest], services: BrokerServices) -> HeartbeatResponse:
     message = request.message
     try:
         require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)

@@ -8,8 +8,6 @@ alter.config.policy.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.alter_configs import answers
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require_configs
@@ -21,10 +19,12 @@ from kafkacore.protocol.generated.incremental_alter_configs import (
 from kafkacore.structs import ACLOperation
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[IncrementalAlterConfigsRequest], services: BrokerServices
+) -> IncrementalAlterConfigsResponse:
     message = request.message
 
-    def alter(resource: Any) -> None:
+    def alter(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
         configs = resource.configs
         missing = [c.name for c in configs if c.value is None and c.config_operation != Operation.DELETE]
         check_request([config.name for config in configs], missing)

@@ -7,8 +7,6 @@ transactional id.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require, require_idempotent_write
 from kafkacore.broker.requests.error_answer import error_code
@@ -17,7 +15,7 @@ from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest,
 from kafkacore.structs import ACLOperation, ResourceType
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[InitProducerIdRequest], services: BrokerServices) -> InitProducerIdResponse:
     transactional_id = request.message.transactional_id
     try:
         if transactional_id is not None:

@@ -7,11 +7,17 @@ KIP-814). Gaps: none known.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 from kafkacore.broker.group.joining import Joining
 from kafkacore.broker.group.member import JoinResult, MemberProtocol
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import AuthorizationError
@@ -28,7 +34,13 @@ MAX_REASON_LENGTH = 255
 _Member = JoinGroupResponse.JoinGroupResponseMember
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+class HasReason(Protocol):
+    """A message in which a client may say why (KIP-800)."""
+
+    reason: str | None
+
+
+def handle(request: Request[JoinGroupRequest], services: BrokerServices) -> JoinGroupResponse | AnsweredLater:
     message, version = request.message, request.version
     has_own_timeout = version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
     joining = Joining(
@@ -57,7 +69,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return ANSWERED_LATER
 
 
-def reason_of(message: Any) -> str:
+def reason_of(message: HasReason) -> str:
     """What a client says why it joins or leaves, for a line of the log."""
     return (message.reason or "not provided")[:MAX_REASON_LENGTH]
 

@@ -5,11 +5,15 @@ Versions 0 to 5. Reasons are logged (5, KIP-800). Gaps: none known.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.group.group_coordinator import Leaving
 from kafkacore.broker.handlers.join_group import reason_of
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -20,7 +24,9 @@ FIRST_BATCHED_VERSION = 3
 _Member = LeaveGroupResponse.MemberResponse
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[LeaveGroupRequest], services: BrokerServices
+) -> LeaveGroupResponse | AnsweredLater:
     message, version = request.message, request.version
     if version >= FIRST_BATCHED_VERSION:
         leaving = [Leaving(one.member_id, one.group_instance_id, reason_of(one)) for one in message.members]

@@ -8,9 +8,9 @@ others; Kafka answered it with beginnings of segments. Gaps: no tiered storage, 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, BrokerServices, Request
+from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.broker.requests.long_work import answer_after
@@ -45,7 +45,9 @@ _Partition = ListOffsetsResponse.ListOffsetsPartitionResponse
 _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[ListOffsetsRequest], services: BrokerServices
+) -> ListOffsetsResponse | AnsweredLater:
     seen: set[TopicPartition] = set()
     repeated: set[TopicPartition] = set()
     for topic in request.message.topics:
@@ -59,7 +61,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
 
 
 def _answers(
-    request: Request, repeated: set[TopicPartition], services: BrokerServices
+    request: Request[ListOffsetsRequest], repeated: set[TopicPartition], services: BrokerServices
 ) -> Change[ListOffsetsResponse]:
     response = ListOffsetsResponse(topics=[])
     for topic in request.message.topics:
@@ -71,8 +73,12 @@ def _answers(
 
 
 def _answer(
-    name: str, asked: Any, request: Request, repeated: set[TopicPartition], services: BrokerServices
-) -> Change[Any]:
+    name: str,
+    asked: ListOffsetsRequest.ListOffsetsPartition,
+    request: Request[ListOffsetsRequest],
+    repeated: set[TopicPartition],
+    services: BrokerServices,
+) -> Change[_Partition]:
     topic_partition, version = TopicPartition(name, asked.partition_index), request.version
     read_committed = request.message.isolation_level == IsolationLevel.READ_COMMITTED
     try:
@@ -105,19 +111,18 @@ def _is_searched(timestamp: int) -> bool:
     return timestamp >= 0 or timestamp == OffsetSpec.MAX_TIMESTAMP
 
 
-def _search(log: Any, timestamp: int, read_committed: bool, found: list[tuple[int, int]]) -> None:
+def _search(log: UnifiedLog, timestamp: int, read_committed: bool, found: list[tuple[int, int]]) -> None:
     found.append(offset_of(log, timestamp, read_committed))
 
 
-def _epoch_of(log: Any, offset: int, timestamp: int) -> int:
+def _epoch_of(log: UnifiedLog, offset: int, timestamp: int) -> int:
     """The leader epoch of the record at ``offset``; of the next one, it is the current."""
     if offset == UNKNOWN:
         return UNKNOWN
-    epoch: int = log.leader_epoch if timestamp == OffsetSpec.LATEST else log.epoch_at(offset)
-    return epoch
+    return log.leader_epoch if timestamp == OffsetSpec.LATEST else log.epoch_at(offset)
 
 
-def offset_of(log: Any, timestamp: int, read_committed: bool) -> tuple[int, int]:
+def offset_of(log: UnifiedLog, timestamp: int, read_committed: bool) -> tuple[int, int]:
     """(offset, timestamp) of a moment in ``log``; -1 for what is not known.
 
     A moment later than every record that this reader may see has no offset (Kafka's

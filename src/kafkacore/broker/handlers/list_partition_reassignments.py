@@ -6,8 +6,6 @@ before it describes a topic.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -19,7 +17,9 @@ from kafkacore.protocol.generated.list_partition_reassignments import (
 from kafkacore.structs import ACLOperation
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[ListPartitionReassignmentsRequest], services: BrokerServices
+) -> ListPartitionReassignmentsResponse:
     try:
         require_cluster(request, services, ACLOperation.DESCRIBE)
     except ClusterAuthorizationFailedError as error:

@@ -8,7 +8,7 @@ configured rack.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from uuid import UUID
 
 from kafkacore.broker.config import topic_names
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, CloseConnectionError, Request
@@ -36,7 +36,7 @@ _Partition = MetadataResponse.MetadataResponsePartition
 _Broker = MetadataResponse.MetadataResponseBroker
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[MetadataRequest], services: BrokerServices) -> MetadataResponse:
     message, version = request.message, request.version
     response = MetadataResponse(
         brokers=[
@@ -59,7 +59,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
     return response
 
 
-def _topics(request: Request, services: BrokerServices) -> list[Any]:
+def _topics(request: Request, services: BrokerServices) -> list[_Topic]:
     message, version = request.message, request.version
     # An empty list means "all" in version 0 and "none" afterwards, when null took over "all".
     if message.topics is None or (version == 0 and not message.topics):
@@ -67,7 +67,7 @@ def _topics(request: Request, services: BrokerServices) -> list[Any]:
         visible = visible_topics(names, request, services, is_asked_for=False)
         return [describe_topic(name, services) for name in names if name in visible]
     by_name: list[str] = []
-    described: list[Any] = []
+    described: list[_Topic] = []
     for topic in message.topics:
         if version >= 10 and (topic.name is None or topic.topic_id != ZERO_UUID):
             if version < 12:
@@ -114,7 +114,7 @@ def _create_missing(names: Iterable[str], request: Request, services: BrokerServ
     return refused | services.topics.auto_create([name for name in missing if name not in refused], place)
 
 
-def _describe_id(topic_id: Any, request: Request, services: BrokerServices) -> Any:
+def _describe_id(topic_id: UUID, request: Request, services: BrokerServices) -> _Topic:
     name = services.topics.name_of(topic_id)
     if name is None:
         return _Topic(error_code=UnknownTopicIdError.errno, name=None, topic_id=topic_id)
@@ -123,7 +123,7 @@ def _describe_id(topic_id: Any, request: Request, services: BrokerServices) -> A
     return describe_topic(name, services)
 
 
-def describe_topic(name: str, services: BrokerServices) -> Any:
+def describe_topic(name: str, services: BrokerServices) -> _Topic:
     """A topic with its partitions, or the error that there is none."""
     topic = services.topics.get(name)
     if topic is None:
@@ -139,7 +139,7 @@ def describe_topic(name: str, services: BrokerServices) -> Any:
     )
 
 
-def partition_state(topic_partition: TopicPartition, services: BrokerServices) -> Any:
+def partition_state(topic_partition: TopicPartition, services: BrokerServices) -> _Partition:
     """Who leads a partition, and who has it."""
     cluster = services.cluster
     leader = cluster.leader(topic_partition)

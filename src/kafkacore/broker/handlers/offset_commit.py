@@ -8,10 +8,16 @@ here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from uuid import UUID
 
 from kafkacore.broker.group.offset_manager import Committer, OffsetToCommit
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.requests.authorization import allowed
 from kafkacore.errors import (
     GroupAuthorizationFailedError,
@@ -37,7 +43,7 @@ class _Commit:
         self.response = OffsetCommitResponse()
         self.offsets: list[OffsetToCommit] = []
         #: The answers of :attr:`offsets`.
-        self._answers: list[Any] = []
+        self._answers: list[_Partition] = []
         group_id = request.message.group_id
         if not allowed(request, services, ACLOperation.READ, ResourceType.GROUP, group_id):
             for topic in request.message.topics:
@@ -46,13 +52,13 @@ class _Commit:
         for topic in request.message.topics:
             self._add(topic)
 
-    def _refuse(self, topic: Any, code: int) -> None:
+    def _refuse(self, topic: OffsetCommitRequest.OffsetCommitRequestTopic, code: int) -> None:
         answers = [
             _Partition(partition_index=each.partition_index, error_code=code) for each in topic.partitions
         ]
         self.response.topics.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
 
-    def _add(self, topic: Any) -> None:
+    def _add(self, topic: OffsetCommitRequest.OffsetCommitRequestTopic) -> None:
         topics = self._services.topics
         by_id = self._request.version >= FIRST_VERSION_BY_ID
         name = topics.name_of(topic.topic_id) if by_id else topic.name
@@ -81,7 +87,9 @@ class _Commit:
         self._request.respond(self.response)
 
 
-def _offset(name: Any, topic_id: Any, partition: Any) -> OffsetToCommit:
+def _offset(
+    name: str, topic_id: UUID, partition: OffsetCommitRequest.OffsetCommitRequestPartition
+) -> OffsetToCommit:
     return OffsetToCommit(
         name,
         topic_id,
@@ -92,7 +100,9 @@ def _offset(name: Any, topic_id: Any, partition: Any) -> OffsetToCommit:
     )
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[OffsetCommitRequest], services: BrokerServices
+) -> OffsetCommitResponse | AnsweredLater:
     message = request.message
     commit = _Commit(request, services)
     if not commit.offsets:

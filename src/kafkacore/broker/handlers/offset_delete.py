@@ -6,9 +6,14 @@ Version 0. Gaps: none known.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.requests.authorization import allowed
 from kafkacore.errors import (
     GroupAuthorizationFailedError,
@@ -23,7 +28,9 @@ _Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 _Partition = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[OffsetDeleteRequest], services: BrokerServices
+) -> OffsetDeleteResponse | AnsweredLater:
     message = request.message
     if not allowed(request, services, ACLOperation.DELETE, ResourceType.GROUP, message.group_id):
         return OffsetDeleteResponse(error_code=GroupAuthorizationFailedError.errno)
@@ -31,7 +38,7 @@ def handle(request: Request, services: BrokerServices) -> Any:
         return OffsetDeleteResponse(error_code=InvalidGroupIdError.errno)
     response = OffsetDeleteResponse()
     asked: list[tuple[str, int]] = []
-    answers: list[Any] = []
+    answers: list[_Partition] = []
     for topic in message.topics:
         refusal, count = UnknownTopicOrPartitionError.errno, 0
         if not allowed(request, services, ACLOperation.READ, ResourceType.TOPIC, topic.name):

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kafkacore.broker.group.offset_store import TopicOffsets
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.requests.authorization import allowed
 from kafkacore.errors import (
     CoordinatorNotAvailableError,
@@ -171,7 +177,9 @@ def _all_with(code: int, topic: Any) -> tuple[str, Any, list[dict[str, Any]]]:
     return topic.name, getattr(topic, "topic_id", ZERO_UUID), partitions
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[OffsetFetchRequest], services: BrokerServices
+) -> OffsetFetchResponse | AnsweredLater:
     _Fetch(request, services).start()
     return ANSWERED_LATER
 

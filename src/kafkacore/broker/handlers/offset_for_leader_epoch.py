@@ -5,8 +5,6 @@ Versions 2 to 4. Gaps: none.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import allowed_on_cluster, require
 from kafkacore.broker.requests.error_answer import error_code
@@ -20,7 +18,9 @@ _Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 _Partition = OffsetForLeaderEpochResponse.EpochEndOffset
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(
+    request: Request[OffsetForLeaderEpochRequest], services: BrokerServices
+) -> OffsetForLeaderEpochResponse:
     is_follower = allowed_on_cluster(request, services, ACLOperation.CLUSTER_ACTION, is_asked_for=False)
     return OffsetForLeaderEpochResponse(
         topics=[
@@ -35,7 +35,13 @@ def handle(request: Request, services: BrokerServices) -> Any:
     )
 
 
-def _answer(topic: str, asked: Any, request: Request, services: BrokerServices, is_follower: bool) -> Any:
+def _answer(
+    topic: str,
+    asked: OffsetForLeaderEpochRequest.OffsetForLeaderPartition,
+    request: Request,
+    services: BrokerServices,
+    is_follower: bool,
+) -> _Partition:
     try:
         if not is_follower:
             require(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, topic)

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
+    AnsweredLater,
     ApiHandler,
     BrokerServices,
     CloseConnectionError,
@@ -104,7 +105,7 @@ class _Produce(ProduceAppend):
         node_id = self.request.node_id
         self.pending.append(_Pending(partition, topic_partition, log, required, node_id, self.services))
 
-    def append_unvalidated(self) -> Change[Any]:
+    def append_unvalidated(self) -> Change[ProduceCall | AnsweredLater]:
         """Validate on another thread what may take long, and append it on this one."""
         waiting = self.request.operation
         for some in _parts(self.unvalidated):
@@ -120,7 +121,7 @@ class _Produce(ProduceAppend):
             self.request.operation.on_failure = waiting.on_failure
         return response
 
-    def conclude(self) -> Any:
+    def conclude(self) -> ProduceCall | AnsweredLater:
         """The response, once every batch is appended or refused; ``ANSWERED_LATER`` if it has to wait."""
         call, request, services = self.call, self.request, self.services
         if call.acks == 0:
@@ -179,8 +180,8 @@ def _parts(unvalidated: list[Unvalidated]) -> Iterator[list[Unvalidated]]:
         yield part
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
-    call: ProduceCall = request.message
+def handle(request: Request[ProduceCall], services: BrokerServices) -> ProduceCall | AnsweredLater:
+    call = request.message
     if call.transactional_id is not None:
         raise CloseConnectionError("Produce of a transaction, which this broker did not open")
     produce = _Produce(request, services)

@@ -7,19 +7,21 @@ SASL, and tokens behind the end of an authentication.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.errors import IllegalSaslStateError
 from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
-def handle_handshake(request: Request, services: BrokerServices) -> Any:
+def handle_handshake(
+    request: Request[SaslHandshakeRequest], services: BrokerServices
+) -> SaslHandshakeResponse:
     return SaslHandshakeResponse(error_code=IllegalSaslStateError.errno, mechanisms=[])
 
 
-def handle_authenticate(request: Request, services: BrokerServices) -> Any:
+def handle_authenticate(
+    request: Request[SaslAuthenticateRequest], services: BrokerServices
+) -> SaslAuthenticateResponse:
     protocol = request.context.security_protocol
     if protocol.startswith("SASL_"):
         sentence = "This client has been authenticated already."

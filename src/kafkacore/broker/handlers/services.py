@@ -7,16 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.broker.quota import Quotas
-from kafkacore.broker.requests._request import HANG_UP, CloseConnectionError, Request, RequestContext
-from kafkacore.broker.server._dispatch import ANSWERED_LATER
+from kafkacore.broker.requests._request import (
+    ANSWERED_LATER,
+    HANG_UP,
+    AnsweredLater,
+    CloseConnectionError,
+    Request,
+    RequestContext,
+)
 from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.clock import Clock
-from kafkacore.protocol import encode_response
+from kafkacore.protocol.message import RequestMessage
 from kafkacore.wire import Cursor
 
 if TYPE_CHECKING:
@@ -37,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWERED_LATER",
     "HANG_UP",
+    "AnsweredLater",
+    "AnyApiHandler",
     "ApiHandler",
     "BrokerServices",
     "CloseConnectionError",
@@ -88,16 +96,24 @@ class BrokerServices:
 Interceptor = Callable[[Request, Callable[[Request], None]], None]
 
 
-class ApiHandler(NamedTuple):
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+
+class ApiHandler(NamedTuple, Generic[RequestT, ResponseT]):
     """One API as this broker serves it: the versions it speaks, and what it does.
 
     ``handle`` returns the response message, or :data:`ANSWERED_LATER`. ``decode(cursor, version)`` and
     ``encode(response, version, correlation_id)`` are the generated messages' unless an API has its own.
     """
 
-    request_class: Any
+    request_class: type[RequestMessage[Any]]
     min_version: int
     max_version: int
-    handle: Callable[[Request, BrokerServices], Any]
-    decode: Callable[[Cursor, int], Any] | None = None
-    encode: Callable[[Any, int, int], list[Any]] = encode_response
+    handle: Callable[[Request[RequestT], BrokerServices], ResponseT | AnsweredLater]
+    decode: Callable[[Cursor, int], RequestT] | None = None
+    encode: Callable[[ResponseT, int, int], list[Any]] | None = None
+
+
+#: A handler of whichever API.
+AnyApiHandler: TypeAlias = ApiHandler[Any, Any]

@@ -6,11 +6,15 @@ known.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.group.group_coordinator import Syncing
 from kafkacore.broker.group.member import SyncResult
-from kafkacore.broker.handlers.services import ANSWERED_LATER, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import (
+    ANSWERED_LATER,
+    AnsweredLater,
+    ApiHandler,
+    BrokerServices,
+    Request,
+)
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import InconsistentGroupProtocolError
@@ -20,7 +24,7 @@ from kafkacore.structs import ACLOperation, ResourceType
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[SyncGroupRequest], services: BrokerServices) -> SyncGroupResponse | AnsweredLater:
     message, version = request.message, request.version
     says_protocol = message.protocol_type is not None and message.protocol_name is not None
     if version >= FIRST_VERSION_WITH_PROTOCOL and not says_protocol:

@@ -6,8 +6,6 @@ nobody. This broker refuses that.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -16,7 +14,7 @@ from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerReque
 from kafkacore.structs import ACLOperation
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[UnregisterBrokerRequest], services: BrokerServices) -> UnregisterBrokerResponse:
     broker_id = request.message.broker_id
     try:
         require_cluster(request, services, ACLOperation.ALTER)

@@ -5,8 +5,6 @@ Versions 0 to 2. Gaps: no level of this broker can be changed.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.broker.config.features import refusal
 from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
 from kafkacore.broker.requests.authorization import require_cluster
@@ -18,7 +16,7 @@ from kafkacore.structs import ACLOperation, printable
 LAST_VERSION_WITH_RESULTS = 1
 
 
-def handle(request: Request, services: BrokerServices) -> Any:
+def handle(request: Request[UpdateFeaturesRequest], services: BrokerServices) -> UpdateFeaturesResponse:
     updates = request.message.feature_updates
     try:
         require_cluster(request, services, ACLOperation.ALTER)

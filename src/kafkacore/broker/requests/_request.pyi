@@ -1,11 +1,19 @@
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Generic, final
+
+from typing_extensions import TypeVar
 
 from kafkacore.broker.purgatory.delayed_operation import DelayedOperation
 from kafkacore.broker.quota import Quotas
 from kafkacore.security.principal import KafkaPrincipal
 
-HANG_UP: Any
+HANG_UP: list[Any]
+
+class AnsweredLater: ...
+
+ANSWERED_LATER: AnsweredLater
+
+RequestT = TypeVar("RequestT", default=Any)
 
 class CloseConnectionError(Exception): ...
 
@@ -31,13 +39,13 @@ class RequestContext:
     ) -> None: ...
 
 @final
-class Request:
+class Request(Generic[RequestT]):
     context: RequestContext
     api_key: int
     version: int
     correlation_id: int
     client_id: str | None
-    message: Any
+    message: RequestT
     operation: DelayedOperation | None
     size: int
     quotas: Quotas | None
@@ -54,10 +62,10 @@ class Request:
         version: int,
         correlation_id: int,
         client_id: str | None,
-        message: Any,
+        message: RequestT,
         encode: Callable[[Any, int, int], list[Any]],
         on_response: Callable[[Request, list[Any] | None], None],
     ) -> None: ...
     @property
     def node_id(self) -> int: ...
-    def respond(self, response: Any) -> None: ...
+    def respond(self, response: object) -> None: ...

@@ -12,6 +12,14 @@ from kafkacore.security.principal import ANONYMOUS
 HANG_UP = object()
 
 
+class AnsweredLater:
+    """The type of :data:`ANSWERED_LATER`."""
+
+
+# Returned by a handler that answers later, by ``request.respond``.
+ANSWERED_LATER = AnsweredLater()
+
+
 class CloseConnectionError(Exception):
     """The only answer left is to hang up: an error on acks=0, or a request that cannot be answered."""
 
@@ -69,6 +77,11 @@ cdef class Request:
         Called once with the request and those pieces; ``None`` when there is nothing to send (acks=0),
         :data:`HANG_UP` when there is nothing more to say.
     """
+
+    @classmethod
+    def __class_getitem__(cls, message_class):
+        """``Request[FetchRequest]``, for annotations alone."""
+        return cls
 
     def __init__(
         self, RequestContext context not None, int api_key, int version, int32_t correlation_id,

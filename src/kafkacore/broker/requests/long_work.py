@@ -8,19 +8,31 @@ so there are never more of them than connections, and ``queued.max.request.bytes
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Protocol, TypeVar
 
-from kafkacore.broker.handlers.services import (
+from kafkacore.broker.purgatory.delayed_operation import DelayedOperation
+from kafkacore.broker.requests._request import (
     ANSWERED_LATER,
     HANG_UP,
-    BrokerServices,
+    AnsweredLater,
     CloseConnectionError,
     Request,
 )
-from kafkacore.broker.purgatory.delayed_operation import DelayedOperation
-from kafkacore.broker.topics.topic_changes import Change
+from kafkacore.broker.topics.topic_changes import Change, TopicChanges
 
 logger = logging.getLogger(__name__)
+
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+
+class LongWorkServices(Protocol):
+    """What a request whose work takes long needs of the broker."""
+
+    @property
+    def long_work(self) -> TopicChanges:
+        """Does on another thread what would keep the network thread for long."""
 
 
 class LongOperation(DelayedOperation):
@@ -30,13 +42,15 @@ class LongOperation(DelayedOperation):
         super().__init__(0)
 
 
-def answer_after(request: Request, services: BrokerServices, work: Change[Any]) -> Any:
+def answer_after(
+    request: Request[RequestT], services: LongWorkServices, work: Change[ResponseT | AnsweredLater]
+) -> AnsweredLater:
     """Answer ``request`` with what ``work`` returns, which may be ``ANSWERED_LATER`` again.
 
     If it raises, the connection is closed.
     """
 
-    def on_done(outcome: Any) -> None:
+    def on_done(outcome: ResponseT | AnsweredLater | Exception) -> None:
         if isinstance(outcome, Exception):
             if isinstance(outcome, CloseConnectionError):
                 logger.warning("closing %s: %s", request.context.connection_id, ascii(str(outcome))[1:-1])
@@ -47,7 +61,7 @@ def answer_after(request: Request, services: BrokerServices, work: Change[Any]) 
                     exc_info=outcome,
                 )
             request.on_response(request, HANG_UP)
-        elif outcome is not ANSWERED_LATER:
+        elif not isinstance(outcome, AnsweredLater):
             request.respond(outcome)
 
     services.long_work.submit(work, on_done)

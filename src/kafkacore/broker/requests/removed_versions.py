@@ -16,7 +16,7 @@ from kafkacore.protocol.generated.old_list_offsets import OldListOffsetsRequest,
 from kafkacore.wire import Cursor, Writer
 
 
-def decode_fetch(cursor: Cursor, version: int) -> Any:
+def decode_fetch(cursor: Cursor, version: int) -> FetchRequest:
     """A FetchRequest of any version."""
     if version >= FetchRequest.MIN_VERSION:
         return FetchRequest.decode(cursor, version)
@@ -43,7 +43,7 @@ def decode_fetch(cursor: Cursor, version: int) -> Any:
     )
 
 
-def encode_fetch(response: Any, version: int, correlation_id: int) -> list[Any]:
+def encode_fetch(response: FetchResponse, version: int, correlation_id: int) -> list[Any]:
     """A FetchResponse for a client of any version; its records are in the format that it knows."""
     if version >= FetchResponse.MIN_VERSION:
         return encode_response(response, version, correlation_id)
@@ -68,7 +68,7 @@ def encode_fetch(response: Any, version: int, correlation_id: int) -> list[Any]:
     return _encode_old(old, version, correlation_id)
 
 
-def decode_list_offsets(cursor: Cursor, version: int) -> Any:
+def decode_list_offsets(cursor: Cursor, version: int) -> ListOffsetsRequest:
     """A ListOffsetsRequest of any version."""
     if version >= ListOffsetsRequest.MIN_VERSION:
         return ListOffsetsRequest.decode(cursor, version)
@@ -90,7 +90,7 @@ def decode_list_offsets(cursor: Cursor, version: int) -> Any:
     )
 
 
-def encode_list_offsets(response: Any, version: int, correlation_id: int) -> list[Any]:
+def encode_list_offsets(response: ListOffsetsResponse, version: int, correlation_id: int) -> list[Any]:
     """A ListOffsetsResponse for a client of any version; to the oldest, no offset is an empty list."""
     if version >= ListOffsetsResponse.MIN_VERSION:
         return encode_response(response, version, correlation_id)
@@ -113,7 +113,9 @@ def encode_list_offsets(response: Any, version: int, correlation_id: int) -> lis
     return _encode_old(old, version, correlation_id)
 
 
-def _encode_old(response: Any, version: int, correlation_id: int) -> list[Any]:
+def _encode_old(
+    response: OldFetchResponse | OldListOffsetsResponse, version: int, correlation_id: int
+) -> list[Any]:
     writer = Writer()
     writer.write_int32(correlation_id)
     response.encode(writer, version)

@@ -1,6 +1,7 @@
-"""A request's way to its handler: the header read, the body decoded, the handler called, the answer encoded.
+"""From a frame to its answer: the header read, the body decoded, the handler called, the answer encoded.
 
-Does not know: which APIs there are, what they do.
+A frame's payload in; pieces of a response frame out, now or later. Does not know: sockets, what any API does.
+Source of the shape: Kafka's ``KafkaApis``.
 """
 
 from libc.stdint cimport int32_t
@@ -10,18 +11,20 @@ from kafkacore.broker.requests._request cimport Request, RequestContext
 from kafkacore.metrics._sensor cimport Sensor
 from kafkacore.wire._cursor cimport Cursor
 
-from kafkacore.broker.requests._request import CloseConnectionError
+from kafkacore.broker.handlers import api_versions
+from kafkacore.broker.handlers.registry import HANDLERS
+from kafkacore.broker.requests._request import ANSWERED_LATER, HANG_UP, CloseConnectionError
+from kafkacore.broker.server.metrics import BrokerMetrics
+from kafkacore.errors import IllegalSaslStateError
+from kafkacore.protocol import encode_response
 
 # In all arrays of one request together: each of 10,000 partitions of as many topics takes two. Kafka bounds
 # only a request's size; but an element of two bytes becomes an object of some 70 and an answer of its own.
 MOST_ELEMENTS = 100_000
 
-# Returned by a handler that answers later, by ``request.respond``.
-ANSWERED_LATER = object()
 
-
-cdef class Dispatcher:
-    """What :class:`~kafkacore.broker.server.kafka_apis.KafkaApis` is made on; for the network thread alone.
+cdef class KafkaApis:
+    """Used by the network thread alone.
 
     Parameters
     ----------
@@ -29,10 +32,6 @@ cdef class Dispatcher:
         What the handlers work with.
     interceptor:
         Gets each request before its handler does, or ``None``.
-    handlers:
-        API key → its handler.
-    metrics:
-        Counts what is done here.
     """
 
     cdef readonly object metrics
@@ -43,13 +42,15 @@ cdef class Dispatcher:
     # API key → its figures.
     cdef dict _stats
 
-    def __init__(self, services, interceptor, dict handlers not None, metrics):
+    def __init__(self, services, interceptor=None):
         self._services = services
         self._interceptor = interceptor
         self._clock = services.clock
-        self._handlers = handlers
-        self.metrics = metrics
-        self._stats = metrics.apis
+        self._handlers = {handler.request_class.API_KEY: handler for handler in HANDLERS}
+        names = {key: each.request_class.NAME.removesuffix("Request") for key, each in self._handlers.items()}
+        self.metrics = BrokerMetrics(names, services.clock)
+        self._stats = self.metrics.apis
+        api_versions.serve(HANDLERS)
 
     def handle(self, RequestContext context not None, payload, on_response):
         """Handle one request; ``on_response`` is called before this returns, or later if it has to wait.
@@ -80,12 +81,10 @@ cdef class Dispatcher:
         began_ms = self._clock.monotonic_ms()
         stats = self._stats[api_key]
         (<Sensor?> stats.queue).record(began_ms - self.metrics.turn_began_ms, began_ms)
-        decode = handler.decode
-        if decode is None:
-            decode = handler.request_class.decode
+        decode = handler.decode or handler.request_class.decode
         request = Request(
-            context, api_key, version, correlation_id, client_id, decode(cursor, version), handler.encode,
-            on_response,
+            context, api_key, version, correlation_id, client_id, decode(cursor, version),
+            handler.encode or encode_response, on_response,
         )
         context.client_id = client_id
         request.stats, request.began_ms = stats, began_ms
@@ -103,3 +102,29 @@ cdef class Dispatcher:
             request.waits_since_ms = self._clock.monotonic_ms()
         else:
             request.respond(response)
+
+    def _answer_unknown(self, handler, context, api_key, version, correlation_id, on_response):
+        """A version that is not served: only ApiVersions has an answer to that."""
+        if handler is not api_versions.HANDLER:
+            raise CloseConnectionError(f"{handler.request_class.NAME} version {version} is not served")
+        request = Request(context, api_key, 0, correlation_id, None, None, encode_response, on_response)
+        request.respond(api_versions.unsupported_version())
+        return request
+
+    def answer_before_authentication(self, RequestContext context not None, payload):
+        """The answer to an ApiVersions request, the one that may be made before it is known who asks.
+
+        Raises
+        ------
+        MalformedMessageError, IllegalSaslStateError
+            It is none.
+        """
+        answers = []
+        try:
+            self.handle(context, payload, lambda request, pieces: answers.append(pieces))
+        except CloseConnectionError as error:
+            raise IllegalSaslStateError(str(error)) from error
+        assert answers, "ApiVersions is answered at once"
+        if answers[0] is None or answers[0] is HANG_UP:
+            raise IllegalSaslStateError("there is no answer to its ApiVersions request")
+        return answers[0]

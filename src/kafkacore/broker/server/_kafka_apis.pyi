@@ -1,0 +1,26 @@
+from typing import Any
+
+from typing_extensions import disjoint_base
+
+from kafkacore.broker.handlers.services import BrokerServices, Interceptor, OnResponse
+from kafkacore.broker.requests._request import Request, RequestContext
+from kafkacore.broker.server.metrics import BrokerMetrics
+
+MOST_ELEMENTS: int
+
+@disjoint_base
+class KafkaApis:
+    """From a frame to its answer; used by the network thread alone.
+
+    Parameters
+    ----------
+    services:
+        What the handlers work with.
+    interceptor:
+        Gets each request before its handler does, or ``None``.
+    """
+
+    metrics: BrokerMetrics
+    def __init__(self, services: BrokerServices, interceptor: Interceptor | None = None) -> None: ...
+    def handle(self, context: RequestContext, payload: memoryview, on_response: OnResponse) -> Request: ...
+    def answer_before_authentication(self, context: RequestContext, payload: memoryview) -> list[Any]: ...
