@@ -35,7 +35,7 @@ LAYERS = {
 #: Order inside a large package, bottom first: a module imports its own sub-package and the ones before it.
 SUB_LAYERS = {
     "spark": [
-        "secrets", "options", "worker", "columns", "typed", "reader", "log_files", "sink",
+        "logs", "secrets", "options", "worker", "columns", "typed", "reader", "log_files", "sink",
         "causes", "progress", "monitor", "session", "raw_batches", "source", "pipeline",
     ],
 }  # fmt: skip

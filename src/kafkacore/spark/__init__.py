@@ -21,7 +21,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from kafkacore.spark.worker.logs import log_to_stderr
+from kafkacore.spark.logs import log_to_stderr
 
 if TYPE_CHECKING:
     from kafkacore.spark.monitor import QueryMonitor
