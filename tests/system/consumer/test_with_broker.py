@@ -14,8 +14,8 @@ import pytest
 from kafkacore import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.handlers import registry
 from kafkacore.broker.process.server import KafkaBroker
-from kafkacore.broker.server import _kafka_apis
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError, UnsupportedVersionError, WakeupError
 from kafkacore.protocol.generated.join_group import JoinGroupRequest
@@ -230,8 +230,8 @@ def test_interrupt_in_a_poll_leaves_it_usable(our_broker, filled):
 def broker_without_groups(tmp_path, monkeypatch):
     """One that finds a coordinator, which then knows nothing of joining and of offsets."""
     of_groups = {JoinGroupRequest, OffsetCommitRequest, OffsetFetchRequest}
-    kept = tuple(handler for handler in _kafka_apis.HANDLERS if handler.request_class not in of_groups)
-    monkeypatch.setattr(_kafka_apis, "HANDLERS", kept)
+    kept = tuple(handler for handler in registry.HANDLERS if handler.request_class not in of_groups)
+    monkeypatch.setattr(registry, "HANDLERS", kept)
     with KafkaBroker(BrokerConfig(data_dir=tmp_path / "kafka", port=0, flush="os")) as broker:
         with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as admin:
             admin.create_topics([NewTopic("t", 1)])

@@ -7,13 +7,13 @@ from kafkacore.broker.purgatory.delayed_operation import DelayedOperation
 from kafkacore.broker.quota import Quotas
 from kafkacore.security.principal import KafkaPrincipal
 
-HANG_UP: list[Any]
+HANG_UP: Any
 
 class AnsweredLater: ...
 
 ANSWERED_LATER: AnsweredLater
 
-RequestT = TypeVar("RequestT", default=Any)
+_RequestT = TypeVar("_RequestT", default=Any)
 
 class CloseConnectionError(Exception): ...
 
@@ -39,13 +39,13 @@ class RequestContext:
     ) -> None: ...
 
 @final
-class Request(Generic[RequestT]):
+class Request(Generic[_RequestT]):
     context: RequestContext
     api_key: int
     version: int
     correlation_id: int
     client_id: str | None
-    message: RequestT
+    message: _RequestT
     operation: DelayedOperation | None
     size: int
     quotas: Quotas | None
@@ -62,10 +62,12 @@ class Request(Generic[RequestT]):
         version: int,
         correlation_id: int,
         client_id: str | None,
-        message: RequestT,
+        message: _RequestT,
         encode: Callable[[Any, int, int], list[Any]],
         on_response: Callable[[Request, list[Any] | None], None],
     ) -> None: ...
+    @classmethod
+    def __class_getitem__(cls, message_class: object) -> type[Request[Any]]: ...
     @property
     def node_id(self) -> int: ...
     def respond(self, response: object) -> None: ...

@@ -3,6 +3,7 @@ from typing import Any
 from typing_extensions import disjoint_base
 
 from kafkacore.broker.handlers.services import BrokerServices, Interceptor, OnResponse
+from kafkacore.broker.requests._request import HANG_UP as HANG_UP
 from kafkacore.broker.requests._request import Request, RequestContext
 from kafkacore.broker.server.metrics import BrokerMetrics
 

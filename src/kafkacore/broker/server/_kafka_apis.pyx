@@ -11,8 +11,7 @@ from kafkacore.broker.requests._request cimport Request, RequestContext
 from kafkacore.metrics._sensor cimport Sensor
 from kafkacore.wire._cursor cimport Cursor
 
-from kafkacore.broker.handlers import api_versions
-from kafkacore.broker.handlers.registry import HANDLERS
+from kafkacore.broker.handlers import api_versions, registry
 from kafkacore.broker.requests._request import ANSWERED_LATER, HANG_UP, CloseConnectionError
 from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.errors import IllegalSaslStateError
@@ -46,11 +45,11 @@ cdef class KafkaApis:
         self._services = services
         self._interceptor = interceptor
         self._clock = services.clock
-        self._handlers = {handler.request_class.API_KEY: handler for handler in HANDLERS}
+        self._handlers = {handler.request_class.API_KEY: handler for handler in registry.HANDLERS}
         names = {key: each.request_class.NAME.removesuffix("Request") for key, each in self._handlers.items()}
         self.metrics = BrokerMetrics(names, services.clock)
         self._stats = self.metrics.apis
-        api_versions.serve(HANDLERS)
+        api_versions.serve(registry.HANDLERS)
 
     def handle(self, RequestContext context not None, payload, on_response):
         """Handle one request; ``on_response`` is called before this returns, or later if it has to wait.
