@@ -273,9 +273,9 @@ def avro_reader() -> Any:
     return reader
 
 
-@made_by("broker.replica._produce_append.ProduceAppend")
+@made_by("broker.handlers._produce_append.ProduceAppend")
 def produce_append() -> Any:
-    from kafkacore.broker.replica._produce_append import ProduceAppend
+    from kafkacore.broker.handlers._produce_append import ProduceAppend
     from kafkacore.broker.requests._request import Request, RequestContext
 
     return ProduceAppend(Request(RequestContext("id", 1), 0, 3, 1, "c", None, None, None), Anything())

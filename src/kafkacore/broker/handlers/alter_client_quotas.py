@@ -12,7 +12,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    MetadataServices,
     Request,
 )
 from kafkacore.broker.metadata.quota_entities import Entity, entity_of
@@ -27,7 +27,7 @@ from kafkacore.structs import ACLOperation
 
 
 def handle(
-    request: Request[AlterClientQuotasRequest], services: BrokerServices
+    request: Request[AlterClientQuotasRequest], services: MetadataServices
 ) -> AlterClientQuotasResponse | AnsweredLater:
     message = request.message
     wanted = [

@@ -6,7 +6,7 @@ answered, and there is never one to cancel. On a single node every partition sta
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import (
@@ -26,7 +26,7 @@ _Partition = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 
 
 def handle(
-    request: Request[AlterPartitionReassignmentsRequest], services: BrokerServices
+    request: Request[AlterPartitionReassignmentsRequest], services: TopicServices
 ) -> AlterPartitionReassignmentsResponse:
     message = request.message
     refused: BrokerResponseError | None = None
@@ -56,7 +56,7 @@ def _answer(
     wanted: AlterPartitionReassignmentsRequest.ReassignablePartition,
     refused: BrokerResponseError | None,
     may_resize: bool,
-    services: BrokerServices,
+    services: TopicServices,
 ) -> _Partition:
     index = wanted.partition_index
     try:
@@ -70,7 +70,7 @@ def _answer(
 
 
 def _reassign(
-    topic_partition: TopicPartition, nodes: list[int] | None, may_resize: bool, services: BrokerServices
+    topic_partition: TopicPartition, nodes: list[int] | None, may_resize: bool, services: TopicServices
 ) -> None:
     topic = services.topics.get(topic_partition.topic)
     if topic is None or not 0 <= topic_partition.partition < topic.partition_count:

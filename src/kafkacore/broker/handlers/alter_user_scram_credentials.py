@@ -11,7 +11,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    MetadataServices,
     Request,
 )
 from kafkacore.broker.metadata.scram_users import Alteration, Deletion, Upsertion
@@ -28,7 +28,7 @@ _Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 
 
 def handle(
-    request: Request[AlterUserScramCredentialsRequest], services: BrokerServices
+    request: Request[AlterUserScramCredentialsRequest], services: MetadataServices
 ) -> AlterUserScramCredentialsResponse | AnsweredLater:
     message = request.message
     wanted: list[Alteration] = [Deletion(each.name, each.mechanism) for each in message.deletions]

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable
 
 from kafkacore.broker.config.features import FEATURES
-from kafkacore.broker.handlers.services import AnyApiHandler, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import AnyApiHandler, ApiHandler, Request
+from kafkacore.broker.requests.authorization import AuthorizationServices
 from kafkacore.errors import InvalidRequestError, UnsupportedVersionError
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafkacore.protocol.generated.produce import ProduceRequest
@@ -45,7 +46,7 @@ def serve(handlers: Iterable[AnyApiHandler]) -> None:
     _announced.sort()
 
 
-def handle(request: Request[ApiVersionsRequest], services: BrokerServices) -> ApiVersionsResponse:
+def handle(request: Request[ApiVersionsRequest], services: AuthorizationServices) -> ApiVersionsResponse:
     message = request.message
     if request.version >= 3 and not (
         _SOFTWARE.fullmatch(message.client_software_name)

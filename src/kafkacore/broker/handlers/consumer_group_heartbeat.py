@@ -6,8 +6,9 @@ coordinator for ever, without an error, when the API is not announced; the answe
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request
 from kafkacore.broker.log_lines import NameLogger
+from kafkacore.broker.requests.authorization import AuthorizationServices
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.protocol.generated.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -18,7 +19,7 @@ logger = NameLogger(__name__)
 
 
 def handle(
-    request: Request[ConsumerGroupHeartbeatRequest], services: BrokerServices
+    request: Request[ConsumerGroupHeartbeatRequest], services: AuthorizationServices
 ) -> ConsumerGroupHeartbeatResponse:
     logger.warning(
         "client %s asks for the group protocol of KIP-848 (group.protocol=consumer), which this broker does "

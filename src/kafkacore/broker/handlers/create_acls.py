@@ -10,7 +10,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    MetadataServices,
     Request,
 )
 from kafkacore.broker.metadata.acls import Acl, checked_acl
@@ -24,7 +24,7 @@ _Result = CreateAclsResponse.AclCreationResult
 
 
 def handle(
-    request: Request[CreateAclsRequest], services: BrokerServices
+    request: Request[CreateAclsRequest], services: MetadataServices
 ) -> CreateAclsResponse | AnsweredLater:
     creations = request.message.creations
     try:

@@ -13,8 +13,8 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
     Request,
+    TopicServices,
 )
 from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import require
@@ -31,7 +31,7 @@ _Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
 def handle(
-    request: Request[CreatePartitionsRequest], services: BrokerServices
+    request: Request[CreatePartitionsRequest], services: TopicServices
 ) -> CreatePartitionsResponse | AnsweredLater:
     message = request.message
     asked = Counter(topic.name for topic in message.topics)
@@ -62,7 +62,7 @@ def _answer(name: str, answer: Callable[[_Result], None], error: Exception | Non
 def _grow(
     topic: CreatePartitionsRequest.CreatePartitionsTopic,
     validate_only: bool,
-    services: BrokerServices,
+    services: TopicServices,
     answer: Callable[[Exception | None], None],
 ) -> None:
     def place(added: range) -> None:
@@ -83,7 +83,7 @@ def _grow(
 
 
 def _check_assignments(
-    topic: CreatePartitionsRequest.CreatePartitionsTopic, added: range, services: BrokerServices
+    topic: CreatePartitionsRequest.CreatePartitionsTopic, added: range, services: TopicServices
 ) -> None:
     if topic.assignments is None:
         return

@@ -14,8 +14,8 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
     Request,
+    TopicServices,
 )
 from kafkacore.broker.log import TopicState
 from kafkacore.broker.purgatory.response_collector import ResponseCollector
@@ -44,7 +44,7 @@ _Config = CreateTopicsResponse.CreatableTopicConfigs
 
 
 def handle(
-    request: Request[CreateTopicsRequest], services: BrokerServices
+    request: Request[CreateTopicsRequest], services: TopicServices
 ) -> CreateTopicsResponse | AnsweredLater:
     message = request.message
     asked = Counter(topic.name for topic in message.topics)
@@ -72,7 +72,7 @@ def handle(
     return ANSWERED_LATER
 
 
-def _wanted_partitions(topic: CreateTopicsRequest.CreatableTopic, services: BrokerServices) -> int:
+def _wanted_partitions(topic: CreateTopicsRequest.CreatableTopic, services: TopicServices) -> int:
     if topic.assignments:
         return len(topic.assignments)
     return (
@@ -100,7 +100,7 @@ def _made_unseen(name: str, topic_id: UUID) -> _Result:
 def _create(
     topic: CreateTopicsRequest.CreatableTopic,
     request: Request,
-    services: BrokerServices,
+    services: TopicServices,
     answer: Callable[[_Result], None],
 ) -> None:
     partition_count, replication_factor, assigned = wanted_replicas(topic, services)
@@ -148,7 +148,7 @@ def _create(
 
 
 def wanted_replicas(
-    topic: CreateTopicsRequest.CreatableTopic, services: BrokerServices
+    topic: CreateTopicsRequest.CreatableTopic, services: TopicServices
 ) -> tuple[int, int, list[list[int]]]:
     """How many partitions and replicas a request means, and the replicas' nodes if it names them.
 

@@ -11,7 +11,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    MetadataServices,
     Request,
 )
 from kafkacore.broker.metadata.acls import Acl, AclFilter, AclStore, asked_filter
@@ -26,7 +26,7 @@ _Result = DeleteAclsResponse.DeleteAclsFilterResult
 
 
 def handle(
-    request: Request[DeleteAclsRequest], services: BrokerServices
+    request: Request[DeleteAclsRequest], services: MetadataServices
 ) -> DeleteAclsResponse | AnsweredLater:
     filters = request.message.filters
     try:

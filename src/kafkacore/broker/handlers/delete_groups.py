@@ -9,7 +9,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    GroupServices,
     Request,
 )
 from kafkacore.broker.requests.authorization import allowed_names
@@ -21,7 +21,7 @@ _Result = DeleteGroupsResponse.DeletableGroupResult
 
 
 def handle(
-    request: Request[DeleteGroupsRequest], services: BrokerServices
+    request: Request[DeleteGroupsRequest], services: GroupServices
 ) -> DeleteGroupsResponse | AnsweredLater:
     group_ids = list(dict.fromkeys(request.message.groups_names))
     deletable = allowed_names(request, services, ACLOperation.DELETE, ResourceType.GROUP, group_ids)

@@ -5,7 +5,7 @@ Versions 0 to 2. Gaps: a topic that is only compacted is refused, as in Kafka; s
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.broker.topics.internal_topics import is_internal
@@ -27,7 +27,7 @@ _Partition = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
 def handle(
-    request: Request[DeleteRecordsRequest], services: BrokerServices
+    request: Request[DeleteRecordsRequest], services: TopicServices
 ) -> DeleteRecordsResponse | AnsweredLater:
     return DeleteRecordsResponse(
         topics=[
@@ -41,7 +41,7 @@ def handle(
 
 
 def _delete(
-    name: str, asked: DeleteRecordsRequest.DeleteRecordsPartition, request: Request, services: BrokerServices
+    name: str, asked: DeleteRecordsRequest.DeleteRecordsPartition, request: Request, services: TopicServices
 ) -> _Partition:
     topic_partition = TopicPartition(name, asked.partition_index)
     try:
@@ -54,7 +54,7 @@ def _delete(
     return _Partition(partition_index=asked.partition_index, low_watermark=low_watermark)
 
 
-def _deleted(topic_partition: TopicPartition, offset: int, node_id: int, services: BrokerServices) -> int:
+def _deleted(topic_partition: TopicPartition, offset: int, node_id: int, services: TopicServices) -> int:
     topic = services.topics.get(topic_partition.topic)
     if topic is None:
         raise UnknownTopicOrPartitionError(f"Topic '{topic_partition.topic}' does not exist.")

@@ -12,8 +12,8 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
     Request,
+    TopicServices,
 )
 from kafkacore.broker.log import TopicState
 from kafkacore.broker.purgatory.response_collector import ResponseCollector
@@ -34,7 +34,7 @@ _Result = DeleteTopicsResponse.DeletableTopicResult
 
 
 def handle(
-    request: Request[DeleteTopicsRequest], services: BrokerServices
+    request: Request[DeleteTopicsRequest], services: TopicServices
 ) -> DeleteTopicsResponse | AnsweredLater:
     if request.version >= FIRST_VERSION_BY_ID:
         wanted = [(topic.name, topic.topic_id) for topic in request.message.topics]
@@ -52,7 +52,7 @@ def _delete(
     name: str | None,
     topic_id: UUID,
     request: Request,
-    services: BrokerServices,
+    services: TopicServices,
     answer: Callable[[_Result], None],
 ) -> None:
     told_name = name
@@ -85,13 +85,13 @@ def _delete(
     services.topics.delete_soon(name, done)
 
 
-def _check_may_delete(name: str, topic_id: UUID, request: Request, services: BrokerServices) -> None:
+def _check_may_delete(name: str, topic_id: UUID, request: Request, services: TopicServices) -> None:
     delete = ACLOperation.DELETE
     if not allowed_on_cluster(request, services, delete, is_asked_for=False):
         require(request, services, delete, ResourceType.TOPIC, name, topic_id)
 
 
-def _check_may_delete_named(name: str, request: Request, services: BrokerServices) -> None:
+def _check_may_delete_named(name: str, request: Request, services: TopicServices) -> None:
     """Who may not describe a topic is not told whether there is one of that name."""
     if not allowed_on_cluster(request, services, ACLOperation.DELETE, is_asked_for=False):
         require(request, services, ACLOperation.DESCRIBE, ResourceType.TOPIC, name)

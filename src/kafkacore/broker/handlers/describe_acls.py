@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, MetadataServices, Request
 from kafkacore.broker.metadata.acls import asked_filter
 from kafkacore.broker.requests.authorization import require_acls
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -16,7 +16,7 @@ from kafkacore.protocol.generated.describe_acls import DescribeAclsRequest, Desc
 from kafkacore.structs import ACLOperation
 
 
-def handle(request: Request[DescribeAclsRequest], services: BrokerServices) -> DescribeAclsResponse:
+def handle(request: Request[DescribeAclsRequest], services: MetadataServices) -> DescribeAclsResponse:
     message = request.message
     try:
         require_acls(request, services, ACLOperation.DESCRIBE)

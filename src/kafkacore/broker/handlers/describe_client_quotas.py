@@ -5,7 +5,7 @@ Versions 0 to 1. Gaps: what the configuration gives to client ids is not told; n
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, MetadataServices, Request
 from kafkacore.broker.metadata.quota_entities import Match
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -18,7 +18,7 @@ from kafkacore.structs import ACLOperation
 
 
 def handle(
-    request: Request[DescribeClientQuotasRequest], services: BrokerServices
+    request: Request[DescribeClientQuotasRequest], services: MetadataServices
 ) -> DescribeClientQuotasResponse:
     message = request.message
     matches = [Match(each.entity_type, each.match_type, each.match) for each in message.components]

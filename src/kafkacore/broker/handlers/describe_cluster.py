@@ -5,7 +5,7 @@ Versions 0 to 2. Gaps: there is no controller of its own to describe.
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import cluster_operations
 from kafkacore.errors import MismatchedEndpointTypeError, UnsupportedEndpointTypeError
 from kafkacore.protocol.generated.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -14,7 +14,7 @@ BROKERS = 1
 CONTROLLERS = 2
 
 
-def handle(request: Request[DescribeClusterRequest], services: BrokerServices) -> DescribeClusterResponse:
+def handle(request: Request[DescribeClusterRequest], services: TopicServices) -> DescribeClusterResponse:
     message = request.message
     if message.endpoint_type != BROKERS:
         known = message.endpoint_type == CONTROLLERS

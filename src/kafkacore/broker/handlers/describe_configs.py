@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kafkacore.broker.config import topic_names
-from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request
 from kafkacore.broker.requests.authorization import require_configs
 from kafkacore.broker.requests.config_changes import ResourceType, broker_node
 from kafkacore.broker.requests.config_entries import (
     ConfigEntry,
+    ConfigServices,
     broker_entries,
     default_entries,
     topic_entries,
@@ -32,7 +33,7 @@ _Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 
 def handle(
-    request: Request[DescribeConfigsRequest], services: BrokerServices
+    request: Request[DescribeConfigsRequest], services: ConfigServices
 ) -> DescribeConfigsResponse | AnsweredLater:
     return DescribeConfigsResponse(
         results=[
@@ -56,7 +57,7 @@ def _by_resource(resources: Iterable[_Resource]) -> dict[tuple[int, str], tuple[
     return found
 
 
-def _describe(asked: _Resource, wanted: set[str], request: Request, services: BrokerServices) -> _Result:
+def _describe(asked: _Resource, wanted: set[str], request: Request, services: ConfigServices) -> _Result:
     describe = ACLOperation.DESCRIBE_CONFIGS
     try:
         require_configs(request, services, describe, asked.resource_type, asked.resource_name)
@@ -92,7 +93,7 @@ def _describe(asked: _Resource, wanted: set[str], request: Request, services: Br
     )
 
 
-def _entries(asked: _Resource, node_id: int, services: BrokerServices) -> Iterator[ConfigEntry]:
+def _entries(asked: _Resource, node_id: int, services: ConfigServices) -> Iterator[ConfigEntry]:
     if asked.resource_type == ResourceType.TOPIC:
         topic_names.validate(asked.resource_name)
         topic = services.topics.get(asked.resource_name)

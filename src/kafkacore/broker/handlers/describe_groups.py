@@ -7,7 +7,7 @@ and were assigned is told of a stable group. Gaps: none known.
 from __future__ import annotations
 
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.requests.authorization import authorized_operations, require
 from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import GroupIdNotFoundError
@@ -21,7 +21,7 @@ _Group = DescribeGroupsResponse.DescribedGroup
 _Member = DescribeGroupsResponse.DescribedGroupMember
 
 
-def handle(request: Request[DescribeGroupsRequest], services: BrokerServices) -> DescribeGroupsResponse:
+def handle(request: Request[DescribeGroupsRequest], services: GroupServices) -> DescribeGroupsResponse:
     message, version = request.message, request.version
     wants_operations = (
         version >= FIRST_VERSION_WITH_AUTHORIZED_OPERATIONS and message.include_authorized_operations
@@ -35,7 +35,7 @@ def handle(request: Request[DescribeGroupsRequest], services: BrokerServices) ->
     return DescribeGroupsResponse(groups=groups)
 
 
-def _described(group_id: str, request: Request, services: BrokerServices) -> _Group:
+def _described(group_id: str, request: Request, services: GroupServices) -> _Group:
     try:
         require(request, services, ACLOperation.DESCRIBE, ResourceType.GROUP, group_id)
         group = services.groups.describe(group_id, request.node_id)

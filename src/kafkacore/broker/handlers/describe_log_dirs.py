@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import allowed_on_cluster
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import (
@@ -25,7 +25,7 @@ _Topic = DescribeLogDirsResponse.DescribeLogDirsTopic
 _Partition = DescribeLogDirsResponse.DescribeLogDirsPartition
 
 
-def handle(request: Request[DescribeLogDirsRequest], services: BrokerServices) -> DescribeLogDirsResponse:
+def handle(request: Request[DescribeLogDirsRequest], services: TopicServices) -> DescribeLogDirsResponse:
     if not allowed_on_cluster(request, services, ACLOperation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ClusterAuthorizationFailedError.errno)
     folder = services.config.data_dir
@@ -53,7 +53,7 @@ def handle(request: Request[DescribeLogDirsRequest], services: BrokerServices) -
 
 
 def _wanted(
-    topics: Sequence[DescribeLogDirsRequest.DescribableLogDirTopic] | None, services: BrokerServices
+    topics: Sequence[DescribeLogDirsRequest.DescribableLogDirTopic] | None, services: TopicServices
 ) -> Iterable[tuple[str, Iterable[int]]]:
     """Topics with the partitions asked for: all if the request has null."""
     if topics is not None:
@@ -62,9 +62,7 @@ def _wanted(
     return [(name, range(topic.partition_count)) for name, topic in found if topic is not None]
 
 
-def _partitions(
-    name: str, indexes: Iterable[int], node_id: int, services: BrokerServices
-) -> list[_Partition]:
+def _partitions(name: str, indexes: Iterable[int], node_id: int, services: TopicServices) -> list[_Partition]:
     found = []
     for index in indexes:
         topic_partition = TopicPartition(name, index)

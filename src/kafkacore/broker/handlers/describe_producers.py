@@ -6,7 +6,7 @@ Version 0. Every replica answers, as in Kafka, not the leader alone. Gaps: none 
 from __future__ import annotations
 
 from kafkacore.broker.config import topic_names
-from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.protocol.generated.describe_producers import (
@@ -21,7 +21,7 @@ _Producer = DescribeProducersResponse.ProducerState
 
 
 def handle(
-    request: Request[DescribeProducersRequest], services: BrokerServices
+    request: Request[DescribeProducersRequest], services: TopicServices
 ) -> DescribeProducersResponse | AnsweredLater:
     return DescribeProducersResponse(
         topics=[
@@ -37,7 +37,7 @@ def handle(
     )
 
 
-def _describe(topic_partition: TopicPartition, request: Request, services: BrokerServices) -> _Partition:
+def _describe(topic_partition: TopicPartition, request: Request, services: TopicServices) -> _Partition:
     index = topic_partition.partition
     try:
         topic_names.validate(topic_partition.topic)

@@ -7,7 +7,7 @@ Gaps: a partition has one replica, so no other one is ever eligible to lead it.
 from __future__ import annotations
 
 from kafkacore.broker.handlers.metadata import describe_topic, partition_state, visible_topics
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import authorized_operations
 from kafkacore.errors import InvalidRequestError, TopicAuthorizationFailedError
 from kafkacore.protocol.generated.describe_topic_partitions import (
@@ -25,7 +25,7 @@ _Cursor = DescribeTopicPartitionsResponse.Cursor
 
 
 def handle(
-    request: Request[DescribeTopicPartitionsRequest], services: BrokerServices
+    request: Request[DescribeTopicPartitionsRequest], services: TopicServices
 ) -> DescribeTopicPartitionsResponse:
     message = request.message
     asked = sorted({topic.name for topic in message.topics})
@@ -55,7 +55,7 @@ def _refused(names: list[str], code: int) -> list[_Topic]:
 
 
 def _page(
-    names: list[str], first_partition: int, limit: int, request: Request, services: BrokerServices
+    names: list[str], first_partition: int, limit: int, request: Request, services: TopicServices
 ) -> DescribeTopicPartitionsResponse:
     response = DescribeTopicPartitionsResponse()
     left = limit
@@ -89,7 +89,7 @@ def _page(
     return response
 
 
-def _partition(topic_partition: TopicPartition, services: BrokerServices) -> _Partition:
+def _partition(topic_partition: TopicPartition, services: TopicServices) -> _Partition:
     state = partition_state(topic_partition, services)
     return _Partition(
         error_code=state.error_code,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, MetadataServices, Request
 from kafkacore.broker.metadata.scram_users import ScramUsers
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -22,7 +22,7 @@ _Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResul
 
 
 def handle(
-    request: Request[DescribeUserScramCredentialsRequest], services: BrokerServices
+    request: Request[DescribeUserScramCredentialsRequest], services: MetadataServices
 ) -> DescribeUserScramCredentialsResponse:
     try:
         require_cluster(request, services, ACLOperation.DESCRIBE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.broker.topics.cluster_state import NO_LEADER
@@ -30,7 +30,7 @@ _Topic = ElectLeadersResponse.ReplicaElectionResult
 _Partition = ElectLeadersResponse.PartitionResult
 
 
-def handle(request: Request[ElectLeadersRequest], services: BrokerServices) -> ElectLeadersResponse:
+def handle(request: Request[ElectLeadersRequest], services: TopicServices) -> ElectLeadersResponse:
     message = request.message
     try:
         require_cluster(request, services, ACLOperation.ALTER)
@@ -69,7 +69,7 @@ def _refused(
 
 
 def _asked(
-    topic_partitions: Sequence[ElectLeadersRequest.TopicPartitions] | None, services: BrokerServices
+    topic_partitions: Sequence[ElectLeadersRequest.TopicPartitions] | None, services: TopicServices
 ) -> Iterable[tuple[str, Iterable[int]]]:
     if topic_partitions is not None:
         return [(topic.topic, topic.partitions) for topic in topic_partitions]
@@ -77,7 +77,7 @@ def _asked(
     return [(name, range(topic.partition_count)) for name, topic in found if topic is not None]
 
 
-def _elect(topic_partition: TopicPartition, kind: int, services: BrokerServices) -> _Partition:
+def _elect(topic_partition: TopicPartition, kind: int, services: TopicServices) -> _Partition:
     partition = topic_partition.partition
     try:
         services.cluster.move_leader(topic_partition, _winner(topic_partition, kind, services))
@@ -88,7 +88,7 @@ def _elect(topic_partition: TopicPartition, kind: int, services: BrokerServices)
     return _Partition(partition_id=partition, error_message=None)
 
 
-def _winner(topic_partition: TopicPartition, kind: int, services: BrokerServices) -> int:
+def _winner(topic_partition: TopicPartition, kind: int, services: TopicServices) -> int:
     """The node that is to lead the partition from now on.
 
     Raises

@@ -23,7 +23,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    FetchServices,
     Request,
 )
 from kafkacore.broker.replica.current_leader import CurrentLeaders
@@ -83,7 +83,7 @@ _SESSION_ERRORS = (FetchSessionIdNotFoundError, FetchSessionTopicIdError, Invali
 class _Fetch:
     """One Fetch on its way: whose session it is of, and how to answer it."""
 
-    def __init__(self, request: Request, services: BrokerServices) -> None:
+    def __init__(self, request: Request, services: FetchServices) -> None:
         self.request = request
         self.services = services
         self.read_committed = request.message.isolation_level == IsolationLevel.READ_COMMITTED
@@ -256,7 +256,7 @@ def _refusal(partition: FetchPartition, error: int) -> _PartitionData:
     )
 
 
-def handle(request: Request[FetchRequest], services: BrokerServices) -> FetchResponse | AnsweredLater:
+def handle(request: Request[FetchRequest], services: FetchServices) -> FetchResponse | AnsweredLater:
     try:
         fetch = _Fetch(request, services)
     except _SESSION_ERRORS as error:
@@ -265,7 +265,7 @@ def handle(request: Request[FetchRequest], services: BrokerServices) -> FetchRes
     return ANSWERED_LATER
 
 
-def _ask(request: Request, services: BrokerServices) -> FetchAsk:
+def _ask(request: Request, services: FetchServices) -> FetchAsk:
     message = request.message
     by_id = request.version >= FIRST_VERSION_BY_ID
     partitions: dict[PartitionKey, FetchPartition] = {}

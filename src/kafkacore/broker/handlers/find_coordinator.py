@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.broker.requests.authorization import require, require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
@@ -38,7 +38,7 @@ logger = NameLogger(__name__)
 _Coordinator = FindCoordinatorResponse.Coordinator
 
 
-def handle(request: Request[FindCoordinatorRequest], services: BrokerServices) -> FindCoordinatorResponse:
+def handle(request: Request[FindCoordinatorRequest], services: GroupServices) -> FindCoordinatorResponse:
     message = request.message
     if request.version < FIRST_BATCHED_VERSION:
         return FindCoordinatorResponse(**_found(request, message.key, services))
@@ -49,7 +49,7 @@ def handle(request: Request[FindCoordinatorRequest], services: BrokerServices) -
     )
 
 
-def _found(request: Request[FindCoordinatorRequest], key: str, services: BrokerServices) -> dict[str, Any]:
+def _found(request: Request[FindCoordinatorRequest], key: str, services: GroupServices) -> dict[str, Any]:
     try:
         _authorize(request, key, services)
         if request.message.key_type != GROUP:
@@ -72,7 +72,7 @@ def _found(request: Request[FindCoordinatorRequest], key: str, services: BrokerS
     }
 
 
-def _authorize(request: Request[FindCoordinatorRequest], key: str, services: BrokerServices) -> None:
+def _authorize(request: Request[FindCoordinatorRequest], key: str, services: GroupServices) -> None:
     kind, describe = request.message.key_type, ACLOperation.DESCRIBE
     if kind == GROUP:
         require(request, services, describe, ResourceType.GROUP, key)
@@ -95,7 +95,7 @@ def _refusal(request: Request[FindCoordinatorRequest]) -> BrokerResponseError:
     return UnsupportedVersionError(sentence)
 
 
-def _coordinator(group_id: str, services: BrokerServices) -> BrokerNode:
+def _coordinator(group_id: str, services: GroupServices) -> BrokerNode:
     services.coordinator_log.ensure_topic()
     place = TopicPartition(OFFSETS_TOPIC, services.coordinator_log.partition_for(group_id))
     node = services.cluster.node(services.cluster.leader(place))

@@ -5,14 +5,14 @@ Versions 0 to 4. Gaps: none known.
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import ACLOperation, ResourceType
 
 
-def handle(request: Request[HeartbeatRequest], services: BrokerServices) -> HeartbeatResponse:
+def handle(request: Request[HeartbeatRequest], services: GroupServices) -> HeartbeatResponse:
     message = request.message
     try:
         require(request, services, ACLOperation.READ, ResourceType.GROUP, message.group_id)

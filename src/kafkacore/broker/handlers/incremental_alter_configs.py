@@ -9,9 +9,10 @@ alter.config.policy.
 from __future__ import annotations
 
 from kafkacore.broker.handlers.alter_configs import answers
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request
 from kafkacore.broker.requests.authorization import require_configs
 from kafkacore.broker.requests.config_changes import Change, Operation, change_configs, check_request
+from kafkacore.broker.requests.config_entries import ConfigServices
 from kafkacore.protocol.generated.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -20,7 +21,7 @@ from kafkacore.structs import ACLOperation
 
 
 def handle(
-    request: Request[IncrementalAlterConfigsRequest], services: BrokerServices
+    request: Request[IncrementalAlterConfigsRequest], services: ConfigServices
 ) -> IncrementalAlterConfigsResponse:
     message = request.message
 

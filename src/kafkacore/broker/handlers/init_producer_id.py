@@ -7,7 +7,7 @@ transactional id.
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, ProducerIdServices, Request
 from kafkacore.broker.requests.authorization import require, require_idempotent_write
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import AuthorizationError, UnsupportedVersionError
@@ -15,7 +15,7 @@ from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest,
 from kafkacore.structs import ACLOperation, ResourceType
 
 
-def handle(request: Request[InitProducerIdRequest], services: BrokerServices) -> InitProducerIdResponse:
+def handle(request: Request[InitProducerIdRequest], services: ProducerIdServices) -> InitProducerIdResponse:
     transactional_id = request.message.transactional_id
     try:
         if transactional_id is not None:

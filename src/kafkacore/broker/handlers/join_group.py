@@ -15,7 +15,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    GroupServices,
     Request,
 )
 from kafkacore.broker.requests.authorization import require
@@ -40,7 +40,7 @@ class HasReason(Protocol):
     reason: str | None
 
 
-def handle(request: Request[JoinGroupRequest], services: BrokerServices) -> JoinGroupResponse | AnsweredLater:
+def handle(request: Request[JoinGroupRequest], services: GroupServices) -> JoinGroupResponse | AnsweredLater:
     message, version = request.message, request.version
     has_own_timeout = version >= FIRST_VERSION_WITH_REBALANCE_TIMEOUT
     joining = Joining(

@@ -11,7 +11,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    GroupServices,
     Request,
 )
 from kafkacore.broker.requests.authorization import require
@@ -25,7 +25,7 @@ _Member = LeaveGroupResponse.MemberResponse
 
 
 def handle(
-    request: Request[LeaveGroupRequest], services: BrokerServices
+    request: Request[LeaveGroupRequest], services: GroupServices
 ) -> LeaveGroupResponse | AnsweredLater:
     message, version = request.message, request.version
     if version >= FIRST_BATCHED_VERSION:

@@ -6,7 +6,7 @@ describe. Gaps: none known; all groups are of the classic type.
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -15,7 +15,7 @@ from kafkacore.structs import ACLOperation, ResourceType
 _Group = ListGroupsResponse.ListedGroup
 
 
-def handle(request: Request[ListGroupsRequest], services: BrokerServices) -> ListGroupsResponse:
+def handle(request: Request[ListGroupsRequest], services: GroupServices) -> ListGroupsResponse:
     message, describe = request.message, ACLOperation.DESCRIBE
     sees_all = allowed_on_cluster(request, services, describe, is_asked_for=False)
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request, TopicServices
 from kafkacore.broker.log.unified_log import UnifiedLog
 from kafkacore.broker.requests.authorization import require
 from kafkacore.broker.requests.error_answer import error_code
@@ -46,7 +46,7 @@ _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
 def handle(
-    request: Request[ListOffsetsRequest], services: BrokerServices
+    request: Request[ListOffsetsRequest], services: TopicServices
 ) -> ListOffsetsResponse | AnsweredLater:
     seen: set[TopicPartition] = set()
     repeated: set[TopicPartition] = set()
@@ -61,7 +61,7 @@ def handle(
 
 
 def _answers(
-    request: Request[ListOffsetsRequest], repeated: set[TopicPartition], services: BrokerServices
+    request: Request[ListOffsetsRequest], repeated: set[TopicPartition], services: TopicServices
 ) -> Change[ListOffsetsResponse]:
     response = ListOffsetsResponse(topics=[])
     for topic in request.message.topics:
@@ -77,7 +77,7 @@ def _answer(
     asked: ListOffsetsRequest.ListOffsetsPartition,
     request: Request[ListOffsetsRequest],
     repeated: set[TopicPartition],
-    services: BrokerServices,
+    services: TopicServices,
 ) -> Change[_Partition]:
     topic_partition, version = TopicPartition(name, asked.partition_index), request.version
     read_committed = request.message.isolation_level == IsolationLevel.READ_COMMITTED

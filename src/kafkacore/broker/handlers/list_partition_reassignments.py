@@ -6,7 +6,7 @@ before it describes a topic.
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import ClusterAuthorizationFailedError
@@ -18,7 +18,7 @@ from kafkacore.structs import ACLOperation
 
 
 def handle(
-    request: Request[ListPartitionReassignmentsRequest], services: BrokerServices
+    request: Request[ListPartitionReassignmentsRequest], services: TopicServices
 ) -> ListPartitionReassignmentsResponse:
     try:
         require_cluster(request, services, ACLOperation.DESCRIBE)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from kafkacore.broker.config import topic_names
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, CloseConnectionError, Request
+from kafkacore.broker.handlers.services import ApiHandler, CloseConnectionError, Request, TopicServices
 from kafkacore.broker.requests.authorization import (
     allowed_names,
     allowed_on_cluster,
@@ -36,7 +36,7 @@ _Partition = MetadataResponse.MetadataResponsePartition
 _Broker = MetadataResponse.MetadataResponseBroker
 
 
-def handle(request: Request[MetadataRequest], services: BrokerServices) -> MetadataResponse:
+def handle(request: Request[MetadataRequest], services: TopicServices) -> MetadataResponse:
     message, version = request.message, request.version
     response = MetadataResponse(
         brokers=[
@@ -59,7 +59,7 @@ def handle(request: Request[MetadataRequest], services: BrokerServices) -> Metad
     return response
 
 
-def _topics(request: Request, services: BrokerServices) -> list[_Topic]:
+def _topics(request: Request, services: TopicServices) -> list[_Topic]:
     message, version = request.message, request.version
     # An empty list means "all" in version 0 and "none" afterwards, when null took over "all".
     if message.topics is None or (version == 0 and not message.topics):
@@ -92,14 +92,14 @@ def _topics(request: Request, services: BrokerServices) -> list[_Topic]:
 
 
 def visible_topics(
-    names: Iterable[str], request: Request, services: BrokerServices, *, is_asked_for: bool = True
+    names: Iterable[str], request: Request, services: TopicServices, *, is_asked_for: bool = True
 ) -> set[str]:
     """Those of ``names`` that the client may know of, if there are such topics."""
     describe, topic = ACLOperation.DESCRIBE, ResourceType.TOPIC
     return allowed_names(request, services, describe, topic, names, is_asked_for=is_asked_for)
 
 
-def _create_missing(names: Iterable[str], request: Request, services: BrokerServices) -> dict[str, int]:
+def _create_missing(names: Iterable[str], request: Request, services: TopicServices) -> dict[str, int]:
     """Make those that there are not; name → code of a refusal."""
     missing, create = [name for name in names if services.topics.get(name) is None], ACLOperation.CREATE
     refused = {}
@@ -114,7 +114,7 @@ def _create_missing(names: Iterable[str], request: Request, services: BrokerServ
     return refused | services.topics.auto_create([name for name in missing if name not in refused], place)
 
 
-def _describe_id(topic_id: UUID, request: Request, services: BrokerServices) -> _Topic:
+def _describe_id(topic_id: UUID, request: Request, services: TopicServices) -> _Topic:
     name = services.topics.name_of(topic_id)
     if name is None:
         return _Topic(error_code=UnknownTopicIdError.errno, name=None, topic_id=topic_id)
@@ -123,7 +123,7 @@ def _describe_id(topic_id: UUID, request: Request, services: BrokerServices) -> 
     return describe_topic(name, services)
 
 
-def describe_topic(name: str, services: BrokerServices) -> _Topic:
+def describe_topic(name: str, services: TopicServices) -> _Topic:
     """A topic with its partitions, or the error that there is none."""
     topic = services.topics.get(name)
     if topic is None:
@@ -139,7 +139,7 @@ def describe_topic(name: str, services: BrokerServices) -> _Topic:
     )
 
 
-def partition_state(topic_partition: TopicPartition, services: BrokerServices) -> _Partition:
+def partition_state(topic_partition: TopicPartition, services: TopicServices) -> _Partition:
     """Who leads a partition, and who has it."""
     cluster = services.cluster
     leader = cluster.leader(topic_partition)

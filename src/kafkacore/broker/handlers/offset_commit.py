@@ -15,7 +15,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    GroupServices,
     Request,
 )
 from kafkacore.broker.requests.authorization import allowed
@@ -37,7 +37,7 @@ _Partition = OffsetCommitResponse.OffsetCommitResponsePartition
 class _Commit:
     """One OffsetCommit on its way: the answers, and what is asked of the coordinator."""
 
-    def __init__(self, request: Request, services: BrokerServices) -> None:
+    def __init__(self, request: Request, services: GroupServices) -> None:
         self._request = request
         self._services = services
         self.response = OffsetCommitResponse()
@@ -101,7 +101,7 @@ def _offset(
 
 
 def handle(
-    request: Request[OffsetCommitRequest], services: BrokerServices
+    request: Request[OffsetCommitRequest], services: GroupServices
 ) -> OffsetCommitResponse | AnsweredLater:
     message = request.message
     commit = _Commit(request, services)

@@ -11,7 +11,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    GroupServices,
     Request,
 )
 from kafkacore.broker.requests.authorization import allowed
@@ -29,7 +29,7 @@ _Partition = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 
 def handle(
-    request: Request[OffsetDeleteRequest], services: BrokerServices
+    request: Request[OffsetDeleteRequest], services: GroupServices
 ) -> OffsetDeleteResponse | AnsweredLater:
     message = request.message
     if not allowed(request, services, ACLOperation.DELETE, ResourceType.GROUP, message.group_id):

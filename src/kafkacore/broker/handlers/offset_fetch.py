@@ -15,7 +15,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    GroupServices,
     Request,
 )
 from kafkacore.broker.requests.authorization import allowed
@@ -52,7 +52,7 @@ class _Found(NamedTuple):
 class _Fetch:
     """One OffsetFetch on its way: the groups that are still to be answered."""
 
-    def __init__(self, request: Request, services: BrokerServices) -> None:
+    def __init__(self, request: Request, services: GroupServices) -> None:
         self._request = request
         self._services = services
         message = request.message
@@ -178,7 +178,7 @@ def _all_with(code: int, topic: Any) -> tuple[str, Any, list[dict[str, Any]]]:
 
 
 def handle(
-    request: Request[OffsetFetchRequest], services: BrokerServices
+    request: Request[OffsetFetchRequest], services: GroupServices
 ) -> OffsetFetchResponse | AnsweredLater:
     _Fetch(request, services).start()
     return ANSWERED_LATER

@@ -5,7 +5,7 @@ Versions 2 to 4. Gaps: none.
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import allowed_on_cluster, require
 from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.offset_for_leader_epoch import (
@@ -19,7 +19,7 @@ _Partition = OffsetForLeaderEpochResponse.EpochEndOffset
 
 
 def handle(
-    request: Request[OffsetForLeaderEpochRequest], services: BrokerServices
+    request: Request[OffsetForLeaderEpochRequest], services: TopicServices
 ) -> OffsetForLeaderEpochResponse:
     is_follower = allowed_on_cluster(request, services, ACLOperation.CLUSTER_ACTION, is_asked_for=False)
     return OffsetForLeaderEpochResponse(
@@ -39,7 +39,7 @@ def _answer(
     topic: str,
     asked: OffsetForLeaderEpochRequest.OffsetForLeaderPartition,
     request: Request,
-    services: BrokerServices,
+    services: TopicServices,
     is_follower: bool,
 ) -> _Partition:
     try:

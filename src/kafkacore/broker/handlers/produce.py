@@ -11,16 +11,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from kafkacore.broker.handlers._produce_append import ProduceAppend
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
     CloseConnectionError,
+    ProduceServices,
     Request,
 )
 from kafkacore.broker.purgatory.delayed_operation import NEVER_MS, DelayedProduce
-from kafkacore.broker.replica._produce_append import ProduceAppend
 from kafkacore.broker.replica._produce_call import (
     ProduceCall,
     ProducePartition,
@@ -62,7 +62,7 @@ class _Pending:
         log: UnifiedLog,
         required: int,
         node_id: int,
-        services: BrokerServices,
+        services: ProduceServices,
     ) -> None:
         self.partition = partition
         self.topic_partition = topic_partition
@@ -94,7 +94,7 @@ class _Pending:
 class _Produce(ProduceAppend):
     """One Produce on its way: what is appended, and what its answer waits for."""
 
-    def __init__(self, request: Request, services: BrokerServices) -> None:
+    def __init__(self, request: Request, services: ProduceServices) -> None:
         super().__init__(request, services)
         self.pending: list[_Pending] = []
 
@@ -180,7 +180,7 @@ def _parts(unvalidated: list[Unvalidated]) -> Iterator[list[Unvalidated]]:
         yield part
 
 
-def handle(request: Request[ProduceCall], services: BrokerServices) -> ProduceCall | AnsweredLater:
+def handle(request: Request[ProduceCall], services: ProduceServices) -> ProduceCall | AnsweredLater:
     call = request.message
     if call.transactional_id is not None:
         raise CloseConnectionError("Produce of a transaction, which this broker did not open")

@@ -7,20 +7,21 @@ SASL, and tokens behind the end of an authentication.
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request
+from kafkacore.broker.requests.authorization import AuthorizationServices
 from kafkacore.errors import IllegalSaslStateError
 from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
 def handle_handshake(
-    request: Request[SaslHandshakeRequest], services: BrokerServices
+    request: Request[SaslHandshakeRequest], services: AuthorizationServices
 ) -> SaslHandshakeResponse:
     return SaslHandshakeResponse(error_code=IllegalSaslStateError.errno, mechanisms=[])
 
 
 def handle_authenticate(
-    request: Request[SaslAuthenticateRequest], services: BrokerServices
+    request: Request[SaslAuthenticateRequest], services: AuthorizationServices
 ) -> SaslAuthenticateResponse:
     protocol = request.context.security_protocol
     if protocol.startswith("SASL_"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.purgatory.timer import Timer
@@ -20,6 +20,9 @@ from kafkacore.broker.requests._request import (
     Request,
     RequestContext,
 )
+from kafkacore.broker.requests.authorization import AuthorizationServices, Authorizer
+from kafkacore.broker.requests.config_entries import ConfigServices
+from kafkacore.broker.requests.long_work import LongWorkServices
 from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.clock import Clock
 from kafkacore.protocol.message import RequestMessage
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
     from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
     from kafkacore.broker.replica.fetch_session import FetchManager
     from kafkacore.broker.replica.replica_manager import ReplicaManager
-    from kafkacore.broker.requests.authorization import Authorizer
     from kafkacore.broker.requests.authorizer_log import AuthorizerLog
     from kafkacore.broker.storage.producer_ids import ProducerIdManager
     from kafkacore.broker.topics.cluster_state import ClusterState
@@ -48,19 +50,112 @@ __all__ = [
     "ApiHandler",
     "BrokerServices",
     "CloseConnectionError",
+    "FetchServices",
+    "GroupServices",
     "Interceptor",
+    "MetadataServices",
     "OnResponse",
+    "ProduceServices",
+    "ProducerIdServices",
     "Request",
     "RequestContext",
+    "TopicServices",
 ]
 
 #: Answers a frame: the request, and the pieces of its response without the size; ``None`` when there is none.
 OnResponse = Callable[[Request, "list[Any] | None"], None]
 
 
+class MetadataServices(AuthorizationServices, Protocol):
+    """For handlers of access control entries, users and quotas."""
+
+    @property
+    def metadata(self) -> ClusterMetadata: ...
+
+
+class TopicServices(ConfigServices, LongWorkServices, Protocol):
+    """For handlers of topics and partitions."""
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    @property
+    def config(self) -> BrokerConfig: ...
+
+    @property
+    def replica_manager(self) -> ReplicaManager: ...
+
+
+class GroupServices(AuthorizationServices, Protocol):
+    """For handlers of consumer groups and their offsets."""
+
+    @property
+    def cluster(self) -> ClusterState: ...
+
+    @property
+    def coordinator_log(self) -> CoordinatorLog: ...
+
+    @property
+    def groups(self) -> GroupCoordinator: ...
+
+    @property
+    def offsets(self) -> OffsetManager: ...
+
+    @property
+    def topics(self) -> TopicCatalog: ...
+
+
+class FetchServices(AuthorizationServices, LongWorkServices, Protocol):
+    """For the handler of Fetch."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def cluster(self) -> ClusterState: ...
+
+    @property
+    def config(self) -> BrokerConfig: ...
+
+    @property
+    def fetch_sessions(self) -> FetchManager: ...
+
+    @property
+    def replica_manager(self) -> ReplicaManager: ...
+
+    @property
+    def topics(self) -> TopicCatalog: ...
+
+
+class ProduceServices(AuthorizationServices, LongWorkServices, Protocol):
+    """For the handler of Produce."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def cluster(self) -> ClusterState: ...
+
+    @property
+    def config(self) -> BrokerConfig: ...
+
+    @property
+    def replica_manager(self) -> ReplicaManager: ...
+
+    @property
+    def topics(self) -> TopicCatalog: ...
+
+
+class ProducerIdServices(AuthorizationServices, Protocol):
+    """For the handler of InitProducerId."""
+
+    @property
+    def producer_ids(self) -> ProducerIdManager: ...
+
+
 @dataclass(slots=True)
 class BrokerServices:
-    """What a handler works with.
+    """What the broker has for its handlers; each takes the part that one of the Protocols above names.
 
     ``authorizer`` is ``None`` where everybody may do everything,
     ``credentials`` where no user is known.

@@ -12,7 +12,7 @@ from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
     ApiHandler,
-    BrokerServices,
+    GroupServices,
     Request,
 )
 from kafkacore.broker.requests.authorization import require
@@ -24,7 +24,7 @@ from kafkacore.structs import ACLOperation, ResourceType
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-def handle(request: Request[SyncGroupRequest], services: BrokerServices) -> SyncGroupResponse | AnsweredLater:
+def handle(request: Request[SyncGroupRequest], services: GroupServices) -> SyncGroupResponse | AnsweredLater:
     message, version = request.message, request.version
     says_protocol = message.protocol_type is not None and message.protocol_name is not None
     if version >= FIRST_VERSION_WITH_PROTOCOL and not says_protocol:

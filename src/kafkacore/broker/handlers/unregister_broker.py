@@ -6,7 +6,7 @@ nobody. This broker refuses that.
 
 from __future__ import annotations
 
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
+from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerIdNotRegisteredError, BrokerResponseError, InvalidRequestError
@@ -14,7 +14,7 @@ from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerReque
 from kafkacore.structs import ACLOperation
 
 
-def handle(request: Request[UnregisterBrokerRequest], services: BrokerServices) -> UnregisterBrokerResponse:
+def handle(request: Request[UnregisterBrokerRequest], services: TopicServices) -> UnregisterBrokerResponse:
     broker_id = request.message.broker_id
     try:
         require_cluster(request, services, ACLOperation.ALTER)

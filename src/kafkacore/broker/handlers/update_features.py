@@ -6,8 +6,8 @@ Versions 0 to 2. Gaps: no level of this broker can be changed.
 from __future__ import annotations
 
 from kafkacore.broker.config.features import refusal
-from kafkacore.broker.handlers.services import ApiHandler, BrokerServices, Request
-from kafkacore.broker.requests.authorization import require_cluster
+from kafkacore.broker.handlers.services import ApiHandler, Request
+from kafkacore.broker.requests.authorization import AuthorizationServices, require_cluster
 from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerResponseError, InvalidUpdateVersionError
 from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -16,7 +16,9 @@ from kafkacore.structs import ACLOperation, printable
 LAST_VERSION_WITH_RESULTS = 1
 
 
-def handle(request: Request[UpdateFeaturesRequest], services: BrokerServices) -> UpdateFeaturesResponse:
+def handle(
+    request: Request[UpdateFeaturesRequest], services: AuthorizationServices
+) -> UpdateFeaturesResponse:
     updates = request.message.feature_updates
     try:
         require_cluster(request, services, ACLOperation.ALTER)

@@ -23,8 +23,8 @@ from kafkacore.errors import (
 from kafkacore.structs import ACLOperation, ResourceType
 
 if TYPE_CHECKING:
-    from kafkacore.broker.handlers.services import BrokerServices
     from kafkacore.broker.requests._request import Request, RequestContext
+    from kafkacore.broker.requests.authorizer_log import AuthorizerLog
 
 #: The name of the one resource of type ``CLUSTER``.
 CLUSTER_NAME: Final = "kafka-cluster"
@@ -106,9 +106,20 @@ class Authorizer(Protocol):
         """By what :meth:`authorize` has denied that, for a line of the log: short, names escaped."""
 
 
+class AuthorizationServices(Protocol):
+    """What these questions need of the broker."""
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """``None`` where everybody may do everything."""
+
+    @property
+    def authorizer_log(self) -> AuthorizerLog: ...
+
+
 def allowed(
     request: Request,
-    services: BrokerServices,
+    services: AuthorizationServices,
     operation: ACLOperation,
     resource_type: ResourceType,
     name: str,
@@ -132,7 +143,7 @@ def allowed(
 
 
 def allowed_on_cluster(
-    request: Request, services: BrokerServices, operation: ACLOperation, *, is_asked_for: bool = True
+    request: Request, services: AuthorizationServices, operation: ACLOperation, *, is_asked_for: bool = True
 ) -> bool:
     """As :func:`allowed`, of the cluster."""
     return allowed(
@@ -141,7 +152,7 @@ def allowed_on_cluster(
 
 
 def allowed_on_any(
-    request: Request, services: BrokerServices, operation: ACLOperation, resource_type: ResourceType
+    request: Request, services: AuthorizationServices, operation: ACLOperation, resource_type: ResourceType
 ) -> bool:
     """Whether the client may do that to any resource of a type, existing or not (KIP-679)."""
     authorizer = services.authorizer
@@ -152,7 +163,7 @@ def allowed_on_any(
 
 def allowed_names(
     request: Request,
-    services: BrokerServices,
+    services: AuthorizationServices,
     operation: ACLOperation,
     resource_type: ResourceType,
     names: Iterable[str],
@@ -171,7 +182,7 @@ def allowed_names(
 
 def require(
     request: Request,
-    services: BrokerServices,
+    services: AuthorizationServices,
     operation: ACLOperation,
     resource_type: ResourceType,
     name: str,
@@ -201,12 +212,12 @@ def require(
     )
 
 
-def require_cluster(request: Request, services: BrokerServices, operation: ACLOperation) -> None:
+def require_cluster(request: Request, services: AuthorizationServices, operation: ACLOperation) -> None:
     """As :func:`require`, of the cluster."""
     require(request, services, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
-def require_acls(request: Request, services: BrokerServices, operation: ACLOperation) -> None:
+def require_acls(request: Request, services: AuthorizationServices, operation: ACLOperation) -> None:
     """As :func:`require_cluster`, of its access control entries.
 
     Raises
@@ -222,7 +233,7 @@ def require_acls(request: Request, services: BrokerServices, operation: ACLOpera
 
 
 def require_configs(
-    request: Request, services: BrokerServices, operation: ACLOperation, kind: int, name: str
+    request: Request, services: AuthorizationServices, operation: ACLOperation, kind: int, name: str
 ) -> None:
     """As :func:`require`, of what ``kind`` and ``name`` mean in a request about configuration.
 
@@ -234,7 +245,7 @@ def require_configs(
         require(request, services, operation, resource_type, CLUSTER_NAME if is_cluster else name)
 
 
-def require_idempotent_write(request: Request, services: BrokerServices) -> None:
+def require_idempotent_write(request: Request, services: AuthorizationServices) -> None:
     """Return if the client may be an idempotent producer: of the cluster, or of any topic (KIP-679).
 
     Raises
@@ -257,7 +268,7 @@ def require_idempotent_write(request: Request, services: BrokerServices) -> None
 
 
 def authorized_operations(
-    request: Request, services: BrokerServices, resource_type: ResourceType, name: str
+    request: Request, services: AuthorizationServices, resource_type: ResourceType, name: str
 ) -> int:
     """All that the client may do to a resource, as a bit field: operation n is bit n (KIP-430)."""
     return bit_field(
@@ -267,7 +278,7 @@ def authorized_operations(
     )
 
 
-def cluster_operations(request: Request, services: BrokerServices) -> int:
+def cluster_operations(request: Request, services: AuthorizationServices) -> int:
     """As :func:`authorized_operations`, of the cluster; none for whoever may not describe it."""
     if not allowed_on_cluster(request, services, ACLOperation.DESCRIBE, is_asked_for=False):
         return 0

@@ -23,7 +23,7 @@ from kafkacore.broker.config.topic_config import (
 from kafkacore.errors import InvalidConfigurationError, InvalidRequestError, UnknownTopicOrPartitionError
 
 if TYPE_CHECKING:
-    from kafkacore.broker.handlers.services import BrokerServices
+    from kafkacore.broker.requests.config_entries import ConfigServices
 
 
 class ResourceType(IntEnum):
@@ -66,7 +66,7 @@ def replace_configs(
     *,
     validate_only: bool,
     node_id: int,
-    services: BrokerServices,
+    services: ConfigServices,
 ) -> None:
     """Let ``configs`` be all that is set for a resource; durable and in force on return.
 
@@ -95,7 +95,7 @@ def change_configs(
     *,
     validate_only: bool,
     node_id: int,
-    services: BrokerServices,
+    services: ConfigServices,
 ) -> None:
     """Make single changes to what is set for a resource; as :func:`replace_configs`."""
     if kind == ResourceType.TOPIC:
@@ -162,6 +162,6 @@ def _check_topic_name(name: str) -> None:
     topic_names.validate(name)
 
 
-def _check_topic_exists(name: str, services: BrokerServices) -> None:
+def _check_topic_exists(name: str, services: ConfigServices) -> None:
     if services.topics.get(name) is None:
         raise UnknownTopicOrPartitionError(f"Topic '{name}' does not exist.")

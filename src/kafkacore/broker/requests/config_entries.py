@@ -7,7 +7,7 @@ know: requests. Source of the rules: Kafka's ``ConfigHelper``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kafkacore.broker.config.config_docs import DEFAULT_DOCS, TOPIC_DOCS
 from kafkacore.broker.config.config_keys import BROKER_KEYS
@@ -21,10 +21,27 @@ from kafkacore.broker.config.topic_config import (
 )
 from kafkacore.broker.listeners.keys import LISTENER_KEYS, USER_PREFIX
 from kafkacore.broker.listeners.listeners import Endpoint, is_secret, listener_key
+from kafkacore.broker.requests.authorization import AuthorizationServices
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
-    from kafkacore.broker.handlers.services import BrokerServices
+    from kafkacore.broker.config.dynamic_config import DynamicConfigs
+    from kafkacore.broker.topics.cluster_state import ClusterState
+    from kafkacore.broker.topics.topic_catalog import TopicCatalog
+
+
+class ConfigServices(AuthorizationServices, Protocol):
+    """What configuration is read from, and changed in."""
+
+    @property
+    def cluster(self) -> ClusterState: ...
+
+    @property
+    def dynamic_configs(self) -> DynamicConfigs: ...
+
+    @property
+    def topics(self) -> TopicCatalog: ...
+
 
 _KEYS: Final = {key.name: key for key in BROKER_KEYS}
 #: Kafka takes several of them, this broker one.
@@ -46,7 +63,7 @@ class ConfigEntry(NamedTuple):
 
 
 def topic_entries(
-    configs: Mapping[str, str], services: BrokerServices, node_id: int
+    configs: Mapping[str, str], services: ConfigServices, node_id: int
 ) -> Iterator[ConfigEntry]:
     """Every key of a topic that sets ``configs`` itself, as ``node_id`` sees it."""
     hidden = [key for key in HIDDEN_TOPIC_CONFIG.values() if key.name in configs]
@@ -60,7 +77,7 @@ def topic_entries(
         yield ConfigEntry(key.name, value, source, key.type, False, tuple(given), TOPIC_DOCS[key.name])
 
 
-def broker_entries(services: BrokerServices, node_id: int) -> Iterator[ConfigEntry]:
+def broker_entries(services: ConfigServices, node_id: int) -> Iterator[ConfigEntry]:
     """Every property of a broker, those that set topics' defaults included."""
     config = services.dynamic_configs.current
     values = property_values(config) | {"node.id": str(node_id)}
@@ -98,7 +115,7 @@ def _listener_values(config: BrokerConfig) -> dict[str, str | None]:
     return values
 
 
-def default_entries(services: BrokerServices) -> Iterator[ConfigEntry]:
+def default_entries(services: ConfigServices) -> Iterator[ConfigEntry]:
     """What has been given for all brokers at run time (a broker resource without a name)."""
     for name, value in services.dynamic_configs.of(None).items():
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER

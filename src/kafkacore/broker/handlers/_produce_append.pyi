@@ -1,6 +1,6 @@
 from typing_extensions import disjoint_base
 
-from kafkacore.broker.handlers.services import BrokerServices
+from kafkacore.broker.handlers.services import ProduceServices
 from kafkacore.broker.log import UnifiedLog
 from kafkacore.broker.log.log_structs import ValidatedBatch
 from kafkacore.broker.replica._produce_call import ProduceCall, ProducePartition
@@ -13,10 +13,10 @@ ADMIN_CLIENT_ID: str
 @disjoint_base
 class ProduceAppend:
     request: Request
-    services: BrokerServices
+    services: ProduceServices
     call: ProduceCall
     first_error: str
-    def __init__(self, request: Request, services: BrokerServices) -> None: ...
+    def __init__(self, request: Request, services: ProduceServices) -> None: ...
     unvalidated: list[tuple[ProducePartition, TopicPartition, UnifiedLog]]
     def append_all(self) -> None: ...
     def validate(
