@@ -10,8 +10,8 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.config_docs import TOPIC_DOCS
 from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerKey, as_text
 from kafkacore.broker.config.dynamic_config import DYNAMIC_NAMES
+from kafkacore.broker.config.listener_keys import LISTENER_KEYS, ListenerKey
 from kafkacore.broker.config.topic_config import TOPIC_CONFIG, TopicConfigKey
-from kafkacore.broker.listeners.keys import LISTENER_KEYS, ListenerKey
 from kafkacore.structs import INT32_MAX, INT64_MAX
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "BROKER.md"

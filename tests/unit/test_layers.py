@@ -34,6 +34,11 @@ LAYERS = {
 }  # fmt: skip
 #: Order inside a large package, bottom first: a module imports its own sub-package and the ones before it.
 SUB_LAYERS = {
+    "broker": [
+        "storage", "log_lines", "error_answer", "purgatory", "log", "config", "listeners", "requests",
+        "quota", "topics", "metadata", "replica", "group", "handlers", "server", "status", "process",
+        "__main__",
+    ],
     "spark": [
         "logs", "secrets", "options", "worker", "columns", "typed", "reader", "log_files", "sink",
         "causes", "progress", "monitor", "session", "raw_batches", "source", "pipeline",

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from kafkacore.broker.config.quota_overrides import parse_overrides
 from kafkacore.clock import Clock
-from kafkacore.errors import KafkaConfigurationError
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
@@ -247,7 +247,7 @@ class Quotas:
         self._kinds[kind].set_entity(entity, limit)
         self.is_enabled = any(quota.is_enabled for quota in self._kinds.values())
 
-    def on_response(self, request: Request, response: Any) -> None:
+    def on_response(self, request: Request, response: object) -> None:
         """An answer is about to be sent, or would be if one were wanted: how long is the pause after it?
 
         The answer is told, where its API has a field for that; ``request.throttle_ms`` tells the server.
@@ -294,23 +294,3 @@ class Quotas:
         """More than this in one answer could only be throttled, for ever."""
         user = request.context.principal.name
         return self._kinds[QuotaKind.FETCH].max_in_window(request.client_id or "", user)
-
-
-def parse_overrides(name: str, text: str) -> dict[str, float]:
-    """``client=limit, client=limit`` → limits by client id.
-
-    Raises
-    ------
-    KafkaConfigurationError
-        For anything else.
-    """
-    found: dict[str, float] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        client_id, equals, limit = part.rpartition("=")
-        if not equals or not limit.strip().isdecimal() or int(limit) < 1:
-            raise KafkaConfigurationError(
-                f"{name}={text} must be client=limit, with commas between and whole limits above 0; "
-                f"{part} is not"
-            )
-        found[client_id.strip()] = float(limit)
-    return found

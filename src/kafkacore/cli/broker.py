@@ -12,7 +12,7 @@ from kafkacore.cli.common import Commands, add_command
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kafkacore.broker.listeners.listeners import Listener
+    from kafkacore.broker.config.listeners import Listener
     from kafkacore.broker.process.server import KafkaBroker
 
 EXAMPLES = """  kafkacore broker --data-dir ./kafka

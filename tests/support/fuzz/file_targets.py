@@ -23,12 +23,12 @@ from kafkacore.broker.log.transaction_index import AbortedTransaction, aborted_b
 from kafkacore.broker.metadata import end_offset_checkpoint, metadata_log
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.records import MetadataRecord, decode_record, encode_record
+from kafkacore.broker.purgatory.change_queue import ChangeQueue
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.storage.checked_json import checked_json
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.broker.storage.identity import load_or_create_cluster_id
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
-from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.protocol.generated.metadata_records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
@@ -164,7 +164,7 @@ def read_metadata_log(data: bytes) -> None:
     disk.write_file(FOLDER / metadata_log.FILE_NAME, data)
     quotas = Quotas(_CONFIG, VirtualClock())
     log = metadata_log.MetadataLog(FOLDER / metadata_log.FILE_NAME, disk, VirtualClock())
-    metadata = ClusterMetadata(log, TopicChanges(), VirtualClock(), quotas.set_entity)
+    metadata = ClusterMetadata(log, ChangeQueue(), VirtualClock(), quotas.set_entity)
     metadata.load(was_clean=False)
 
 

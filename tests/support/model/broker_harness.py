@@ -14,6 +14,7 @@ from kafkacore.broker.group.services import GroupServices
 from kafkacore.broker.handlers.services import BrokerServices, Request, RequestContext
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
+from kafkacore.broker.purgatory.change_queue import ChangeQueue
 from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.replica.fetch_session import FetchManager
@@ -24,7 +25,6 @@ from kafkacore.broker.storage.disk import Disk
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
 from kafkacore.broker.topics.cluster_state import BrokerNode, ClusterState, NodeListener
 from kafkacore.broker.topics.topic_catalog import TopicCatalog
-from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.protocol import decode_response, encode_request
 from kafkacore.record import Compression, RecordBatchBuilder
 from kafkacore.structs import TopicPartition
@@ -89,7 +89,7 @@ class BrokerHarness:
             offsets=self.group_services.offsets,
             metadata=ClusterMetadata(
                 MetadataLog(tmp_path / FILE_NAME, Disk(), self.clock),
-                TopicChanges(),
+                ChangeQueue(),
                 self.clock,
                 self.quotas.set_entity,
             ),

@@ -20,7 +20,7 @@ from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.handlers.services import CloseConnectionError, Request, RequestContext
 from kafkacore.broker.log import LogManager
 from kafkacore.broker.process.server import KafkaBroker
-from kafkacore.broker.topics.topic_changes import TopicChanges
+from kafkacore.broker.purgatory.change_queue import ChangeQueue
 from kafkacore.errors import KafkaProtocolError
 from kafkacore.protocol import decode_response, encode_request
 
@@ -61,8 +61,8 @@ class BrokerInHand(KafkaBroker):
         with patch("kafkacore.broker.process.server.LogManager", log_manager):
             super().start()
         # What another thread would do is done by the one that asks for it.
-        self.services.topics.changes = TopicChanges()
-        self.services.metadata.changes = TopicChanges()
+        self.services.topics.changes = ChangeQueue()
+        self.services.metadata.changes = ChangeQueue()
 
     def abandon(self) -> None:
         """Leave everything as it is, but give sockets back: the process is dead."""

@@ -20,7 +20,7 @@ from peers.config_requests import (
 
 from kafkacore.broker.config.dynamic_config import is_dynamic
 from kafkacore.broker.config.kept_keys import KEPT_KEYS
-from kafkacore.broker.listeners.keys import LISTENER_KEYS
+from kafkacore.broker.config.listener_keys import LISTENER_KEYS
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 

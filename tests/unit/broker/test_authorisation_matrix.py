@@ -37,8 +37,8 @@ from model.broker_in_hand import BrokerInHand, broker_in_hand, frame_of
 from model.broker_state import state_about, state_of
 from model.granted import Granted
 
+from kafkacore.broker.handlers import _produce_append
 from kafkacore.broker.handlers.registry import HANDLERS
-from kafkacore.broker.replica import _produce_append
 from kafkacore.broker.requests import authorization
 from kafkacore.protocol import decode_response
 from kafkacore.structs import ACLOperation, ResourceType

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from model.certificates import Authority, Identity
 
-from kafkacore.broker.listeners.keys import LISTENER_KEYS
+from kafkacore.broker.config.listener_keys import LISTENER_KEYS
 from kafkacore.broker.listeners.tls import ListenerTls, server_context
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret

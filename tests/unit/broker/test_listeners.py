@@ -9,7 +9,7 @@ import pytest
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.config_keys import resolve
-from kafkacore.broker.listeners.listeners import Listener
+from kafkacore.broker.config.listeners import Listener
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret
 from kafkacore.security.jaas import parse_jaas

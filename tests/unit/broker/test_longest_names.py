@@ -15,8 +15,8 @@ from model.authorisation_requests import Names, made
 from model.broker_in_hand import BrokerInHand, broker_in_hand, frame_of
 from model.granted import Granted
 
+from kafkacore.broker.error_answer import LONGEST_MESSAGE, error_message
 from kafkacore.broker.handlers.registry import HANDLERS
-from kafkacore.broker.requests.error_answer import LONGEST_MESSAGE, error_message
 from kafkacore.errors import IllegalArgumentError, InvalidRequestError, KafkaError
 from kafkacore.protocol import decode_response
 from kafkacore.protocol.generated.alter_client_quotas import AlterClientQuotasRequest

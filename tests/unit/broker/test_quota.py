@@ -12,12 +12,12 @@ from model.broker_harness import BrokerHarness, batch
 from model.fetch_client import FetchClient
 
 from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.quota_overrides import parse_overrides
 from kafkacore.broker.quota import (
     ClientQuota,
     QuotaEntity,
     QuotaKind,
     WindowedRate,
-    parse_overrides,
 )
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.protocol.generated.metadata import MetadataRequest

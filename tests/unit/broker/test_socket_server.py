@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.listeners import Listener
 from kafkacore.broker.handlers.services import CloseConnectionError, OnResponse, Request, RequestContext
 from kafkacore.broker.listeners.access import ListenerAccess
 from kafkacore.broker.listeners.connection_limits import ConnectionLimits
-from kafkacore.broker.listeners.listeners import Listener
 from kafkacore.broker.purgatory.delayed_operation import DelayedFetch
 from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.broker.replica.replica_manager import ReplicaManager

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerKey, as_text, resolve
-from kafkacore.broker.config.topic_config import TOPIC_CONFIG, checked_value
-from kafkacore.broker.listeners.keys import DEFAULT_PROTOCOL_MAP, USER_PREFIX
-from kafkacore.broker.listeners.listeners import (
+from kafkacore.broker.config.listener_keys import DEFAULT_PROTOCOL_MAP, USER_PREFIX
+from kafkacore.broker.config.listeners import (
     EVERY_ADDRESS,
     Endpoint,
     Listener,
@@ -26,7 +25,8 @@ from kafkacore.broker.listeners.listeners import (
     parse_endpoints,
     parse_protocol_map,
 )
-from kafkacore.broker.quota import parse_overrides
+from kafkacore.broker.config.quota_overrides import parse_overrides
+from kafkacore.broker.config.topic_config import TOPIC_CONFIG, checked_value
 from kafkacore.errors import InvalidConfigurationError, KafkaConfigurationError
 from kafkacore.security import Secret
 from kafkacore.security.loopback import is_loopback
@@ -57,7 +57,7 @@ class BrokerConfig:
         What the one listener speaks, where ``listeners`` is not given.
     listener_properties:
         Kafka's properties of listeners, with dots, and passwords of users (``sasl.user.alice``); checked by
-        :func:`~kafkacore.broker.listeners.listeners.checked_property`.
+        :func:`~kafkacore.broker.config.listeners.checked_property`.
     self_made_certificate:
         For development: a listener with TLS that has no key store gets a certificate of our own making.
     advertised_host:

@@ -16,8 +16,7 @@ from kafkacore.broker.config.kafka_keys import (
     WITHOUT_EFFECT,
     WITHOUT_EFFECT_PREFIXES,
 )
-from kafkacore.broker.config.topic_config import BROKER_SYNONYMS, TOPIC_CONFIG, ConfigType
-from kafkacore.broker.listeners.keys import (
+from kafkacore.broker.config.listener_keys import (
     CLIENT_AUTH,
     LISTENER_KEYS,
     LISTENER_PREFIX,
@@ -25,13 +24,14 @@ from kafkacore.broker.listeners.keys import (
     USER_PREFIX,
     is_of_a_listener,
 )
-from kafkacore.broker.listeners.listeners import (
+from kafkacore.broker.config.listeners import (
     Endpoint,
     checked_property,
     parse_endpoints,
     parse_protocol_map,
     words,
 )
+from kafkacore.broker.config.topic_config import BROKER_SYNONYMS, TOPIC_CONFIG, ConfigType
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.structs import INT32_MAX, INT64_MAX
 from kafkacore.text import did_you_mean, parse_boolean

@@ -15,9 +15,9 @@ from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.config_keys import BROKER_KEYS, as_text
 from kafkacore.broker.config.kafka_keys import WITHOUT_EFFECT
 from kafkacore.broker.config.kept_keys import checked_kept, is_for_one_broker, kept_key
+from kafkacore.broker.config.listener_keys import LISTENER_KEYS, LISTENER_PREFIX
+from kafkacore.broker.config.listeners import checked_property, is_secret, listener_key
 from kafkacore.broker.config.topic_config import BROKER_SYNONYMS, checked_value, java_double
-from kafkacore.broker.listeners.keys import LISTENER_KEYS, LISTENER_PREFIX
-from kafkacore.broker.listeners.listeners import checked_property, is_secret, listener_key
 from kafkacore.broker.storage.checked_json import checked_json, read_checked_json
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kafkacore.broker.config.kafka_keys import WITHOUT_EFFECT
+from kafkacore.broker.config.listener_keys import LISTENER_PREFIX
 from kafkacore.broker.config.topic_config import (
     INT_MIN,
     LONG_MIN,
@@ -17,7 +18,6 @@ from kafkacore.broker.config.topic_config import (
     TopicConfigKey,
     checked_value,
 )
-from kafkacore.broker.listeners.keys import LISTENER_PREFIX
 from kafkacore.structs import INT32_MAX
 
 _B, _S, _I, _L = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG

@@ -17,13 +17,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group import records
 from kafkacore.broker.group.interfaces import Groups, OnSafe
 from kafkacore.broker.group.loader import LoadedPartition, LoadJob, PartitionLoader
 from kafkacore.broker.group.offset_store import PartitionOffsets
 from kafkacore.broker.group.pending import PendingAppends
 from kafkacore.broker.group.records import CoordinatorRecord
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC, offsets_topic_settings
 from kafkacore.coordinator import partition_for
 from kafkacore.errors import (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.group.group_record import born_record
 from kafkacore.broker.group.joining import Admission, Joining
@@ -19,7 +20,6 @@ from kafkacore.broker.group.rebalancer import Rebalancer
 from kafkacore.broker.group.records import CoordinatorRecord, group_metadata_tombstone
 from kafkacore.broker.group.registry import GroupRegistry
 from kafkacore.broker.log_lines import NameLogger
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     BrokerResponseError,

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group import records
 from kafkacore.broker.group.offset_store import CommittedOffset, TopicOffsets
 from kafkacore.broker.group.records import NO_TIMESTAMP, CoordinatorRecord
 from kafkacore.broker.log_lines import NameLogger
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import BrokerResponseError, GroupSubscribedToTopicError, OffsetMetadataTooLargeError
 from kafkacore.protocol.generated.group_records import OffsetCommitValue
 

@@ -13,7 +13,7 @@ from kafkacore.record._header cimport BatchHeader
 from kafkacore.record.layout cimport COMPRESSION_MASK, CONTROL_BIT, CURRENT_MAGIC, MAGIC_AT, TRANSACTIONAL_BIT
 
 from kafkacore.broker.requests.authorization import require
-from kafkacore.broker.requests.error_answer import error_code, error_message
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.topics.internal_topics import INTERNAL_TOPICS
 from kafkacore.broker.log._validation import RefusedRecordsError, RefusedTimestampsError
 from kafkacore.errors import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -17,7 +18,6 @@ from kafkacore.broker.handlers.services import (
 )
 from kafkacore.broker.metadata.quota_entities import Entity, entity_of
 from kafkacore.broker.requests.authorization import require_cluster
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.alter_client_quotas import (
     AlterClientQuotasRequest,

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, Request
 from kafkacore.broker.requests.authorization import require_configs
-from kafkacore.broker.requests.config_changes import check_request, replace_configs
-from kafkacore.broker.requests.config_entries import ConfigServices
-from kafkacore.broker.requests.error_answer import error_code, error_message
+from kafkacore.broker.topics.config_changes import check_request, replace_configs
+from kafkacore.broker.topics.config_entries import ConfigServices
 from kafkacore.errors import InvalidRequestError
 from kafkacore.protocol.generated.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kafkacore.structs import ACLOperation

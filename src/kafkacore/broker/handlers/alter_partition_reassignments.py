@@ -6,9 +6,9 @@ answered, and there is never one to cancel. On a single node every partition sta
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require_cluster
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import (
     BrokerResponseError,
     InvalidReplicationFactorError,

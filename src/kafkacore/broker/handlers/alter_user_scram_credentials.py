@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -16,7 +17,6 @@ from kafkacore.broker.handlers.services import (
 )
 from kafkacore.broker.metadata.scram_users import Alteration, Deletion, Upsertion
 from kafkacore.broker.requests.authorization import require_cluster
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

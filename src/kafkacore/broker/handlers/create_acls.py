@@ -6,6 +6,7 @@ error, as in Kafka.
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -15,7 +16,6 @@ from kafkacore.broker.handlers.services import (
 )
 from kafkacore.broker.metadata.acls import Acl, checked_acl
 from kafkacore.broker.requests.authorization import require_acls
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest, CreateAclsResponse
 from kafkacore.structs import ACLOperation

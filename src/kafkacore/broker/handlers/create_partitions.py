@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -18,7 +19,6 @@ from kafkacore.broker.handlers.services import (
 )
 from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import require
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import (
     InvalidReplicationAssignmentError,
     InvalidRequestError,

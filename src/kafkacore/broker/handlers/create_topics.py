@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -20,9 +21,8 @@ from kafkacore.broker.handlers.services import (
 from kafkacore.broker.log import TopicState
 from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster, require
-from kafkacore.broker.requests.config_entries import topic_entries
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.broker.topics.cluster_state import DEFAULT_REPLICATION_FACTOR
+from kafkacore.broker.topics.config_entries import topic_entries
 from kafkacore.broker.topics.internal_topics import CLUSTER_METADATA
 from kafkacore.errors import (
     InvalidReplicationAssignmentError,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -17,7 +18,6 @@ from kafkacore.broker.handlers.services import (
 from kafkacore.broker.metadata.acls import Acl, AclFilter, AclStore, asked_filter
 from kafkacore.broker.metadata.records import MetadataRecord
 from kafkacore.broker.requests.authorization import require_acls
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from kafkacore.structs import ACLOperation

@@ -5,9 +5,9 @@ Versions 0 to 2. Gaps: a topic that is only compacted is refused, as in Kafka; s
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.broker.topics.internal_topics import is_internal
 from kafkacore.errors import (
     InvalidTopicError,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
     ANSWERED_LATER,
     AnsweredLater,
@@ -18,7 +19,6 @@ from kafkacore.broker.handlers.services import (
 from kafkacore.broker.log import TopicState
 from kafkacore.broker.purgatory.response_collector import ResponseCollector
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster, require
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import (
     InvalidRequestError,
     TopicDeletionDisabledError,

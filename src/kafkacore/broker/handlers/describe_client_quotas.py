@@ -5,10 +5,10 @@ Versions 0 to 1. Gaps: what the configuration gives to client ids is not told; n
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, MetadataServices, Request
 from kafkacore.broker.metadata.quota_entities import Match
 from kafkacore.broker.requests.authorization import require_cluster
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerResponseError
 from kafkacore.protocol.generated.describe_client_quotas import (
     DescribeClientQuotasRequest,

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kafkacore.broker.config import topic_names
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request
 from kafkacore.broker.requests.authorization import require_configs
-from kafkacore.broker.requests.config_changes import ResourceType, broker_node
-from kafkacore.broker.requests.config_entries import (
+from kafkacore.broker.topics.config_changes import ResourceType, broker_node
+from kafkacore.broker.topics.config_entries import (
     ConfigEntry,
     ConfigServices,
     broker_entries,
     default_entries,
     topic_entries,
 )
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import UnknownTopicOrPartitionError
 from kafkacore.protocol.generated.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kafkacore.structs import ACLOperation

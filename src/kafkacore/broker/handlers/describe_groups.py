@@ -6,10 +6,10 @@ and were assigned is told of a stable group. Gaps: none known.
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.group.classic_group import ClassicGroup, GroupState
 from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.requests.authorization import authorized_operations, require
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import GroupIdNotFoundError
 from kafkacore.protocol.generated.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kafkacore.structs import ACLOperation, ResourceType

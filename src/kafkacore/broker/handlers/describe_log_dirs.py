@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import allowed_on_cluster
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import (
     ClusterAuthorizationFailedError,
     KafkaStorageError,

@@ -6,9 +6,9 @@ Version 0. Every replica answers, as in Kafka, not the leader alone. Gaps: none 
 from __future__ import annotations
 
 from kafkacore.broker.config import topic_names
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import AnsweredLater, ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.protocol.generated.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, MetadataServices, Request
 from kafkacore.broker.metadata.scram_users import ScramUsers
 from kafkacore.broker.requests.authorization import require_cluster
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerResponseError, DuplicateResourceError, ResourceNotFoundError
 from kafkacore.protocol.generated.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,

@@ -26,6 +26,7 @@ from kafkacore.broker.handlers.services import (
     FetchServices,
     Request,
 )
+from kafkacore.broker.purgatory.change_queue import Change
 from kafkacore.broker.replica.current_leader import CurrentLeaders
 from kafkacore.broker.replica.fetch_partition import (
     FetchParams,
@@ -37,7 +38,6 @@ from kafkacore.broker.replica.fetch_session import FetchAsk, PartitionKey
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster
 from kafkacore.broker.requests.long_work import answer_after
 from kafkacore.broker.requests.removed_versions import decode_fetch, encode_fetch
-from kafkacore.broker.topics.topic_changes import Change
 from kafkacore.errors import (
     CorruptRecordError,
     FetchSessionIdNotFoundError,

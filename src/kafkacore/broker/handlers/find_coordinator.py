@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.log_lines import NameLogger
 from kafkacore.broker.requests.authorization import require, require_cluster
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.broker.topics.cluster_state import BrokerNode
 from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.errors import (

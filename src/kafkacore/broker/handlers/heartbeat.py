@@ -5,9 +5,9 @@ Versions 0 to 4. Gaps: none known.
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.requests.authorization import require
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import ACLOperation, ResourceType
 

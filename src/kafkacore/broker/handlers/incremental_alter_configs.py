@@ -11,8 +11,8 @@ from __future__ import annotations
 from kafkacore.broker.handlers.alter_configs import answers
 from kafkacore.broker.handlers.services import ApiHandler, Request
 from kafkacore.broker.requests.authorization import require_configs
-from kafkacore.broker.requests.config_changes import Change, Operation, change_configs, check_request
-from kafkacore.broker.requests.config_entries import ConfigServices
+from kafkacore.broker.topics.config_changes import Change, Operation, change_configs, check_request
+from kafkacore.broker.topics.config_entries import ConfigServices
 from kafkacore.protocol.generated.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,

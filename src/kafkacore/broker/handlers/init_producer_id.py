@@ -7,9 +7,9 @@ transactional id.
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import ApiHandler, ProducerIdServices, Request
 from kafkacore.broker.requests.authorization import require, require_idempotent_write
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import AuthorizationError, UnsupportedVersionError
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafkacore.structs import ACLOperation, ResourceType

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.joining import Joining
 from kafkacore.broker.group.member import JoinResult, MemberProtocol
 from kafkacore.broker.handlers.services import (
@@ -19,7 +20,6 @@ from kafkacore.broker.handlers.services import (
     Request,
 )
 from kafkacore.broker.requests.authorization import require
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import AuthorizationError
 from kafkacore.protocol.generated.join_group import JoinGroupRequest, JoinGroupResponse
 from kafkacore.structs import ACLOperation, ResourceType

@@ -5,6 +5,7 @@ Versions 0 to 5. Reasons are logged (5, KIP-800). Gaps: none known.
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.group_coordinator import Leaving
 from kafkacore.broker.handlers.join_group import reason_of
 from kafkacore.broker.handlers.services import (
@@ -15,7 +16,6 @@ from kafkacore.broker.handlers.services import (
     Request,
 )
 from kafkacore.broker.requests.authorization import require
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kafkacore.structs import ACLOperation, ResourceType
 

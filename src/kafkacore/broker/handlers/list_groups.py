@@ -6,9 +6,9 @@ describe. Gaps: none known; all groups are of the classic type.
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
 from kafkacore.broker.requests.authorization import allowed, allowed_on_cluster
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.list_groups import ListGroupsRequest, ListGroupsResponse
 from kafkacore.structs import ACLOperation, ResourceType
 

@@ -6,9 +6,9 @@ before it describes a topic.
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require_cluster
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import ClusterAuthorizationFailedError
 from kafkacore.protocol.generated.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

@@ -5,9 +5,9 @@ Versions 2 to 4. Gaps: none.
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import allowed_on_cluster, require
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.protocol.generated.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,

@@ -20,6 +20,7 @@ from kafkacore.broker.handlers.services import (
     ProduceServices,
     Request,
 )
+from kafkacore.broker.purgatory.change_queue import Change
 from kafkacore.broker.purgatory.delayed_operation import NEVER_MS, DelayedProduce
 from kafkacore.broker.replica._produce_call import (
     ProduceCall,
@@ -30,7 +31,6 @@ from kafkacore.broker.replica._produce_call import (
 )
 from kafkacore.broker.replica.current_leader import CurrentLeaders
 from kafkacore.broker.requests.long_work import LongOperation, answer_after
-from kafkacore.broker.topics.topic_changes import Change
 from kafkacore.errors import (
     KafkaStorageError,
     NotLeaderForPartitionError,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.purgatory.change_queue import ChangeQueue
 from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.requests._request import (
@@ -21,9 +22,8 @@ from kafkacore.broker.requests._request import (
     RequestContext,
 )
 from kafkacore.broker.requests.authorization import AuthorizationServices, Authorizer
-from kafkacore.broker.requests.config_entries import ConfigServices
 from kafkacore.broker.requests.long_work import LongWorkServices
-from kafkacore.broker.topics.topic_changes import TopicChanges
+from kafkacore.broker.topics.config_entries import ConfigServices
 from kafkacore.clock import Clock
 from kafkacore.protocol.message import RequestMessage
 from kafkacore.wire import Cursor
@@ -179,7 +179,7 @@ class BrokerServices:
     authorizer: Authorizer | None = None
     credentials: CredentialStore | None = None
     #: Does on another thread what would keep the network thread for long.
-    long_work: TopicChanges = field(default_factory=TopicChanges)
+    long_work: ChangeQueue = field(default_factory=ChangeQueue)
 
     @property
     def config(self) -> BrokerConfig:

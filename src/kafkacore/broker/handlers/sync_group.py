@@ -6,6 +6,7 @@ known.
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.group.group_coordinator import Syncing
 from kafkacore.broker.group.member import SyncResult
 from kafkacore.broker.handlers.services import (
@@ -16,7 +17,6 @@ from kafkacore.broker.handlers.services import (
     Request,
 )
 from kafkacore.broker.requests.authorization import require
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.errors import InconsistentGroupProtocolError
 from kafkacore.protocol.generated.sync_group import SyncGroupRequest, SyncGroupResponse
 from kafkacore.structs import ACLOperation, ResourceType

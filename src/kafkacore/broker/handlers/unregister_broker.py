@@ -6,9 +6,9 @@ nobody. This broker refuses that.
 
 from __future__ import annotations
 
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, Request, TopicServices
 from kafkacore.broker.requests.authorization import require_cluster
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerIdNotRegisteredError, BrokerResponseError, InvalidRequestError
 from kafkacore.protocol.generated.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from kafkacore.structs import ACLOperation

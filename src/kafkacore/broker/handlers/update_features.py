@@ -6,9 +6,9 @@ Versions 0 to 2. Gaps: no level of this broker can be changed.
 from __future__ import annotations
 
 from kafkacore.broker.config.features import refusal
+from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, Request
 from kafkacore.broker.requests.authorization import AuthorizationServices, require_cluster
-from kafkacore.broker.requests.error_answer import error_code, error_message
 from kafkacore.errors import BrokerResponseError, InvalidUpdateVersionError
 from kafkacore.protocol.generated.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from kafkacore.structs import ACLOperation, printable

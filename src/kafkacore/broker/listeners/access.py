@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kafkacore.broker.config.broker_config import BrokerConfig
+from kafkacore.broker.config.listeners import Listener
 from kafkacore.broker.listeners.certificate_names import PrincipalRules, distinguished_name
 from kafkacore.broker.listeners.connection_limits import ConnectionRate, ListenerLimit
-from kafkacore.broker.listeners.listeners import Listener
 from kafkacore.broker.listeners.sasl import ListenerSasl
 from kafkacore.broker.listeners.tls import ListenerTls, server_context
 from kafkacore.broker.listeners.user_credentials import RunTimeUsers

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.listeners.listeners import EVERY_ADDRESS, Listener
+from kafkacore.broker.config.listeners import EVERY_ADDRESS, Listener
 from kafkacore.broker.storage.disk import replace_file
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from kafkacore.broker.listeners.keys import JAAS, LISTENER_PREFIX, SCRAM_MECHANISMS
-from kafkacore.broker.listeners.listeners import Listener
+from kafkacore.broker.config.listener_keys import JAAS, LISTENER_PREFIX, SCRAM_MECHANISMS
+from kafkacore.broker.config.listeners import Listener
 from kafkacore.broker.listeners.user_credentials import RunTimeUsers, UserCredentials
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kafkacore.broker.listeners.listeners import words
+from kafkacore.broker.config.listeners import words
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret

@@ -15,7 +15,7 @@ from kafkacore.broker.metadata.metadata_log import MetadataLog
 from kafkacore.broker.metadata.quota_entities import OnChanged, QuotaEntities
 from kafkacore.broker.metadata.records import MetadataRecord
 from kafkacore.broker.metadata.scram_users import ScramUsers
-from kafkacore.broker.topics.topic_changes import Change, OnDone, TopicChanges
+from kafkacore.broker.purgatory.change_queue import Change, ChangeQueue, OnDone
 from kafkacore.clock import Clock
 from kafkacore.errors import InvalidRequestError, KafkaStorageError
 from kafkacore.protocol.generated.metadata_records import (
@@ -54,7 +54,7 @@ class ClusterMetadata:
     def __init__(
         self,
         log: MetadataLog,
-        changes: TopicChanges,
+        changes: ChangeQueue,
         clock: Clock,
         on_quota: OnChanged,
         configured_users: Collection[str] = (),

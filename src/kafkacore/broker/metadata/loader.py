@@ -12,11 +12,11 @@ from kafkacore.broker.metadata.authorizer import StandardAuthorizer
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.end_offset_checkpoint import FILE_NAME as END_OFFSET_FILE
 from kafkacore.broker.metadata.metadata_log import FILE_NAME, MetadataLog
+from kafkacore.broker.purgatory.change_queue import ChangeQueue
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.storage import identity
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.broker.topics.internal_topics import CLUSTER_METADATA
-from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaStorageError
 from kafkacore.text import shown
@@ -50,7 +50,7 @@ def load_metadata(
             kafkas,
         )
     log = MetadataLog(path, disk, clock, note)
-    metadata = ClusterMetadata(log, TopicChanges(), clock, quotas.set_entity, config.users)
+    metadata = ClusterMetadata(log, ChangeQueue(), clock, quotas.set_entity, config.users)
     metadata.load(was_clean=was_clean)
     for user in metadata.users.replaced():
         logger.warning(

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.config_keys import ResolvedProperties, resolve
+from kafkacore.broker.config.listener_keys import PROTOCOLS
 from kafkacore.broker.config.properties_file import read_properties
-from kafkacore.broker.listeners.keys import PROTOCOLS
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret
 

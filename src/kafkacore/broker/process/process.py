@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.listeners.listeners import Listener, parse_endpoints
+from kafkacore.broker.config.listeners import Listener, parse_endpoints
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.security import Secret

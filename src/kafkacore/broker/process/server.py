@@ -27,6 +27,7 @@ from kafkacore.broker.log import CleanerConfig, LogManager
 from kafkacore.broker.log_lines import event
 from kafkacore.broker.metadata.cluster_metadata import ClusterMetadata
 from kafkacore.broker.metadata.loader import authorizer_of, load_metadata
+from kafkacore.broker.purgatory.change_queue import ChangeQueue
 from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.broker.quota import Quotas
 from kafkacore.broker.replica.fetch_session import FetchManager
@@ -50,7 +51,6 @@ from kafkacore.broker.storage.identity import load_or_create_cluster_id, load_or
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
 from kafkacore.broker.topics.cluster_state import ClusterState
 from kafkacore.broker.topics.topic_catalog import TopicCatalog
-from kafkacore.broker.topics.topic_changes import TopicChanges
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.network import MemoryPool, Selector
 
@@ -100,8 +100,8 @@ class KafkaBroker:
         self._interceptor = interceptor
         self._log_manager: LogManager | None = None
         self._group_services: GroupServices | None = None
-        self._topic_changes: TopicChanges | None = None
-        self._long_work: TopicChanges | None = None
+        self._topic_changes: ChangeQueue | None = None
+        self._long_work: ChangeQueue | None = None
         self._metadata: ClusterMetadata | None = None
         self._server: SocketServer | None = None
         self._thread: threading.Thread | None = None
@@ -204,8 +204,8 @@ class KafkaBroker:
         group_services = GroupServices(config, clock, timer, topics, cluster, replica_manager)
         cluster.on_moved += [replica_manager.partition_changed, group_services.log.leader_changed]
         topics.on_removed += [cluster.forget, group_services.partition_removed]
-        topics.changes = self._topic_changes = TopicChanges(replica_manager.call_soon)
-        metadata.changes = TopicChanges(replica_manager.call_soon, "kafka-metadata")
+        topics.changes = self._topic_changes = ChangeQueue(replica_manager.call_soon)
+        metadata.changes = ChangeQueue(replica_manager.call_soon, "kafka-metadata")
         log_manager.on_high_watermark = replica_manager.on_high_watermark
         services = self.services = BrokerServices(
             dynamic_configs=dynamic_configs,
@@ -227,7 +227,7 @@ class KafkaBroker:
             authorizer_log=AuthorizerLog(clock),
             authorizer=authorizer_of(config, metadata),
             credentials=metadata.users,
-            long_work=TopicChanges(replica_manager.call_soon, "kafka-long-work"),
+            long_work=ChangeQueue(replica_manager.call_soon, "kafka-long-work"),
         )
         self._long_work = services.long_work
         cluster.on_stopped.append(services.fetch_sessions.remove_node)

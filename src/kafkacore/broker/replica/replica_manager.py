@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.purgatory.delayed_operation import DelayedFetch, DelayedOperationPurgatory
 from kafkacore.broker.purgatory.timer import Timer
 from kafkacore.broker.replica.fetch_partition import (
@@ -23,7 +24,6 @@ from kafkacore.broker.replica.fetch_partition import (
     FetchPartitionResult,
     PartitionResults,
 )
-from kafkacore.broker.requests.error_answer import error_code
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     InconsistentTopicIdError,

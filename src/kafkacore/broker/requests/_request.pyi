@@ -1,10 +1,9 @@
 from collections.abc import Callable
-from typing import Any, Generic, final
+from typing import Any, Generic, Protocol, final
 
 from typing_extensions import TypeVar
 
 from kafkacore.broker.purgatory.delayed_operation import DelayedOperation
-from kafkacore.broker.quota import Quotas
 from kafkacore.security.principal import KafkaPrincipal
 
 HANG_UP: Any
@@ -38,6 +37,11 @@ class RequestContext:
         principal: KafkaPrincipal = ...,
     ) -> None: ...
 
+class _Quotas(Protocol):
+    def on_response(self, request: Request[Any], response: object) -> None: ...
+    def fetch_throttle_ms(self, request: Request[Any], size: int) -> int: ...
+    def max_fetch_bytes(self, request: Request[Any]) -> float | None: ...
+
 @final
 class Request(Generic[_RequestT]):
     context: RequestContext
@@ -48,7 +52,7 @@ class Request(Generic[_RequestT]):
     message: _RequestT
     operation: DelayedOperation | None
     size: int
-    quotas: Quotas | None
+    quotas: _Quotas | None
     throttle_ms: float
     began_ms: float
     waits_since_ms: float

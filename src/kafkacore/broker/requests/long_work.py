@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Protocol, TypeVar
 
+from kafkacore.broker.purgatory.change_queue import Change, ChangeQueue
 from kafkacore.broker.purgatory.delayed_operation import DelayedOperation
 from kafkacore.broker.requests._request import (
     ANSWERED_LATER,
@@ -18,7 +19,6 @@ from kafkacore.broker.requests._request import (
     CloseConnectionError,
     Request,
 )
-from kafkacore.broker.topics.topic_changes import Change, TopicChanges
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class LongWorkServices(Protocol):
     """What a request whose work takes long needs of the broker."""
 
     @property
-    def long_work(self) -> TopicChanges:
+    def long_work(self) -> ChangeQueue:
         """Does on another thread what would keep the network thread for long."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.listeners.listeners import Listener
+from kafkacore.broker.config.listeners import Listener
 from kafkacore.broker.listeners.startup_errors import cannot_listen
 from kafkacore.broker.topics.cluster_state import BrokerNode, NodeListener
 

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kafkacore.broker.config.listeners import Listener
 from kafkacore.broker.handlers.services import RequestContext
 from kafkacore.broker.listeners.access import ListenerAccess
 from kafkacore.broker.listeners.connection_limits import ConnectionLimits
-from kafkacore.broker.listeners.listeners import Listener
 from kafkacore.broker.purgatory.timer import Timer, TimerTask
 from kafkacore.broker.replica.replica_manager import ReplicaManager
 from kafkacore.broker.requests.long_work import LongOperation

@@ -16,15 +16,15 @@ from uuid import UUID
 from kafkacore.broker.config import topic_names
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.topic_config import checked_topic_configs
+from kafkacore.broker.error_answer import error_code
 from kafkacore.broker.log_lines import event
-from kafkacore.broker.requests.error_answer import error_code
+from kafkacore.broker.purgatory.change_queue import Change, ChangeQueue, run_here
 from kafkacore.broker.topics.internal_topics import (
     CLUSTER_METADATA,
     OFFSETS_TOPIC,
     is_internal,
     offsets_topic_settings,
 )
-from kafkacore.broker.topics.topic_changes import Change, TopicChanges, run_here
 from kafkacore.clock import Clock
 from kafkacore.errors import (
     InvalidPartitionsError,
@@ -77,7 +77,7 @@ class TopicCatalog:
         #: Called with each partition of a deleted topic, so that whoever waits on it is answered.
         self.on_removed: list[Callable[[TopicPartition], None]] = []
         #: Who does what takes long; here and now if nobody says otherwise.
-        self.changes = TopicChanges()
+        self.changes = ChangeQueue()
         # As they were after the last change: another thread may be in the midst of the next.
         self._topics = log_manager.topics()
         self._names_by_id = {topic.topic_id.bytes: name for name, topic in self._topics.items()}

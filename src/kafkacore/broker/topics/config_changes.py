@@ -23,7 +23,7 @@ from kafkacore.broker.config.topic_config import (
 from kafkacore.errors import InvalidConfigurationError, InvalidRequestError, UnknownTopicOrPartitionError
 
 if TYPE_CHECKING:
-    from kafkacore.broker.requests.config_entries import ConfigServices
+    from kafkacore.broker.topics.config_entries import ConfigServices
 
 
 class ResourceType(IntEnum):

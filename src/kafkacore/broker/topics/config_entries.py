@@ -13,14 +13,14 @@ from kafkacore.broker.config.config_docs import DEFAULT_DOCS, TOPIC_DOCS
 from kafkacore.broker.config.config_keys import BROKER_KEYS
 from kafkacore.broker.config.dynamic_config import ConfigSource, Synonym, is_dynamic, property_values
 from kafkacore.broker.config.kept_keys import kept_key, why_kept
+from kafkacore.broker.config.listener_keys import LISTENER_KEYS, USER_PREFIX
+from kafkacore.broker.config.listeners import Endpoint, is_secret, listener_key
 from kafkacore.broker.config.topic_config import (
     BROKER_SYNONYMS,
     HIDDEN_TOPIC_CONFIG,
     TOPIC_CONFIG,
     ConfigType,
 )
-from kafkacore.broker.listeners.keys import LISTENER_KEYS, USER_PREFIX
-from kafkacore.broker.listeners.listeners import Endpoint, is_secret, listener_key
 from kafkacore.broker.requests.authorization import AuthorizationServices
 
 if TYPE_CHECKING:

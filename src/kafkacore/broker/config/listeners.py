@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from kafkacore.broker.config.topic_config import ConfigType
-from kafkacore.broker.listeners.keys import (
+from kafkacore.broker.config.listener_keys import (
     CLIENT_AUTH,
     JAAS,
     LISTENER_KEYS,
@@ -24,6 +23,7 @@ from kafkacore.broker.listeners.keys import (
     WITHOUT_EFFECT_HERE,
     ListenerKey,
 )
+from kafkacore.broker.config.topic_config import ConfigType
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret
 from kafkacore.security.jaas import JaasEntry, parse_jaas
@@ -170,7 +170,7 @@ def configured_listeners(
     protocols:
         Name → protocol, of names that are none themselves.
     properties:
-        Those of :func:`~kafkacore.broker.listeners.keys.is_of_a_listener`, with their prefixes.
+        Those of :func:`~kafkacore.broker.config.listener_keys.is_of_a_listener`, with their prefixes.
 
     Raises
     ------

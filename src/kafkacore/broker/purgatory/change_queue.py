@@ -36,7 +36,7 @@ def run_here(change: Change[T]) -> T:
         error = _failure_of(work)
 
 
-class TopicChanges:
+class ChangeQueue:
     """Used by the network thread alone; :meth:`close` once that thread has ended.
 
     Parameters
