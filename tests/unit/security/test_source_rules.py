@@ -16,7 +16,7 @@ SOURCE = Path(__file__).resolve().parents[3] / "src"
 LOADERS = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "yaml", "runpy", "code", "imp"}
 #: Functions that run or find what a text says.
 RUNNERS = {"eval", "exec", "compile", "__import__", "execfile"}
-#: Where a module's name is no constant: each looks it up in a table of the package itself.
+#: Where a module's name is no constant: each takes it from a table of the package, or lists the package.
 TABLES = {
     "kafkacore/__init__.py": "public names, by a table",
     "kafkacore/testing/__init__.py": "public names, by a table",
@@ -24,6 +24,7 @@ TABLES = {
     "kafkacore/protocol/registry.py": "one generated module for each API key",
     "kafkacore/cli/main.py": "one module for each command",
     "kafkacore/bench/peers/__init__.py": "one module for each client that is measured",
+    "kafkacore/broker/handlers/registry.py": "the modules of its own package, as its folder lists them",
 }
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 LOGGERS = {"log", "logger", "_log", "_logger", "LOG"}
