@@ -226,3 +226,57 @@ def test_checker_lets_the_allowed_pass(source: Path, file: str, line: str) -> No
     path.parent.mkdir(parents=True)
     path.write_text(line + "\n")
     assert breaches(path) == []
+
+
+# ---- Cycles ------------------------------------------------------------------------------------------------
+
+#: Modules that may import one another around in a circle, at most; imports for type checking alone count.
+LARGEST_CYCLE = 3
+
+
+def imported_modules() -> dict[str, set[str]]:
+    """Module → the modules of the package that it imports; what belongs to one module counts as one."""
+    names = {path: ".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in modules()}
+    names = {path: name.removesuffix(".__init__") for path, name in names.items()}
+    known = set(names.values())
+    found: dict[str, set[str]] = {name: set() for name in known}
+    for path, name in names.items():
+        for imported in imports_of(path):
+            target = imported if imported in known else imported.rpartition(".")[0]
+            if target in known and target != name:
+                found[name].add(target)
+    return found
+
+
+def cycles_of(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the sets of modules in which each can be reached from each other one (Tarjan's algorithm)."""
+    index: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(module: str) -> None:
+        index[module] = lowest[module] = len(index)
+        stack.append(module)
+        for other in sorted(graph[module]):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == index[module]:
+            at = stack.index(module)
+            found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for module in sorted(graph):
+        if module not in index:
+            visit(module)
+    return [each for each in found if len(each) > 1]
+
+
+def test_no_import_cycle_is_larger_than_three_modules() -> None:
+    assert [cycle for cycle in cycles_of(imported_modules()) if len(cycle) > LARGEST_CYCLE] == []
+
+
+def test_a_cycle_is_found() -> None:
+    assert cycles_of({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [["a", "b", "c"]]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
 from kafkacore.broker.group.interfaces import OffsetExpiry
@@ -30,6 +30,7 @@ from kafkacore.broker.group.member import (
 )
 from kafkacore.broker.group.records import NO_TIMESTAMP
 from kafkacore.broker.log_lines import NameLogger
+from kafkacore.broker.purgatory.delayed_operation import DelayedOperation
 from kafkacore.coordinator.protocol import PROTOCOL_TYPE, decode_subscribed_topics
 from kafkacore.errors import (
     CoordinatorNotAvailableError,
@@ -41,9 +42,6 @@ from kafkacore.errors import (
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
-
-if TYPE_CHECKING:
-    from kafkacore.broker.group.delayed import DelayedHeartbeat, DelayedJoin, DelayedSync
 
 logger = NameLogger(__name__)
 
@@ -107,9 +105,9 @@ class ClassicGroup:
         #: Somebody has come while the first rebalance waited for more.
         self.new_member_added = False
         #: What waits on this group in a purgatory.
-        self.delayed_join: DelayedJoin | None = None
-        self.delayed_sync: DelayedSync | None = None
-        self.sessions: dict[str, DelayedHeartbeat] = {}
+        self.delayed_join: DelayedOperation | None = None
+        self.delayed_sync: DelayedOperation | None = None
+        self.sessions: dict[str, DelayedOperation] = {}
 
     # ---- State ----------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ class GrowingLog:
     _segments: list[LogSegment]
     _producers: ProducerStateManager
     _epochs: LeaderEpochCache
-    _work: BackgroundWork
+    _work: BackgroundWork[Any]
     high_watermark_metadata: LogOffsetMetadata
     _flushes_acks: bool
     _has_identity: bool

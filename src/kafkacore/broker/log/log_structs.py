@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from kafkacore.broker.log.unified_log import UnifiedLog
     from kafkacore.record import BatchHeader
 
+LogT = TypeVar("LogT", contravariant=True)
 
 #: A batch that may be appended, its bytes, its latest timestamp, and whether it gets the time of the append.
 ValidatedBatch: TypeAlias = "tuple[BatchHeader, memoryview, int, bool]"
@@ -61,11 +61,11 @@ class TimestampOffset(NamedTuple):
     offset: int
 
 
-class BackgroundWork(Protocol):
-    """What a log leaves to somebody else's thread."""
+class BackgroundWork(Protocol[LogT]):
+    """What a log leaves to another thread."""
 
-    def mark_dirty(self, log: UnifiedLog) -> None:
-        """:meth:`UnifiedLog.flush_dirty` has something to do."""
+    def mark_dirty(self, log: LogT) -> None:
+        """The log's ``flush_dirty`` has something to do."""
 
     def schedule(self, task: Callable[[], None]) -> None:
         """Run ``task`` soon, on the thread that flushes."""

@@ -6,16 +6,20 @@ partitions. Source of the behaviour: Kafka's ``UnifiedLog`` and ``LocalLog``, fo
 
 from __future__ import annotations
 
+import errno
 import logging
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from uuid import UUID
 
+from kafkacore.broker.log import checkpoints
 from kafkacore.broker.log.config import LogConfig
+from kafkacore.broker.log.epochs import EpochEndOffset
+from kafkacore.broker.log.growing_log import GrowingLog
 from kafkacore.broker.log.loader import LoadedLog, load_log, write_again
-from kafkacore.broker.log.log_of_epochs import LogOfEpochs
 from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, TimestampAndOffset
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_entries import ProducerStateEntry
@@ -30,14 +34,16 @@ from kafkacore.broker.log.replacement import announce, put_in_place
 from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import LogSegment
 from kafkacore.clock import Clock
-from kafkacore.errors import CorruptRecordError, OffsetOutOfRangeError
+from kafkacore.errors import CorruptRecordError, KafkaStorageError, OffsetOutOfRangeError
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE, first_at_time, read_batches
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)
 
+_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
-class UnifiedLog(LogOfEpochs):
+
+class UnifiedLog(GrowingLog):
     """One partition's log. May be used by any thread.
 
     Offsets are attributes that may be read without a lock; each moves on its own.
@@ -74,14 +80,20 @@ class UnifiedLog(LogOfEpochs):
         topic_id: UUID,
         files: OpenFiles,
         clock: Clock,
-        work: BackgroundWork,
+        work: BackgroundWork[UnifiedLog],
         flush: str = "ack",
         recovery_point: int = 0,
         log_start_offset: int = 0,
         is_clean: bool = False,
         is_same_boot: bool = False,
     ) -> None:
-        super().__init__(topic_partition)
+        self.topic_partition = topic_partition
+        self._lock = Lock()
+        #: Why every call is refused, once the disk has failed.
+        self.failure: str | None = None
+        self._is_closed = False
+        #: Where the log ended when it last said that the disk is full.
+        self._full_at = -1
         self.topic_id = topic_id
         self.folder = folder
         self.config = config
@@ -545,3 +557,110 @@ class UnifiedLog(LogOfEpochs):
             self._is_closed = True
             for segment in self._segments:
                 segment.close()
+
+    # ---- Leader epochs --------------------------------------------------------------------------------
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch that batches are appended in."""
+        return self._epochs.latest
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Append in ``epoch`` from now on; on disk soon, and before anything that is acknowledged in it.
+
+        Raises
+        ------
+        ValueError
+            The log is in a later epoch already.
+        KafkaStorageError
+            The disk refuses.
+        """
+        with self._lock:
+            self._check_usable()
+            if epoch < self._epochs.latest:
+                raise ValueError(f"{self.name} is in leader epoch {self._epochs.latest} already")
+            self._epochs.assign(epoch, self.log_end_offset)
+            self._write_epochs()
+        self._work.mark_dirty(self)
+
+    def _write_epochs(self) -> None:
+        try:
+            self._epochs.write()
+        except OSError as error:
+            raise self._fail("writing leader epochs", error) from error
+        self._is_folder_dirty |= self._epochs.is_dirty
+
+    def _start_moved(self) -> None:
+        self._epochs.truncate_from_start(self.log_start_offset)
+        self._write_epochs()
+
+    def _write_identity(self) -> None:
+        """Write ``partition.metadata`` if it is missing, and ``leader-epoch-checkpoint`` if it has changed.
+
+        Not synced: the topic's id is also in the list of topics, and leader epochs are in the batches.
+        """
+        self._has_identity = True
+        checkpoints.write_topic_id(self._disk, self.folder, self.topic_id)
+        self._epochs.write()
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
+        """Where ``epoch`` ends, or the latest before it: by which a reader finds that a log was cut."""
+        with self._lock:
+            return self._epochs.end_offset(epoch, self.log_end_offset)
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch in which ``offset`` was, or will be, written; -1 if that is not known."""
+        with self._lock:
+            return self._epochs.epoch_at(offset)
+
+    # ---- Closed, or without its disk: everything is refused with a sentence --------------------------
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return partition_name(self.topic_partition)
+
+    def _check_usable(self) -> None:
+        if self.failure is not None:
+            raise KafkaStorageError(self.failure)
+        if self._is_closed:
+            raise KafkaStorageError(f"{self.name} is closed")
+
+    def _fail(self, what: str, error: OSError) -> KafkaStorageError:
+        if error.errno in _TOO_MANY_FILES:
+            return KafkaStorageError(
+                f"{self.name}: {what} failed: {error.strerror}; raise the limit (ulimit -n)"
+            )
+        self.failure = f"{self.name} is offline: {what} failed: {error}"
+        logger.error("%s", self.failure)
+        return KafkaStorageError(self.failure)
+
+    def _full(self, log_end_offset: int) -> KafkaStorageError:
+        """Nothing fits: said in the broker's log once, and again when something has fitted since."""
+        sentence = f"{self.name} takes nothing, since the disk is full; make room on it"
+        if self._full_at != log_end_offset:
+            self._full_at = log_end_offset
+            logger.error("%s", sentence)
+        return KafkaStorageError(sentence)
+
+    @contextmanager
+    def _reading(self, offset: int | None = None) -> Iterator[None]:
+        """The lock for a read, and errors that say which partition they are of, and that ``offset`` cannot be
+        read if that is what is asked for.
+        """
+        with self._lock:
+            self._check_usable()
+            try:
+                with self._naming_damage(offset):
+                    yield
+            except OSError as error:
+                raise self._fail("read", error) from error
+
+    @contextmanager
+    def _naming_damage(self, offset: int | None = None) -> Iterator[None]:
+        """Errors that say which partition they are of, and the ``offset`` if it is not their own."""
+        try:
+            yield
+        except CorruptRecordError as error:
+            at = error.offset if offset is None else offset
+            raise CorruptRecordError(error.reason, self.topic_partition, at) from error
