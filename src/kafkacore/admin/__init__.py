@@ -3,7 +3,7 @@
 """
 
 from kafkacore.admin.acls import ACL, ACLFilter, ResourcePattern, ResourcePatternFilter
-from kafkacore.admin.client import KafkaAdminClient
+from kafkacore.admin.kafka_admin_client import KafkaAdminClient
 from kafkacore.admin.new_topic import NewTopic
 from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent, ClientQuotaMatch
 from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion

@@ -8,7 +8,7 @@ FutureRecordMetadata ← ProduceResult ← ProducerBatch.complete ← Sender ←
 from kafkacore.producer._batch_future import BatchFuture
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer.interceptors import ProducerInterceptor, ProducerRecord
-from kafkacore.producer.kafka import KafkaProducer
+from kafkacore.producer.kafka_producer import KafkaProducer
 from kafkacore.producer.record_metadata import RecordMetadata
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kafkacore.client import Metadata, NetworkClient, bootstrap_client
+from kafkacore.client import ApiVersions, Metadata, NetworkClient, bootstrap_client
 from kafkacore.client.client_metrics import ClientMetrics
 from kafkacore.clock import Clock
 from kafkacore.metrics import MetricConfig, Metrics
@@ -18,7 +18,6 @@ from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_metrics import ProducerMetrics
 from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.producer.transaction_manager import TransactionManager
-from kafkacore.producer.transactional import idempotence_of
 
 
 class ProducerComponents(NamedTuple):
@@ -54,7 +53,7 @@ def make_components(config: Mapping[str, Any], clock: Clock) -> ProducerComponen
         When ``bootstrap_servers`` names no broker.
     """
     client, metadata = bootstrap_client(config, clock)
-    idempotence, transactions = idempotence_of(config, clock, client.api_versions)
+    idempotence, transactions = _idempotence_of(config, clock, client.api_versions)
     accumulator = _accumulator(config, clock, client, idempotence)
     if transactions is not None:
         transactions.attach(accumulator)
@@ -119,3 +118,19 @@ def _metrics(config: Mapping[str, Any], clock: Clock) -> Metrics | None:
         {"client-id": config["client_id"]},
     )
     return Metrics(metric_config, [reporter() for reporter in config["metric_reporters"]], clock)
+
+
+def _idempotence_of(
+    config: Mapping[str, Any], clock: Clock, api_versions: ApiVersions
+) -> tuple[IdempotenceManager | None, TransactionManager | None]:
+    """What gives a producer's records an identity, if anything; and the same if it makes transactions."""
+    if config["transactional_id"] is None:
+        return (IdempotenceManager() if config["enable_idempotence"] else None), None
+    manager = TransactionManager(
+        config["transactional_id"],
+        clock,
+        api_versions,
+        transaction_timeout_ms=config["transaction_timeout_ms"],
+        max_block_ms=config["max_block_ms"],
+    )
+    return manager, manager

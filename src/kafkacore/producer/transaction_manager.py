@@ -11,7 +11,7 @@ import heapq
 import itertools
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from threading import RLock
 from typing import Protocol
 
@@ -23,16 +23,19 @@ from kafkacore.errors import (
     InvalidProducerIdMappingError,
     InvalidTxnStateError,
     KafkaError,
+    OutOfOrderSequenceNumberError,
     ProducerFencedError,
     TransactionAbortableError,
     TransactionAbortedError,
     TransactionalIdAuthorizationFailedError,
+    UnknownProducerIdError,
     UnsupportedVersionError,
 )
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer.control_request import ControlRequest
-from kafkacore.producer.prepared_transactions import PreparedTransactions
+from kafkacore.producer.idempotence import NO_EPOCH, NO_PRODUCER_ID, IdempotenceManager
+from kafkacore.producer.prepared_transaction import PreparedTransaction
 from kafkacore.producer.transaction_requests import (
     TRANSACTION,
     AddOffsetsToTxn,
@@ -80,7 +83,7 @@ class Batches(Protocol):
     def incomplete(self) -> Mapping[ProducerBatch, None]: ...
 
 
-class TransactionManager(PreparedTransactions):
+class TransactionManager(IdempotenceManager):
     """The transactions of one producer.
 
     Parameters
@@ -591,3 +594,106 @@ class TransactionManager(PreparedTransactions):
         self.is_version_2 = self._api_versions.finalized_features.get(FEATURE, 0) >= VERSION_2
         if self.is_version_2 and not before and not is_first:
             self._epoch_bump_required = True
+
+    # ---- Sequence numbers: what without transactions begins a new epoch ends the transaction ---------------
+
+    def can_retry(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
+        """Unlike without transactions, what only a new epoch can cure ends the transaction."""
+        sequences = self._sequences.get(batch.topic_partition)
+        if sequences is not None and isinstance(error, OutOfOrderSequenceNumberError):
+            return batch.topic_partition not in self._unresolved and (
+                batch.sequence_has_been_reset or batch.base_sequence != sequences.expected
+            )
+        if sequences is not None and isinstance(error, UnknownProducerIdError):
+            if log_start_offset < 0 or batch.sequence_has_been_reset:
+                return True
+            if sequences.last_offset < log_start_offset:
+                # Retention took all that the broker knew this producer by: it begins at 0 there.
+                sequences.start_at_beginning(self.producer_id, self.producer_epoch)
+                return True
+            return False
+        return error.retriable
+
+    def take_out(self, batch: ProducerBatch, error: KafkaError, *, has_epochs: bool) -> None:
+        """The batch is given up.
+
+        Parameters
+        ----------
+        has_epochs:
+            The next transaction can begin with numbers anew. Without (Kafka before 2.5) those that no broker
+            has seen are taken back.
+        """
+        if has_epochs or not self._leaves_no_gap(batch, error):
+            self._give_up(batch)
+
+    def _leaves_no_gap(self, batch: ProducerBatch, error: KafkaError) -> bool:
+        sequences = self._sequences.get(batch.topic_partition)
+        if sequences is None or not batch.has_sequence:
+            return False
+        if isinstance(error, UnknownProducerIdError):
+            # Nothing is known of the others either: all begin at 0 again.
+            sequences.forget()
+            return True
+        if batch.possibly_persisted or sequences.in_flight != [batch]:
+            return False
+        sequences.remove(batch)
+        sequences.next = batch.base_sequence
+        return True
+
+    # ---- Prepared transactions (KIP-939): filled by one producer, ended by another -------------------------
+
+    def change_transactional_id(self, transactional_id: str) -> None:
+        """Be as new, under another name, to be initialized.
+
+        Raises
+        ------
+        IllegalStateError
+            Something is under way.
+        """
+        with self.lock:
+            idle: Collection[State] = (State.UNINITIALIZED, State.READY)
+            if self._requests or self._has_open_batches or self._state.current not in idle:
+                self._state.raise_error()
+                raise IllegalStateError(f"transactional_id={self.transactional_id!r} is in use")
+            self._renew(transactional_id)
+
+    def prepare(self) -> PreparedTransaction:
+        """Leave the open transaction as it is, for another to end. All records have been acknowledged.
+
+        Raises
+        ------
+        KafkaError
+            Why the transaction has failed.
+        IllegalStateError
+            None is open, or records of it are on their way.
+        """
+        with self.lock:
+            self._state.raise_error()
+            if self._state.current is not State.IN_TRANSACTION:
+                self._state.refuse("prepare_transaction()")
+            if self._requests or self._new_partitions or self._has_open_batches:
+                raise IllegalStateError("prepare_transaction() comes after flush(): records are on their way")
+            prepared = PreparedTransaction(self.transactional_id, self.producer_id, self.producer_epoch)
+            self._renew(self.transactional_id)
+            return prepared
+
+    def resume(self, prepared: PreparedTransaction) -> None:
+        """Be the producer of that transaction, which is open; it can be given offsets, and ended."""
+        with self.lock:
+            self.change_transactional_id(prepared.transactional_id)
+            self._become(State.INITIALIZING)
+            self.initialized(prepared.producer_id, prepared.producer_epoch, False)
+            self._become(State.IN_TRANSACTION)
+            self._started = True
+
+    def _renew(self, transactional_id: str) -> None:
+        self.transactional_id = transactional_id
+        self._state = TransactionState(transactional_id)
+        self._pending = None
+        self._started = self._epoch_bump_required = False
+        self._new_partitions.clear()
+        self._pending_partitions.clear()
+        self._partitions.clear()
+        self.producer_id, self.producer_epoch = NO_PRODUCER_ID, NO_EPOCH
+        self._sequences.clear()
+        self.reset_sequences()

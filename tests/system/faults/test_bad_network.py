@@ -180,7 +180,7 @@ def test_expired_half_written_request_keeps_its_memory(
     hour before the time-out of its request. Only :class:`ShiftedClock` lets these hours pass.
     """
     clock = ShiftedClock()
-    monkeypatch.setattr("kafkacore.producer.kafka.SYSTEM_CLOCK", clock)
+    monkeypatch.setattr("kafkacore.producer.kafka_producer.SYSTEM_CLOCK", clock)
     memory, size = 4_000_000, 900_000
     fill, expiring, later = (f"{name}-half-{in_flight}" for name in ("fill", "expiring", "later"))
     with (

@@ -4,7 +4,7 @@ import pytest
 
 from kafkacore.client import ApiVersions
 from kafkacore.errors import IllegalStateError, KafkaError
-from kafkacore.producer.prepared_transactions import PreparedTransaction
+from kafkacore.producer.prepared_transaction import PreparedTransaction
 from kafkacore.producer.transaction_manager import TransactionManager
 from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock

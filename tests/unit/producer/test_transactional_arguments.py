@@ -8,7 +8,7 @@ import kafka
 import kafka.structs
 import pytest
 
-from kafkacore.producer.transactional import checked_group, checked_offsets
+from kafkacore.producer.transaction_arguments import checked_group, checked_offsets
 from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 

@@ -23,7 +23,7 @@ from kafkacore.errors import (
     ProducerFencedError,
     UnsupportedVersionError,
 )
-from kafkacore.producer.prepared_transactions import PreparedTransaction
+from kafkacore.producer.prepared_transaction import PreparedTransaction
 from kafkacore.spark.options.client_arguments import ClientArguments
 from kafkacore.spark.sink.columns import SinkColumns
 from kafkacore.spark.sink.options import SinkOptions

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -22,25 +22,44 @@ from kafkacore.errors import (
     KafkaTimeoutError,
     NoBrokersAvailable,
 )
+from kafkacore.producer._batch_future import BatchFuture
+from kafkacore.producer._column_appender import partition_range
 from kafkacore.producer._future import FutureRecordMetadata, ProduceResult
-from kafkacore.producer.batch_producer import BatchProducer, Headers
+from kafkacore.producer._record_sender import RecordSender
 from kafkacore.producer.components import make_components
 from kafkacore.producer.config import producer_defaults, resolve_producer
 from kafkacore.producer.interceptors import ProducerInterceptors, ProducerRecord
 from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
+from kafkacore.producer.prepared_transaction import PreparedTransaction
 from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.sender_thread import SenderThread
-from kafkacore.structs import MAX_TOPIC_NAME_LENGTH, TopicPartition, is_topic_name, printable
+from kafkacore.producer.transaction_arguments import checked_group, checked_offsets
+from kafkacore.producer.transaction_manager import TransactionManager
+from kafkacore.producer.transaction_result import TransactionalRequestResult
+from kafkacore.record._source import RecordSource
+from kafkacore.structs import (
+    MAX_TOPIC_NAME_LENGTH,
+    ConsumerGroupMetadata,
+    OffsetAndMetadata,
+    TopicPartition,
+    is_topic_name,
+    printable,
+)
 
 #: How long a close waits for a thread that has been told to drop everything.
 FORCED_CLOSE_TIMEOUT_S = 5.0
 #: How long leaving a ``with`` block by Ctrl-C or ``sys.exit`` waits for records.
 INTERRUPTED_CLOSE_TIMEOUT_S = 5.0
 
+#: Of one record.
+Headers = list[tuple[str, bytes | None]]
+#: Columns that ``poll_arrow()`` gives and that are no producer's to say.
+SET_BY_BROKERS = ("offset", "timestamp_type")
+
 _client_numbers = itertools.count(1)
 
 
-class KafkaProducer(BatchProducer):
+class KafkaProducer(RecordSender):
     """Publishes records to a Kafka cluster. Thread safe; one per process is usually right.
 
     ``send()`` appends a record to a batch and returns; a thread of the producer's own sends batches,
@@ -298,6 +317,391 @@ class KafkaProducer(BatchProducer):
             )
         return chosen
 
+    # ---- Many records by one call -------------------------------------------------------------------------
+
+    def send_batch(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None = None,
+        headers: Iterable[Headers | None] | None = None,
+        timestamps: Iterable[int | None] | None = None,
+        partition: int | None = None,
+    ) -> BatchFuture:
+        """Publish many records in one call, encoded without the GIL. Rows of a partition keep their order.
+
+        Parameters
+        ----------
+        topic, partition:
+            Where to. ``None`` for the partition chooses for each row as :meth:`send` does.
+        values, keys:
+            Of each row bytes-like, ``None``, or what the serializers take; or Arrow binary or string data
+            (whatever has ``__arrow_c_array__`` or ``__arrow_c_stream__``), as it is. A row needs one of them.
+            Interceptors see each row; they cannot send it to another topic.
+        headers:
+            Of each row pairs of a ``str`` and bytes, or ``None``.
+        timestamps:
+            Of each row milliseconds since the epoch, or ``None``, which is the time of this call.
+
+        Returns
+        -------
+        BatchFuture
+            ``get(timeout=seconds)`` waits for all and gives their offsets; ``[row]`` is a row's own future.
+            It holds what was passed until it is dropped; until ``send_batch`` returns that must not change.
+
+        Raises
+        ------
+        MessageSizeTooLargeError, TypeError, ValueError
+            A row is too large, or an argument cannot be; columns differ in length. No row has been sent.
+        KafkaTimeoutError
+            As of :meth:`send`. Where rows had their place before memory ran out, ``error.future`` is the
+            BatchFuture of all, in which the others have failed.
+        IllegalStateError
+            The producer is closed, or belongs to the parent of this forked process; or it has a
+            ``transactional_id`` and no transaction is open. One that has failed raises its own error.
+        """
+        if self._interceptors is not None:
+            return self._send_intercepted(topic, values, keys, headers, timestamps, partition)
+        partitions: list[int | None] | None = None
+        if not self._is_plain:
+            _refuse_arrow(values, keys)
+            values = list(values)
+            if self._partitioner is not None and partition is None:
+                partitions = [None] * len(values)
+            values, keys, headers, partitions = self._prepare_rows(topic, values, keys, headers, partitions)
+        source = RecordSource(values, keys, headers, timestamps, partitions)
+        return self._send_source(topic, source, partition)
+
+    def send_arrow(
+        self,
+        topic: str,
+        table: Any,
+        *,
+        value: str = "value",
+        key: str = "key",
+        headers: str = "headers",
+        timestamp: str = "timestamp",
+        partition: str | int = "partition",
+        allow_empty: bool = False,
+    ) -> BatchFuture:
+        """Publish the rows of a table, encoded from its columns without the GIL.
+
+        Parameters
+        ----------
+        table:
+            A table, record batch or data frame with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (pyarrow,
+            polars, duckdb, pandas, and what :meth:`KafkaConsumer.poll_arrow` gives).
+        value, key:
+            Names of the columns, binary or string.
+        headers:
+            ``list<struct<key: string, value: binary>>`` or ``map<string, binary>``.
+        timestamp:
+            ``int64`` milliseconds or ``timestamp``; null is the time of this call.
+        partition:
+            ``int32`` or ``int64``; null chooses as :meth:`send` does. A number here is the partition of
+            all rows.
+        allow_empty:
+            Send rows that have neither key nor value, too, as Java's producer does.
+
+        Returns
+        -------
+        BatchFuture
+            As of :meth:`send_batch`.
+
+        Raises
+        ------
+        ValueError
+            There is no column of values, or a column of another name: rename it, or leave it out. Columns
+            ``offset`` and ``timestamp_type``, which a broker sets, are passed over. And as
+            :meth:`send_batch`, whose errors all apply.
+        TypeError
+            No Arrow data, or a column of another type; or this producer has serializers or interceptors,
+            which see each record.
+        """
+        if self._serializes or self._interceptors is not None:
+            raise TypeError(
+                "send_arrow() sends columns as they are, and this producer has a key_serializer, a "
+                "value_serializer or interceptors: use a producer without, or send_batch()"
+            )
+        is_name = isinstance(partition, str)
+        source = RecordSource.from_arrow(
+            table,
+            value=value,
+            key=key,
+            headers=headers,
+            timestamp=timestamp,
+            partition=str(partition) if is_name else "partition",
+            ignored=SET_BY_BROKERS,
+        )
+        if is_name:
+            self._check_partitioner_is_not_needed(source)
+        return self._send_source(
+            topic, source, None if isinstance(partition, str) else partition, allow_empty
+        )
+
+    def _check_partitioner_is_not_needed(self, source: RecordSource) -> None:
+        if self._partitioner is not None and partition_range(source)[0] < 0:
+            raise TypeError(
+                "this producer's partitioner has to see each row, which send_arrow() does not show it: give "
+                "the rows a column of partitions, or use send_batch()"
+            )
+
+    def _send_intercepted(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None,
+        headers: Iterable[Headers | None] | None,
+        timestamps: Iterable[int | None] | None,
+        partition: int | None,
+    ) -> BatchFuture:
+        """Rows of which each is shown to the interceptors, before and after."""
+        interceptors = self._interceptors
+        assert interceptors is not None
+        _refuse_arrow(values, keys, headers, timestamps)
+        values = list(values)
+        nothing = [None] * len(values)
+        columns = zip(
+            values,
+            nothing if keys is None else keys,
+            nothing if headers is None else headers,
+            nothing if timestamps is None else timestamps,
+            strict=True,
+        )
+        records = [
+            interceptors.on_send(
+                ProducerRecord(topic, value, key, list(of_row or ()), partition, timestamp_ms),
+                keeps_topic=True,
+            )
+            for value, key, of_row, timestamp_ms in columns
+        ]
+        future: BatchFuture | None = None
+        try:
+            rows = self._prepare_rows(
+                topic,
+                [record.value for record in records],
+                [record.key for record in records],
+                [record.headers for record in records],
+                [record.partition for record in records],
+            )
+            source = RecordSource(*rows[:3], [record.timestamp_ms for record in records], rows[3])
+            future = self._send_source(topic, source, None)
+        except Exception as error:
+            future = getattr(error, "future", None)
+            if future is None:
+                for record in records:
+                    interceptors.refused(record, error)
+            raise
+        finally:
+            if future is not None:
+                for row in range(len(future)):
+                    interceptors.follow(future[row])
+        return future
+
+    def _prepare_rows(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None,
+        headers: Iterable[Headers | None] | None,
+        partitions: Iterable[int | None] | None,
+    ) -> tuple[list[Any], list[Any], list[Headers], list[int | None] | None]:
+        """Columns as the user's serializers and partitioner make them, who are asked row by row."""
+        values = list(values)
+        count = len(values)
+        keys = [None] * count if keys is None else list(keys)
+        all_headers = [[] for _ in values] if headers is None else [list(each or ()) for each in headers]
+        chosen = None if partitions is None else list(partitions)
+        made = []
+        for row, (value, key, of_row) in enumerate(zip(values, keys, all_headers, strict=True)):
+            serialized = self._serialize(topic, of_row, key, value)
+            made.append(serialized)
+            if self._partitioner is not None and chosen is not None and chosen[row] is None:
+                chosen[row] = self._choose_partition(topic, key, serialized[0], value, serialized[1])
+        return [value for _, value in made], [key for key, _ in made], all_headers, chosen
+
+    def _send_source(
+        self, topic: str, source: RecordSource, partition: int | None, allow_empty: bool = False
+    ) -> BatchFuture:
+        future = self._accumulator.append_source(topic, source, partition, None, allow_empty)
+        if future is not None:
+            return future
+        deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
+        highest = partition_range(source)[1] if partition is None else partition
+        try:
+            cluster = self._await_topic(topic, None if highest < 0 else highest, deadline_ms)
+        except BrokerResponseError as error:
+            self._fail_transaction(error)
+            return self._accumulator.failed_source(topic, source, produce_error(error, False))
+        left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0.0)
+        future = self._accumulator.append_source(topic, source, partition, left_ms, allow_empty)
+        if future is None:
+            raise ValueError(
+                f"topic {printable(topic)} has no partition {highest}, "
+                f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0; no row was sent"
+            )
+        return future
+
+    # ---- Transactions (KIP-98, 447, 939) -------------------------------------------------------------------
+    # Each call that waits does so for ``max_block_ms`` at most. One that timed out, or was interrupted, goes
+    # on: the same call again takes it up, any other is refused until then.
+
+    def init_transactions(self) -> None:
+        """Make this the one producer of its ``transactional_id``. Once, before the first transaction.
+
+        What an earlier producer of the id has left open is ended, and that producer, if it still runs, is
+        fenced: all that it tries from now on fails.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            No answer within ``max_block_ms``; call it again.
+        TransactionalIdAuthorizationFailedError
+            The user may not use the id; to be called again once he may.
+        UnsupportedVersionError
+            The broker has no transactions.
+        IllegalStateError
+            It has been called already, or there is no ``transactional_id``.
+        """
+        self._await(self._manager("init_transactions()").init_transactions())
+
+    def begin_transaction(self) -> None:
+        """All records sent from now on, until the commit, are one whole.
+
+        Raises
+        ------
+        IllegalStateError
+            A transaction is open, or :meth:`init_transactions` has not returned.
+        ProducerFencedError
+            Another producer with the same ``transactional_id`` has been started; close this one.
+        KafkaError
+            The transaction before has failed; abort it.
+        """
+        self._manager("begin_transaction()", waits=False).begin_transaction()
+
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: ConsumerGroupMetadata | str
+    ) -> None:
+        """Commit a consumer group's offsets with the transaction, and only with it.
+
+        Parameters
+        ----------
+        offsets:
+            Of each partition the *next* offset to read.
+        group_metadata:
+            The group. With generation and member of a consumer that was assigned the partitions, a consumer
+            that has lost them meanwhile is fenced (KIP-447); a group's name alone fences nobody.
+
+        Raises
+        ------
+        CommitFailedError, FencedInstanceIdError, GroupAuthorizationFailedError
+            The group refuses the offsets: abort the transaction.
+        KafkaTimeoutError
+            No answer within ``max_block_ms``: abort, or call it again.
+        IllegalStateError
+            No transaction is open.
+        ProducerFencedError
+            As of :meth:`commit_transaction`.
+        TypeError, ValueError
+            An argument that cannot be.
+        """
+        manager = self._manager("send_offsets_to_transaction()")
+        group = checked_group(group_metadata)
+        checked = checked_offsets(offsets)
+        if checked:
+            self._await(manager.send_offsets(checked, group))
+
+    def commit_transaction(self) -> None:
+        """Send what has not been sent, and make all of the transaction visible at once.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            It has not ended within ``max_block_ms``; call it again.
+        ProducerFencedError, InvalidProducerEpochError, InvalidTxnStateError
+            Another producer with the same ``transactional_id`` has been started, or the transaction took
+            longer than ``transaction_timeout_ms``: close this one.
+        KafkaError
+            A record of the transaction has failed, with the first failure: call :meth:`abort_transaction`.
+        IllegalStateError
+            No transaction is open.
+        """
+        self._await(self._manager("commit_transaction()").begin_commit())
+
+    def abort_transaction(self) -> None:
+        """Have nothing of the transaction happen. Records that have not been sent fail with
+        :class:`TransactionAbortedError`.
+
+        Raises
+        ------
+        KafkaTimeoutError
+            It has not ended within ``max_block_ms``; call it again.
+        ProducerFencedError
+            As of :meth:`commit_transaction`.
+        IllegalStateError
+            No transaction is open.
+        """
+        self._await(self._manager("abort_transaction()").begin_abort())
+
+    def change_transactional_id(self, transactional_id: str) -> None:
+        """Go on under another name, as a new producer would; :meth:`init_transactions` comes next.
+
+        Raises
+        ------
+        IllegalStateError
+            A transaction is open, or records are on their way.
+        """
+        self._manager("change_transactional_id()", waits=False).change_transactional_id(transactional_id)
+
+    def prepare_transaction(self) -> PreparedTransaction:
+        """Leave the transaction open for another producer, of any process, to end; call :meth:`flush` first.
+
+        Until then the broker aborts it after ``transaction_timeout_ms``, or when a producer of the same name
+        is initialized. After it, :meth:`init_transactions` comes next.
+
+        Raises
+        ------
+        KafkaError
+            A record of the transaction has failed, with the first failure: call :meth:`abort_transaction`.
+        IllegalStateError
+            No transaction is open, or records of it are on their way.
+        """
+        return self._manager("prepare_transaction()", waits=False).prepare()
+
+    def take_over_transaction(self, prepared: PreparedTransaction) -> None:
+        """Be inside a transaction that another producer has prepared: offsets, commit or abort are next.
+
+        Nothing is asked of the broker: that the transaction is still open is learnt from what comes next.
+
+        Raises
+        ------
+        IllegalStateError
+            This producer has a transaction of its own.
+        """
+        self._manager("take_over_transaction()", waits=False).resume(prepared)
+
+    def _manager(self, operation: str, *, waits: bool = True) -> TransactionManager:
+        manager = self._transactions
+        if manager is None:
+            raise IllegalStateError(
+                f"{operation} needs a transactional producer: make it by KafkaProducer(transactional_id=...)"
+            )
+        self._check_usable()
+        if waits and self._thread is not None and self._thread.is_this_thread:
+            raise IllegalStateError(
+                f"{operation} in a callback would wait for itself; call it from another thread"
+            )
+        return manager
+
+    def _fail_transaction(self, error: KafkaError) -> None:
+        """A record has failed of which only its future tells: the transaction is not whole any more."""
+        if self._transactions is not None:
+            self._transactions.fail_transaction(error)
+
+    def _await(self, result: TransactionalRequestResult) -> None:
+        self._client.wakeup()
+        result.wait(self._max_block_ms)
+
     # ---- The rest ----------------------------------------------------------------------------------------
 
     def flush(self, timeout: float | None = None) -> None:
@@ -446,3 +850,13 @@ def _serialize_function(serializer: Any) -> Callable[[str, Headers, Any], Any] |
     if method is not None:
         return method
     return lambda topic, headers, data: serializer(data)
+
+
+def _refuse_arrow(*columns: Any) -> None:
+    if any(
+        hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__") for column in columns
+    ):
+        raise TypeError(
+            "Arrow data are sent as they are, and this producer has an interceptor, a serializer or a "
+            "partitioner that has to see each row: pass lists, or use a producer without"
+        )
