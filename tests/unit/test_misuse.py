@@ -17,7 +17,7 @@ from kafkacore.broker.log._batches import placed_header
 from kafkacore.broker.log._key_walk import map_batch
 from kafkacore.broker.log._offset_map import OffsetMap
 from kafkacore.broker.log._producer_batches import ProducerBatches
-from kafkacore.broker.storage._disk_write import WritingDisk
+from kafkacore.broker.storage._disk_write import pwritev_all
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.decode._avro_reader import AvroReader
 from kafkacore.decode._json_columns import JsonColumns
@@ -292,7 +292,7 @@ class LyingList(list[bytes]):
 def test_write_of_more_pieces_than_the_list_says(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with path.open("wb") as file:
-        WritingDisk().pwritev(file.fileno(), LyingList([b"%03d" % at for at in range(200)]), 0)
+        pwritev_all(file.fileno(), LyingList([b"%03d" % at for at in range(200)]), 0)
     assert path.read_bytes() == b"".join(b"%03d" % at for at in range(200))
 
 

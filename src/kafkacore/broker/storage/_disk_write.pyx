@@ -1,7 +1,4 @@
-"""The one verb of a disk that costs something at each request: all of several pieces written in one call.
-
-Buffers in; nothing or an ``OSError`` out. Does not know: files' names, formats.
-"""
+"""The write of several buffers with one system call, which each produce request makes."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, Py_buffer, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
@@ -21,34 +18,31 @@ cdef enum:
     MAX_PIECES = 64
 
 
-cdef class WritingDisk:
-    """What :class:`~kafkacore.broker.storage.disk.Disk` is made on."""
-
-    def pwritev(self, int fd, buffers, int64_t position):
-        """Write all of ``buffers`` one behind the other; an ``OSError`` may leave a part of them written."""
-        cdef Py_buffer views[MAX_PIECES]
-        cdef iovec vector[MAX_PIECES]
-        cdef int count = 0
-        cdef Py_ssize_t size = 0
-        try:
-            for piece in buffers:
-                if count == MAX_PIECES:
-                    write_all(fd, vector, count, size, position)
-                    position += size
-                    size = 0
-                    while count > 0:
-                        count -= 1
-                        PyBuffer_Release(&views[count])
-                PyObject_GetBuffer(piece, &views[count], PyBUF_SIMPLE)
-                vector[count].iov_base = views[count].buf
-                vector[count].iov_len = views[count].len
-                size += views[count].len
-                count += 1
-            write_all(fd, vector, count, size, position)
-        finally:
-            while count > 0:
-                count -= 1
-                PyBuffer_Release(&views[count])
+def pwritev_all(int fd, buffers, int64_t position):
+    """Write all of ``buffers`` one after the other; an ``OSError`` may leave a part of them written."""
+    cdef Py_buffer views[MAX_PIECES]
+    cdef iovec vector[MAX_PIECES]
+    cdef int count = 0
+    cdef Py_ssize_t size = 0
+    try:
+        for piece in buffers:
+            if count == MAX_PIECES:
+                write_all(fd, vector, count, size, position)
+                position += size
+                size = 0
+                while count > 0:
+                    count -= 1
+                    PyBuffer_Release(&views[count])
+            PyObject_GetBuffer(piece, &views[count], PyBUF_SIMPLE)
+            vector[count].iov_base = views[count].buf
+            vector[count].iov_len = views[count].len
+            size += views[count].len
+            count += 1
+        write_all(fd, vector, count, size, position)
+    finally:
+        while count > 0:
+            count -= 1
+            PyBuffer_Release(&views[count])
 
 
 cdef int write_all(int fd, iovec *vector, int count, Py_ssize_t size, int64_t position) except -1:

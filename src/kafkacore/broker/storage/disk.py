@@ -11,10 +11,11 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkacore.broker.storage._disk_write import WritingDisk
+from kafkacore.broker.storage._disk_write import pwritev_all
 
 Buffer = bytes | bytearray | memoryview
 
@@ -66,7 +67,7 @@ def _open(path: Path, flags: int) -> int:
         raise
 
 
-class Disk(WritingDisk):
+class Disk:
     """The operating system's file system. The code that opens a descriptor closes it with :meth:`close`.
 
     Files are never opened through a symbolic link: a user who could put one into the data folder would have
@@ -103,6 +104,10 @@ class Disk(WritingDisk):
             parts.append(data)
             missing -= len(data)
         return b"".join(parts)
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], position: int) -> None:
+        """Write all of ``buffers`` one after the other; an ``OSError`` may leave a part of them written."""
+        pwritev_all(fd, buffers, position)
 
     def size(self, fd: int) -> int:
         return os.fstat(fd).st_size
