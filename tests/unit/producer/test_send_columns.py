@@ -190,6 +190,7 @@ def test_row_larger_than_buffer_memory_is_refused_by_that_name() -> None:
 HEADERS = [("name", b"value"), ("none", None)]
 
 
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD])
 @pytest.mark.parametrize(
     ("key", "value", "headers", "by_java"),
     [
@@ -201,8 +202,9 @@ HEADERS = [("name", b"value"), ("none", None)]
     ],
 )
 def test_all_sends_accept_the_same_largest_record(
-    key: bytes | None, value: bytes | None, headers: list[Any], by_java: int
+    key: bytes | None, value: bytes | None, headers: list[Any], by_java: int, compression: Compression
 ) -> None:
+    """The limit applies to the size before compression, as in Java."""
     table = pyarrow.table(
         {
             "key": pyarrow.array([key], pyarrow.binary()),
@@ -218,9 +220,9 @@ def test_all_sends_accept_the_same_largest_record(
         ),
     ]
     for send in sends:
-        send(AccumulatorHarness(max_request_size=by_java))
+        send(AccumulatorHarness(max_request_size=by_java, compression=compression))
         with pytest.raises(MessageSizeTooLargeError, match=f"{by_java} bytes"):
-            send(AccumulatorHarness(max_request_size=by_java - 1))
+            send(AccumulatorHarness(max_request_size=by_java - 1, compression=compression))
 
 
 def test_row_with_headers_alone_is_refused() -> None:
