@@ -151,6 +151,19 @@ def brokers(apache_kafka: ApacheKafka, our_broker: EmbeddedBroker) -> tuple[RawB
     return RawBroker(apache_kafka.bootstrap_servers), RawBroker(our_broker.bootstrap_servers)
 
 
+@pytest.mark.kafka(
+    "LogValidatorTest.checkMismatchMagic",
+    "LogValidatorTest.testRecordBatchWithCountOverrides",
+    "LogValidatorTest.testInconsistentCountAndOffset",
+    "LogValidatorTest.testUnmatchedNumberOfRecords",
+    "LogValidatorTest.testInvalidCreateTimeNonCompressedV2",
+    "LogValidatorTest.checkInvalidSequence",
+    "LogValidatorTest.testInvalidCreateTimeCompressedV2",
+    "LogValidatorTest.testControlRecordsNotAllowedFromClients",
+    "LogValidatorTest.testInvalidTimestampExceptionHasBatchIndex",
+    "LogValidatorTest.testInvalidRecordExceptionHasBatchIndex",
+    "LogValidatorTest.testBatchWithInvalidRecordsAndInvalidTimestamp",
+)
 @pytest.mark.parametrize("case", list(CASES))
 def test_batch_is_taken_or_refused_alike(brokers: tuple[RawBroker, RawBroker], case: str) -> None:
     topic, batch = CASES[case]
@@ -178,6 +191,7 @@ def test_batch_is_taken_or_refused_alike(brokers: tuple[RawBroker, RawBroker], c
         assert [one.timestamp for one in kept[0]] == [one.timestamp for one in kept[1]]
 
 
+@pytest.mark.kafka("LogValidatorTest.testValidationOfBatchesWithNonSequentialInnerOffsets")
 def test_offsets_that_do_not_rise_by_one_are_refused_where_apache_kafka_keeps_them(
     brokers: tuple[RawBroker, RawBroker],
 ) -> None:

@@ -206,6 +206,22 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
         yield Judge(kafka)
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testMultiPassSegmentCleaningWithAbortedTransactions",
+    "LogCleanerTest.testBasicTransactionAwareCleaning",
+    "LogCleanerTest.testCleanWithTransactionsSpanningSegments",
+    "LogCleanerTest.testCommitMarkerRemoval",
+    "LogCleanerTest.testDeletedBatchesWithNoMessagesRead",
+    "LogCleanerTest.testCommitMarkerRetentionWithEmptyBatch",
+    "LogCleanerTest.testCleanEmptyControlBatch",
+    "LogCleanerTest.testCommittedTransactionSpanningSegments",
+    "LogCleanerTest.testAbortedTransactionSpanningSegments",
+    "LogCleanerTest.testAbortMarkerRemoval",
+    "LogCleanerTest.testEmptyBatchRemovalWithSequenceReuse",
+    "LogCleanerTest.testAbortMarkerRetentionWithEmptyBatch",
+    "LogCleanerTest.testLogCleanerRetainsLastSequenceEvenIfTransactionAborted",
+    "LogCleanerTest.testCleaningWithKeysConflictingWithTxnMarkerKeys",
+)
 def test_both_leave_the_same_and_go_on_from_what_the_other_left(judge: Judge, tmp_path: Path) -> None:
     left: list[list[Batch]] = []
     compacted_ms = 0.0

@@ -175,6 +175,7 @@ def test_who_stays_away_longer_than_max_poll_interval_ms_loses_its_partitions(gr
     assert ("lost", owned) in slow.told
 
 
+@pytest.mark.behaviour("ConsumerCoordinator", "a static member that closes stays in its group")
 def test_a_static_member_that_comes_back_gets_its_partitions_without_a_rebalance(
     group: Group,
 ) -> None:
@@ -188,6 +189,7 @@ def test_a_static_member_that_comes_back_gets_its_partitions_without_a_rebalance
     assert (first.generation, len(first.told)) == (generation, told)
 
 
+@pytest.mark.behaviour("AbstractCoordinator", "an instance id that another has taken is fatal")
 def test_a_static_member_whose_place_is_taken_is_told_so(group: Group) -> None:
     first = group.join(group_instance_id="one")
     group.poll_until(group.is_shared)
@@ -199,6 +201,11 @@ def test_a_static_member_whose_place_is_taken_is_told_so(group: Group) -> None:
         group.poll_until(lambda: False)
 
 
+@pytest.mark.kafka("KafkaConsumerTest.testReturnRecordsDuringRebalance")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "eager gives all back, cooperative the difference; an assignment that is not safe is refused",
+)
 def test_cooperative_members_never_stop_reading_what_they_keep(group: Group) -> None:
     first = group.join(partition_assignment_strategy=["cooperative-sticky"])
     group.poll_until(group.is_shared)
@@ -215,6 +222,10 @@ def test_cooperative_members_never_stop_reading_what_they_keep(group: Group) -> 
     group.poll_until(lambda: len(set(first.records + second.records)) == 10 * PARTITIONS)
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "new partitions and topics make it join again; a pattern follows topics that come and go",
+)
 def test_a_pattern_finds_a_topic_that_is_made_later(servers: str, java_peer: JavaPeer, topic: str) -> None:
     with KafkaConsumer(
         bootstrap_servers=servers, group_id=f"pattern-{topic}", metadata_max_age_ms=300
@@ -230,6 +241,11 @@ def test_a_pattern_finds_a_topic_that_is_made_later(servers: str, java_peer: Jav
             consumer.poll(100)
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
+    "time it sends and waits for nothing",
+)
 def test_a_member_that_closes_while_it_joins_waits_for_nobody_and_nobody_for_it(group: Group) -> None:
     away = group.join()
     group.poll_until(group.is_shared)
@@ -244,6 +260,12 @@ def test_a_member_that_closes_while_it_joins_waits_for_nobody_and_nobody_for_it(
     group.poll_until(group.is_shared)
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testHeartbeatThreadClose")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
+    "time it sends and waits for nothing",
+)
 def test_the_heartbeat_thread_ends_with_its_consumer(group: Group) -> None:
     def threads() -> list[str]:
         return [each.name for each in threading.enumerate() if each.name == f"{NAME} | {group.group_id}"]

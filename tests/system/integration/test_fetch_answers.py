@@ -160,6 +160,11 @@ def one_by_one(reader: Reader) -> list[Any]:
     return said
 
 
+@pytest.mark.kafka(
+    "FetchSessionTest.testCachedLeaderEpoch",
+    "FetchSessionTest.testFetchRequests",
+    "FetchSessionTest.testIncrementalFetchSession",
+)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_answers_are_those_of_apache_kafka(
     apache_kafka: ApacheKafka, our_broker: EmbeddedBroker, version: int

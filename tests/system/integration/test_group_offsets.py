@@ -173,6 +173,11 @@ def test_each_client_reads_what_the_others_commit(broker: Broker, java_peer: Jav
 # ---- Going on ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
+    " of nothing that has not been handed out",
+)
 def test_restarted_consumer_goes_on_where_the_last_one_was(broker: Broker, topic: str) -> None:
     group = f"restarted-{topic}"
     with make_consumer(broker, topic, group_id=group, consumer_timeout_ms=LIMIT_MS) as first:
@@ -221,6 +226,10 @@ def test_assigned_partitions_are_committed_by_the_interval_without_a_member(
         assert consumer.position(place) == RECORDS // 2
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+)
 def test_asynchronous_commits_come_in_order_and_before_the_synchronous_one(
     broker: Broker, topic: str
 ) -> None:
@@ -237,6 +246,10 @@ def test_asynchronous_commits_come_in_order_and_before_the_synchronous_one(
         assert consumer.committed(place, metadata=True) == OffsetAndMetadata(3, "last")
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "what is committed: waited for while a transaction is open; none is none",
+)
 @with_transactions
 def test_offset_behind_an_open_transaction_is_waited_for(broker: Broker, topic: str) -> None:
     group, place = f"unstable-{topic}", TopicPartition(topic, 0)

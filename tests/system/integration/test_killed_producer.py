@@ -64,6 +64,11 @@ def check(run: KilledProducer, log: list[LogRecord]) -> None:
     assert len(log) == run.acknowledged
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "a producer's broker may be killed at any time: nothing acknowledged is lost, doubled or out "
+    "of order, each send has one outcome",
+)
 @pytest.mark.timeout(dose(150, 1_200))
 def test_idempotent_producer_keeps_its_word_through_kills_of_its_broker(
     killable: tuple[str, Broker], java_peer: JavaPeer
@@ -134,6 +139,10 @@ class KilledBehindASlowLink:
         self.broker.start()
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "nor does it matter whether the broker stood still before, or the link is slow",
+)
 @pytest.mark.timeout(dose(120, 1_200))
 @pytest.mark.parametrize("also", ["paused", "slow link"])
 def test_second_fault_beside_the_kill_changes_nothing(tmp_path: Path, java_peer: JavaPeer, also: str) -> None:

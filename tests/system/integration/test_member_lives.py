@@ -138,6 +138,7 @@ def test_forked_child_of_a_member_is_refused_and_the_parent_stays_one(apache_kaf
         assert consumer.group_metadata().generation_id == generation
 
 
+@pytest.mark.kafka("KafkaConsumerTest.testCloseInterrupt")
 def test_interrupted_member_closes_at_any_moment(apache_kafka, topic, tmp_path):
     """Ctrl-C while it joins, reads or commits: it leaves, and the next one need not wait for its session."""
     body = (

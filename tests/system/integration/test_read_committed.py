@@ -105,6 +105,11 @@ SIZES: dict[str, dict[str, int]] = {
 }
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "read_committed finds what Kafka's consumer finds: by records and columns, in any pieces, "
+    "from any offset",
+)
 @pytest.mark.parametrize("most", [None, 1, 7])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("poll", [polled, polled_columns])
@@ -118,6 +123,11 @@ def test_what_is_read_is_what_kafkas_consumer_reads(
         assert {tp.partition: consumer.position(tp) for tp in topic.partitions} == topic.ends
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "read_committed finds what Kafka's consumer finds: by records and columns, in any pieces, "
+    "from any offset",
+)
 def test_iteration_gives_the_same_and_ends_of_the_topic_are_before_open_transactions(topic: Topic) -> None:
     with consumer_of(topic, consumer_timeout_ms=LIMIT_MS) as consumer:
         ends = consumer.end_offsets(topic.partitions)
@@ -129,6 +139,11 @@ def test_iteration_gives_the_same_and_ends_of_the_topic_are_before_open_transact
     assert {tp.partition: end for tp, end in ends.items()} == topic.ends
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "read_committed finds what Kafka's consumer finds: by records and columns, in any pieces, "
+    "from any offset",
+)
 def test_columns_up_to_an_end_offset_in_the_middle_of_transactions_are_those_before_it(topic: Topic) -> None:
     chance = random.Random(new_seed())
     with consumer_of(topic) as consumer:
@@ -148,6 +163,11 @@ def test_columns_up_to_an_end_offset_in_the_middle_of_transactions_are_those_bef
                 assert read[tp.partition] == expected
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "read_committed finds what Kafka's consumer finds: by records and columns, in any pieces, "
+    "from any offset",
+)
 def test_reading_may_begin_at_any_offset(topic: Topic) -> None:
     chance = random.Random(new_seed())
     with consumer_of(topic) as consumer:

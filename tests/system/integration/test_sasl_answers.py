@@ -87,6 +87,7 @@ def test_kafka_believes_the_client(secure_kafka: SecureKafka, mechanism: str) ->
     assert client.reauthenticate_at_ms == math.inf
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testScramUsernameWithSpecialCharacters")
 @pytest.mark.parametrize("mechanism", sorted(HASH_NAMES))
 @pytest.mark.parametrize(
     ("name", "password", "iterations"),
@@ -208,6 +209,7 @@ def test_kafka_lets_nobody_authenticate_again_without_need(secure_kafka: SecureK
             talk(line, client, client.begin_reauthentication(None))
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testCannotReauthenticateWithDifferentPrincipal")
 def test_kafka_lets_nobody_take_a_connection_over(session: Callable[[], Line]) -> None:
     def attempt() -> None:
         line, client = session(), authenticator("SCRAM-SHA-256")

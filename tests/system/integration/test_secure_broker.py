@@ -26,6 +26,14 @@ WAYS = [
 ]
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testValidSaslPlainOverSsl",
+    "SaslAuthenticatorTest.testValidSaslPlainOverPlaintext",
+    "SaslAuthenticatorTest.testMultipleServerMechanisms",
+    "SaslAuthenticatorTest.testValidSaslScramMechanisms",
+    "SaslAuthenticatorTest.testValidSaslOauthBearerMechanism",
+    "SaslAuthenticatorTest.testSslClientAuthDisabledForSaslSslListener",
+)
 @pytest.mark.parametrize(("listener", "mechanism"), WAYS)
 def test_every_client_reads_what_every_client_wrote_through_each_listener(
     secure_broker: SecureBroker, java_peer: JavaPeer, listener: str, mechanism: str | None

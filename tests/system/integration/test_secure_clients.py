@@ -46,6 +46,13 @@ def way(
     return for_kafkacore(settings) | {"bootstrap_servers": settings["bootstrap_servers"]}
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testValidSaslPlainOverSsl",
+    "SaslAuthenticatorTest.testValidSaslPlainOverPlaintext",
+    "SaslAuthenticatorTest.testValidSaslScramSha256",
+    "SaslAuthenticatorTest.testValidSaslScramMechanisms",
+    "SaslAuthenticatorTest.testValidSaslOauthBearerMechanism",
+)
 @pytest.mark.parametrize(("listener", "mechanism"), WAYS)
 def test_we_and_java_read_what_the_other_has_written_through_each_listener(
     secure_kafka: SecureKafka, java_peer: JavaPeer, listener: str, mechanism: str | None
@@ -62,6 +69,12 @@ def test_we_and_java_read_what_the_other_has_written_through_each_listener(
     assert sorted(ours.consume(servers, topic, 2, len(written))) == written
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testInvalidPasswordSaslPlain",
+    "SaslAuthenticatorTest.testInvalidUsernameSaslPlain",
+    "SaslAuthenticatorTest.testInvalidPasswordSaslScram",
+    "SaslAuthenticatorTest.testUnknownUserSaslScram",
+)
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("who", [("alice", "wrong"), ("nobody", "alice-5ecret")], ids=["password", "user"])
 def test_wrong_password_and_unknown_user_are_told_in_the_same_words(
@@ -92,6 +105,7 @@ def test_token_that_has_expired_is_refused(secure_kafka: SecureKafka) -> None:
         consumer.topics()
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testDisabledMechanism")
 def test_mechanism_that_the_broker_does_not_have_is_an_error_and_no_other_is_tried(
     secure_kafka: SecureKafka,
 ) -> None:
@@ -187,6 +201,11 @@ def begun_again(monkeypatch: pytest.MonkeyPatch) -> collections.Counter[str]:
     return counted
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testValidSaslPlainOverSsl",
+    "SaslAuthenticatorTest.testMultipleServerMechanisms",
+    "SaslAuthenticatorTest.testRepeatedValidSaslPlainOverSsl",
+)
 def test_sessions_that_end_are_begun_again_in_the_middle_of_writing_and_reading(
     secure_kafka: SecureKafka,
     secure_broker: SecureBroker,

@@ -38,6 +38,10 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
         yield proxy
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "a slow link expires nothing, sends nothing twice and holds no more than `buffer_memory` and a bit",
+)
 @pytest.mark.timeout(dose(120, 300))
 @pytest.mark.parametrize("how", RUNS)
 def test_slow_link_expires_nothing_sends_nothing_twice_and_holds_no_more_than_its_memory(

@@ -73,6 +73,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield Cluster(nodes, proxies)
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "a half-open connection is noticed in time, other brokers are served meanwhile",
+)
 def test_half_open_connection_is_noticed_in_time_and_the_other_broker_is_served(
     cluster: Cluster,
 ) -> None:
@@ -140,6 +144,10 @@ class FailingLeader:
             self.cluster.nodes[1].start()
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "leaders that are killed or paused hand over, and take back, without a loss",
+)
 @pytest.mark.timeout(dose(150, 1_200))
 def test_leaders_that_move_lose_double_and_reorder_nothing(cluster: Cluster, java_peer: JavaPeer) -> None:
     seed = new_seed()
@@ -227,6 +235,7 @@ def _place(future: FutureRecordMetadata) -> str:
     return f"{future.topic_partition.partition}:{told.offset}" if told else repr(future.exception)
 
 
+@pytest.mark.behaviour("Reliability", "transactions are whole while who leads and who coordinates changes")
 @pytest.mark.timeout(dose(150, 1_200))
 def test_transactions_are_whole_while_leaders_and_coordinators_move(
     cluster: Cluster, java_peer: JavaPeer

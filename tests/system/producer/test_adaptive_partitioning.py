@@ -67,6 +67,10 @@ def shares(drawn: Counter[int]) -> list[float]:
     return [drawn[partition] / drawn.total() for partition in range(max(drawn) + 1)]
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "records without a key change partition by bytes, and keep away from brokers that are slow",
+)
 def test_a_partition_is_the_less_likely_the_longer_its_queue_is() -> None:
     assert shares(Queues(0, 3, 1).draw()) == pytest.approx([4 / 8, 1 / 8, 3 / 8], abs=0.03)
 
@@ -128,6 +132,10 @@ class SlowBroker(SenderHarness):
         self.after(duration_ms)
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "records without a key change partition by bytes, and keep away from brokers that are slow",
+)
 def test_partitions_of_a_broker_that_takes_nothing_for_too_long_are_avoided() -> None:
     harness = SlowBroker()
     harness.block(2, 1000)

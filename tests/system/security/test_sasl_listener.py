@@ -63,6 +63,13 @@ def works(broker: SecureBroker) -> bool:
         return is_served(line)
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testUnauthenticatedApiVersionsRequestOverPlaintextHandshakeVersion0",
+    "SaslAuthenticatorTest.testUnauthenticatedApiVersionsRequestOverPlaintextHandshakeVersion1",
+    "SaslAuthenticatorTest.testUnauthenticatedApiVersionsRequestOverSslHandshakeVersion0",
+    "SaslAuthenticatorTest.testUnauthenticatedApiVersionsRequestOverSslHandshakeVersion1",
+    "SaslAuthenticatorTest.testValidApiVersionsRequest",
+)
 @pytest.mark.parametrize("handshake_version", [0, 1])
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_client_may_ask_what_is_spoken_before_it_authenticates(
@@ -77,6 +84,7 @@ def test_client_may_ask_what_is_spoken_before_it_authenticates(
         assert is_served(line)
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testApiVersionsRequestWithServerUnsupportedVersion")
 def test_versions_that_are_not_there_are_told_in_version_0_and_authentication_goes_on(
     broker: SecureBroker,
 ) -> None:
@@ -91,6 +99,7 @@ def test_versions_that_are_not_there_are_told_in_version_0_and_authentication_go
         assert is_served(line)
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testInvalidApiVersionsRequest")
 def test_bad_name_of_a_clients_software_is_told_and_authentication_goes_on(broker: SecureBroker) -> None:
     with line_to(broker, "SASL_PLAINTEXT") as line:
         assert line.ask(named("  ", "   "), 4).error_code == INVALID_REQUEST
@@ -113,6 +122,13 @@ def with_version(frame: bytes, version: int) -> bytes:
 HANDSHAKE = said(SaslHandshakeRequest(mechanism="PLAIN"), 1)
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testSaslHandshakeRequestWithUnsupportedVersion",
+    "SaslAuthenticatorTest.testInvalidSaslPacket",
+    "SaslAuthenticatorTest.testInvalidApiVersionsRequestSequence",
+    "SaslAuthenticatorTest.testPacketSizeTooBig",
+    "SaslAuthenticatorTest.testDisallowedKafkaRequestsBeforeAuthentication",
+)
 @pytest.mark.parametrize(
     "bytes_said",
     [
@@ -149,6 +165,7 @@ def hung_up_on(broker: SecureBroker, listener: str, bytes_said: bytes) -> bool:
     return len(heard) < 200
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testSaslAuthenticationMaxReceiveSize")
 def test_larger_request_than_is_taken_before_authentication_ends_the_connection(broker: SecureBroker) -> None:
     with line_to(broker, "ONLY_SCRAM") as line:
         assert line.ask(named("x" * 900, "1"), 4).error_code == 0

@@ -86,6 +86,11 @@ def test_both_ends_speak_one_version_of_tls_alone_where_they_are_told_so(
             KafkaProducer(**settings, ssl_enabled_protocols=other)
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testNetReadBufferResize",
+    "SslTransportLayerTest.testNetWriteBufferResize",
+    "SslTransportLayerTest.testApplicationBufferResize",
+)
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_client_is_served_however_it_cuts_what_it_says(
@@ -98,6 +103,11 @@ def test_client_is_served_however_it_cuts_what_it_says(
             assert line.ask(ApiVersionsRequest(), 0).error_code == 0
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testClientEndpointNotValidated",
+    "SslTransportLayerTest.testClientAuthenticationRequiredValidProvided",
+    "SslTransportLayerTest.testClientAuthenticationRequestedValidProvided",
+)
 @pytest.mark.parametrize("listener", ["SSL", "MTLS"])
 def test_client_with_a_certificate_is_served_whatever_name_is_in_it(
     broker: SecureBroker, tmp_path: Path, listener: str
@@ -107,6 +117,11 @@ def test_client_with_a_certificate_is_served_whatever_name_is_in_it(
         assert is_answered(address(broker, listener), context_of(broker.secure.cafile, own))
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testListenerConfigOverride",
+    "SslTransportLayerTest.testClientAuthenticationRequiredNotProvided",
+    "SslTransportLayerTest.testClientAuthenticationRequestedNotProvided",
+)
 def test_client_without_a_certificate_is_served_only_where_none_is_required(broker: SecureBroker) -> None:
     context = context_of(broker.secure.cafile)
     assert is_answered(address(broker, "SSL"), context)
@@ -114,6 +129,10 @@ def test_client_without_a_certificate_is_served_only_where_none_is_required(brok
         is_answered(address(broker, "MTLS"), context)
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testClientAuthenticationRequiredUntrustedProvided",
+    "SslTransportLayerTest.testPeerNotifiedOfHandshakeFailure",
+)
 @pytest.mark.parametrize("listener", ["SSL", "MTLS"])
 def test_client_that_is_not_believed_is_told_why_where_certificates_are_asked_for(
     broker: SecureBroker, tmp_path: Path, listener: str
@@ -126,6 +145,10 @@ def test_client_that_is_not_believed_is_told_why_where_certificates_are_asked_fo
         is_answered(address(broker, listener), context_of(broker.secure.cafile, late))
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testTlsDefaults",
+    "SslTransportLayerTest.testUnsupportedCiphers",
+)
 def test_old_tls_and_unknown_ciphers_are_refused_with_an_alert(broker: SecureBroker) -> None:
     old = context_of(broker.secure.cafile)
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
@@ -163,6 +186,7 @@ def test_tls_to_a_port_without_it_is_hung_up_on_and_the_log_says_so(broker: Secu
     assert is_answered(address(broker, "PLAINTEXT"), None)
 
 
+@pytest.mark.kafka("SslTransportLayerTest.testCloseSsl", "SslTransportLayerTest.testClosePlaintext")
 def test_requests_before_a_goodbye_are_all_done(broker: SecureBroker) -> None:
     settings = broker.settings("SSL")
     with contextlib.closing(KafkaProducer(**settings, acks=0, linger_ms=0)) as producer:
@@ -178,12 +202,19 @@ def test_requests_before_a_goodbye_are_all_done(broker: SecureBroker) -> None:
     assert found == [b"%d" % number for number in range(20)]
 
 
+@pytest.mark.kafka("SslTransportLayerTest.testClientAuthenticationDisabledUntrustedProvided")
 def test_nobody_looks_at_certificates_that_were_not_asked_for(own: OwnFiles) -> None:
     stranger = Authority().issue("client").write(own.folder, "stranger")
     with EmbeddedBroker(**own.properties()) as broker:
         assert is_answered(broker.bootstrap_servers, context_of(own.cafile, stranger))
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testSslClientAuthRequestedForSaslSslListener",
+    "SaslAuthenticatorTest.testSslClientAuthRequiredForSaslSslListener",
+    "SaslAuthenticatorTest.testSslClientAuthRequestedOverriddenForSaslSslListener",
+    "SaslAuthenticatorTest.testSslClientAuthRequiredOverriddenForSaslSslListener",
+)
 @pytest.mark.parametrize("asked", ["requested", "required"])
 def test_certificate_and_mechanism_are_both_wanted_where_both_are_configured(
     own: OwnFiles, asked: str
@@ -214,6 +245,12 @@ def test_certificate_and_mechanism_are_both_wanted_where_both_are_configured(
 # ---- Files -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testClientAuthenticationDisabledNotProvided",
+    "SslTransportLayerTest.testECKeyPair",
+    "SslTransportLayerTest.testPemFiles",
+    "SslTransportLayerTest.testPemFilesWithoutServerKeyPassword",
+)
 @pytest.mark.parametrize("password", [None, "open sesame"])
 @pytest.mark.parametrize("key", ["ec", "rsa"])
 def test_broker_reads_keys_of_every_kind(own: OwnFiles, key: str, password: str | None) -> None:
@@ -223,6 +260,10 @@ def test_broker_reads_keys_of_every_kind(own: OwnFiles, key: str, password: str 
         assert is_answered(broker.bootstrap_servers, context_of(own.cafile))
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testInvalidKeystorePassword",
+    "SslTransportLayerTest.testInvalidKeyPassword",
+)
 @pytest.mark.parametrize("password", ["wrong", None])
 def test_broker_whose_key_cannot_be_read_does_not_start_and_says_what_to_change(
     own: OwnFiles, password: str | None
@@ -236,6 +277,10 @@ def test_broker_whose_key_cannot_be_read_does_not_start_and_says_what_to_change(
         pass
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testServerKeystoreDynamicUpdate",
+    "SslTransportLayerTest.testServerTruststoreDynamicUpdate",
+)
 def test_broker_takes_new_files_for_new_connections_and_keeps_old_ones(own: OwnFiles) -> None:
     before = context_of(own.cafile, own.authority.issue("client").write(own.folder, "client"))
     with EmbeddedBroker(**own.properties(ssl_client_auth="required")) as broker:

@@ -66,6 +66,15 @@ def copied(topic: str, values: list[bytes], settings: dict[str, Any]) -> list[by
 VALUES = [b"x" * size for size in (1, 100, 16_384, 16_385, 70_000, 900_000)] + [b"y"] * 200
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testValidEndpointIdentificationSanDns",
+    "SslTransportLayerTest.testTlsDefaults",
+    "SslTransportLayerTest.testSelectorPollReadSize",
+    "SslTransportLayerTest.testNetReadBufferResize",
+    "SslTransportLayerTest.testNetWriteBufferResize",
+    "SslTransportLayerTest.testApplicationBufferResize",
+    "SslTransportLayerTest.testGatheringWrite",
+)
 @pytest.mark.parametrize(
     "manners",
     [
@@ -111,6 +120,14 @@ def test_client_says_goodbye_in_tls(files: TlsFiles, behaving: TlsFront) -> None
     assert [met.error for met in behaving.wait_for(len(behaving.met))] == [None] * len(behaving.met)
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testIOExceptionsDuringHandshakeRead",
+    "SslTransportLayerTest.testIOExceptionsDuringHandshakeWrite",
+    "SslTransportLayerTest.testUngracefulRemoteCloseDuringHandshakeRead",
+    "SslTransportLayerTest.testUngracefulRemoteCloseDuringHandshakeWrite",
+    "SslTransportLayerTest.testGracefulRemoteCloseDuringHandshakeRead",
+    "SslTransportLayerTest.testGracefulRemoteCloseDuringHandshakeWrite",
+)
 @pytest.mark.parametrize("after", [0, 1, 5, 300, 1_000])
 def test_wire_that_breaks_in_the_handshake_is_no_question_of_trust_and_is_tried_again(
     files: TlsFiles, behaving: TlsFront, after: int
@@ -135,12 +152,14 @@ def test_trailing_dot_is_no_part_of_the_name(
     assert behaving.met[0].server_name == "kafka.test"
 
 
+@pytest.mark.kafka("SslTransportLayerTest.testValidEndpointIdentificationSanIp")
 def test_address_in_the_certificate_is_as_good_as_a_name(files: TlsFiles, behaving: TlsFront) -> None:
     behaving.context = server_context(files.authority.issue(names=["127.0.0.1", "localhost"]), files.folder)
     with contextlib.closing(KafkaConsumer(**files.settings(behaving.port, "127.0.0.1"))) as consumer:
         assert isinstance(consumer.topics(), set)
 
 
+@pytest.mark.kafka("SslTransportLayerTest.testEndpointIdentificationDisabled")
 def test_name_is_told_though_it_is_not_checked(files: TlsFiles, behaving: TlsFront) -> None:
     behaving.context = server_context(files.authority.issue(names=["other.example"]), files.folder)
     settings = files.settings(behaving.port)
@@ -149,6 +168,11 @@ def test_name_is_told_though_it_is_not_checked(files: TlsFiles, behaving: TlsFro
     assert "localhost" in {met.server_name for met in behaving.met}
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testECKeyPair",
+    "SslTransportLayerTest.testPemFiles",
+    "SslTransportLayerTest.testPemFilesWithoutClientKeyPassword",
+)
 @pytest.mark.parametrize("password", [None, "open sesame"])
 @pytest.mark.parametrize("key", ["ec", "rsa"])
 def test_client_shows_its_certificate(
@@ -162,6 +186,10 @@ def test_client_shows_its_certificate(
     assert {met.certificate for met in behaving.met} == {"reader"}
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testInvalidKeystorePassword",
+    "SslTransportLayerTest.testInvalidKeyPassword",
+)
 def test_key_that_cannot_be_read_is_told_when_the_client_is_made(files: TlsFiles, tmp_path: Path) -> None:
     own = files.authority.issue("reader").write(tmp_path, "client", "open sesame")
     for password, said in (
@@ -174,6 +202,7 @@ def test_key_that_cannot_be_read_is_told_when_the_client_is_made(files: TlsFiles
         KafkaConsumer(**files.settings(9) | {"ssl_cafile": str(tmp_path / "missing.pem")})
 
 
+@pytest.mark.kafka("SslTransportLayerTest.testUnsupportedCiphers")
 def test_cipher_that_both_know_is_needed(files: TlsFiles, behaving: TlsFront) -> None:
     behaving.context = files.good_context()
     behaving.context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -186,6 +215,7 @@ def test_cipher_that_both_know_is_needed(files: TlsFiles, behaving: TlsFront) ->
         consumer.topics()
 
 
+@pytest.mark.kafka("SslTransportLayerTest.testTlsDefaults")
 def test_old_versions_of_tls_are_refused(files: TlsFiles, behaving: TlsFront) -> None:
     behaving.context = files.good_context()
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
@@ -206,6 +236,7 @@ def ready_made(context: ssl.SSLContext) -> Callable[[int], dict[str, Any]]:
     }
 
 
+@pytest.mark.kafka("SslTransportLayerTest.testCustomClientSslEngineFactory")
 def test_context_of_the_user_is_taken_as_it_is(files: TlsFiles, behaving: TlsFront) -> None:
     trusting = ready_made(ssl.create_default_context(cafile=files.cafile))(behaving.port)
     with contextlib.closing(KafkaConsumer(**trusting)) as consumer:

@@ -416,6 +416,7 @@ def test_fetch_is_answered_empty_when_its_wait_is_over(broker: BrokerHarness) ->
     assert (partition.error_code, values(partition), partition.high_watermark) == (0, [], 0)
 
 
+@pytest.mark.kafka("DelayedFetchTest.testDelayedFetchWithMessageOnlyHighWatermark")
 def test_fetch_waits_until_min_bytes_are_there(broker: BrokerHarness) -> None:
     one = batch(b"a")
     answer = fetch(broker, (0, 0), max_wait_ms=1000, min_bytes=2 * len(one))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ class Pending:
         return self.result
 
 
+@pytest.mark.kafka("DelayedOperationTest.testRequestSatisfaction")
 def test_operation_that_can_complete_at_once_is_never_watched() -> None:
     purgatory = Purgatory()
     operation = Operation(10, lambda: True)
@@ -53,6 +55,7 @@ def test_operation_that_can_complete_at_once_is_never_watched() -> None:
     assert (len(purgatory), len(purgatory.timer), purgatory.watched_key_count) == (0, 0, 0)
 
 
+@pytest.mark.kafka("DelayedOperationTest.testRequestSatisfaction")
 def test_operation_is_completed_once_by_an_event_on_any_of_its_keys() -> None:
     purgatory = Purgatory()
     ready: list[bool] = []
@@ -68,6 +71,7 @@ def test_operation_is_completed_once_by_an_event_on_any_of_its_keys() -> None:
     assert purgatory.watched_key_count == 0
 
 
+@pytest.mark.kafka("DelayedOperationTest.testRequestExpiry")
 def test_operation_expires_at_its_deadline_and_not_before() -> None:
     purgatory = Purgatory()
     operation = Operation(10)
@@ -80,6 +84,10 @@ def test_operation_expires_at_its_deadline_and_not_before() -> None:
     assert len(purgatory) == purgatory.watched_key_count == 0
 
 
+@pytest.mark.kafka(
+    "DelayedOperationTest.shouldCancelForKeyReturningCancelledOperations",
+    "DelayedOperationTest.shouldReturnNilOperationsOnCancelForKeyWhenKeyDoesntExist",
+)
 def test_cancelled_operation_is_never_answered_and_not_kept() -> None:
     purgatory, other = Purgatory(), Purgatory()
     operation, bystander = Operation(10, lambda: True), Operation(10)
@@ -114,6 +122,7 @@ def test_operation_started_while_one_completes_waits_for_the_next_event() -> Non
     assert len(purgatory) == 1
 
 
+@pytest.mark.kafka("DelayedOperationTest.testRequestPurge")
 def test_nothing_of_what_is_over_stays_in_the_timer_or_under_a_key() -> None:
     purgatory = Purgatory()
     ready: list[bool] = []

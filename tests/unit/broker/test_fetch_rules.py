@@ -71,6 +71,10 @@ def test_fetch_from_the_wrong_node_names_the_right_one(broker: BrokerHarness, ve
     assert nodes == ([OTHER[:4]] if version >= 16 else [])
 
 
+@pytest.mark.kafka(
+    "FetchSessionTest.testCachedLeaderEpoch",
+    "DelayedFetchTest.testFetchWithFencedEpoch",
+)
 def test_fetch_in_an_old_epoch_names_the_leader_and_its_epoch(broker: BrokerHarness) -> None:
     broker.log("t").begin_epoch(3)
     told = answered(ask(broker, current_leader_epoch=2))
@@ -78,6 +82,10 @@ def test_fetch_in_an_old_epoch_names_the_leader_and_its_epoch(broker: BrokerHarn
     assert (told.current_leader.leader_id, told.current_leader.leader_epoch) == (broker.config.node_id, 3)
 
 
+@pytest.mark.kafka(
+    "DelayedFetchTest.testFetchWithFencedEpoch",
+    "DelayedFetchTest.testNotLeaderOrFollower",
+)
 @pytest.mark.parametrize("has_session", [False, True])
 def test_waiting_fetch_is_answered_when_another_node_takes_over(
     broker: BrokerHarness, has_session: bool
@@ -116,6 +124,11 @@ def test_produce_to_the_wrong_node_names_the_right_one(broker: BrokerHarness, ve
     assert [n.port for n in response.node_endpoints] == ([OTHER.port] if version >= 10 else [])
 
 
+@pytest.mark.kafka(
+    "FetchSessionTest.testLastFetchedEpoch",
+    "FetchSessionTest.testDivergingEpoch",
+    "DelayedFetchTest.testDivergingEpoch",
+)
 def test_client_that_has_read_what_is_no_longer_there_is_told_where_the_logs_part(
     broker: BrokerHarness,
 ) -> None:

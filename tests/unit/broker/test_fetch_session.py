@@ -63,6 +63,7 @@ def test_epochs_count_up_and_never_come_back_to_those_of_a_full_fetch() -> None:
     assert [next_epoch(epoch) for epoch in (-1, 0, 1, INT32_MAX)] == [-1, 1, 2, 1]
 
 
+@pytest.mark.kafka("FetchSessionTest.testNewSessionId", "FetchSessionTest.testFetchRequests")
 @pytest.mark.parametrize("by_id", [True, False])
 def test_full_fetch_tells_all_and_the_next_what_has_changed(broker: BrokerHarness, by_id: bool) -> None:
     client = a_client(broker, by_id=by_id)
@@ -118,6 +119,11 @@ def test_error_is_told_every_time_and_its_end_once(broker: BrokerHarness) -> Non
     assert client.last == []
 
 
+@pytest.mark.kafka(
+    "FetchSessionTest.testResizeCachedSessions",
+    "FetchSessionTest.testIncrementalFetchSession",
+    "FetchSessionTest.testToForgetPartitions",
+)
 def test_partitions_are_added_and_forgotten(broker: BrokerHarness) -> None:
     client = a_client(broker, 0)
     client.fetch()
@@ -133,6 +139,7 @@ def test_partitions_are_added_and_forgotten(broker: BrokerHarness) -> None:
     assert broker.fetch_sessions.partition_count == 1
 
 
+@pytest.mark.kafka("FetchSessionTest.testZeroSizeFetchSession")
 def test_session_that_asks_for_nothing_any_more_is_over(broker: BrokerHarness) -> None:
     client = a_client(broker, 0)
     client.fetch()
@@ -155,6 +162,7 @@ def test_full_fetch_ends_the_session_that_it_names(broker: BrokerHarness) -> Non
     assert broker.fetch_sessions.partition_count == 0
 
 
+@pytest.mark.kafka("FetchSessionTest.testFetchRequests")
 def test_fetch_without_session_gets_none(broker: BrokerHarness) -> None:
     client = a_client(broker)
     client.epoch = FINAL
@@ -163,6 +171,7 @@ def test_fetch_without_session_gets_none(broker: BrokerHarness) -> None:
     assert len(broker.fetch_sessions) == 0
 
 
+@pytest.mark.kafka("FetchSessionTest.testFetchRequests")
 def test_unknown_session_and_wrong_epoch_are_refused(broker: BrokerHarness) -> None:
     client = a_client(broker)
     client.session_id, client.epoch = 5, 1
@@ -178,6 +187,11 @@ def test_unknown_session_and_wrong_epoch_are_refused(broker: BrokerHarness) -> N
     assert client.fetch().error_code == 0
 
 
+@pytest.mark.kafka(
+    "FetchSessionTest.testFetchSessionWithUnknownIdOldRequestVersion",
+    "FetchSessionTest.testIncrementalFetchSessionWithIdsWhenSessionDoesNotUseIds",
+    "FetchSessionTest.testIncrementalFetchSessionWithoutIdsWhenSessionUsesIds",
+)
 def test_session_does_not_change_between_names_and_ids(broker: BrokerHarness) -> None:
     for by_id in (True, False):
         client = a_client(broker, 0, by_id=by_id)
@@ -210,6 +224,11 @@ def test_stopped_node_begins_again_without_sessions(broker: BrokerHarness) -> No
 # ---- Topics that come and go ---------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "FetchSessionTest.testFetchSessionWithUnknownId",
+    "FetchSessionTest.testResolveUnknownPartitions",
+    "FetchSessionTest.testMaybeResolveUnknownName",
+)
 def test_id_that_no_topic_has_stays_in_the_session_until_one_has(
     broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +249,7 @@ def test_id_that_no_topic_has_stays_in_the_session_until_one_has(
     assert client.view[NOBODY, 0].values == (b"b",)
 
 
+@pytest.mark.kafka("FetchSessionTest.testFetchSessionUpdateTopicIdsBrokerSide")
 @pytest.mark.parametrize("by_id", [True, False])
 def test_deleted_topic_is_told_and_what_is_made_anew_under_its_name(
     broker: BrokerHarness, by_id: bool
@@ -326,6 +346,7 @@ def test_event_between_two_looks_at_the_same_partition_is_not_lost(broker: Broke
 # ---- Fairness and cost ---------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka("FetchSessionTest.testDeprioritizesPartitionsWithRecordsOnly")
 def test_partition_that_gave_records_comes_after_those_that_did_not(broker: BrokerHarness) -> None:
     client = a_client(broker)
     client.fetch()
@@ -399,6 +420,7 @@ class Cache:
         return session_id in self.manager._sessions
 
 
+@pytest.mark.kafka("FetchSessionTest.testSessionCache")
 def test_full_cache_gives_no_session_and_evicts_nobody_who_is_young(broker: BrokerHarness) -> None:
     cache = Cache(broker, 2)
     first, second = cache.begin(1), cache.begin(1)
@@ -408,6 +430,7 @@ def test_full_cache_gives_no_session_and_evicts_nobody_who_is_young(broker: Brok
     assert cache.manager.eviction_count == 0
 
 
+@pytest.mark.kafka("FetchSessionTest.testSessionCache", "FetchSessionTest.testFetchSessionExpiration")
 def test_session_that_nobody_has_used_for_long_makes_way_for_any(broker: BrokerHarness) -> None:
     cache = Cache(broker, 2)
     first = cache.begin(50)
@@ -421,6 +444,10 @@ def test_session_that_nobody_has_used_for_long_makes_way_for_any(broker: BrokerH
     assert cache.manager.partition_count == 51
 
 
+@pytest.mark.kafka(
+    "FetchSessionTest.testResizeCachedSessions",
+    "FetchSessionTest.testFetchSessionExpiration",
+)
 def test_larger_session_takes_the_place_of_a_smaller_that_is_not_young(broker: BrokerHarness) -> None:
     cache = Cache(broker, 2)
     small, large = cache.begin(5), cache.begin(9)
@@ -434,6 +461,7 @@ def test_larger_session_takes_the_place_of_a_smaller_that_is_not_young(broker: B
     assert cache.has(large)
 
 
+@pytest.mark.kafka("FetchSessionTest.testPrivilegedSessionHandling")
 def test_session_of_a_replica_takes_a_clients_place_and_not_the_other_way_round(
     broker: BrokerHarness,
 ) -> None:
@@ -573,6 +601,10 @@ class Life:
         assert_knows_all(self.client)
 
 
+@pytest.mark.kafka(
+    "FetchSessionTest.testToForgetPartitions",
+    "FetchSessionTest.testUpdateAndGenerateResponseData",
+)
 @settings(max_examples=200, deadline=None)
 @given(STEPS, st.booleans())
 def test_client_of_a_session_knows_what_one_without_is_told(

@@ -72,6 +72,7 @@ def test_configuration_of_several_listeners_leads_back_to_itself(tmp_path: Path)
     assert broker.users == {"al_ice": Secret("secret")}
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testJaasConfigurationForListener")
 def test_property_of_one_listener_comes_before_that_of_all() -> None:
     both = {
         **TWO,
@@ -240,6 +241,7 @@ def test_jaas_entry_is_read_as_kafka_reads_it() -> None:
     }
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testInvalidLoginModule")
 @pytest.mark.parametrize(
     "text",
     [

@@ -34,6 +34,7 @@ def a_quota(
 # ---- The figures of ClientQuotaManagerTest -------------------------------------------------------------
 
 
+@pytest.mark.kafka("ClientQuotaManagerTest.testQuotaViolation")
 def test_spike_pauses_for_as_long_as_kafka_says() -> None:
     quota = a_quota()
     for second in range(10):
@@ -55,6 +56,15 @@ def test_request_time_pauses_for_as_long_as_kafka_says_and_never_longer_than_a_s
     assert quota.record_and_get_throttle_ms("c", 50, 10_710) == 1000
 
 
+@pytest.mark.kafka(
+    "ClientQuotaManagerTest.testUserQuotaParsing",
+    "ClientQuotaManagerTest.testUserClientIdQuotaParsing",
+    "ClientQuotaManagerTest.testUserQuotaParsingWithDefaultClientIdQuota",
+    "ClientQuotaManagerTest.testUserClientQuotaParsingIdWithDefaultClientIdQuota",
+    "ClientQuotaManagerTest.testSetAndRemoveDefaultUserQuota",
+    "ClientQuotaManagerTest.testSetAndRemoveUserQuota",
+    "ClientQuotaManagerTest.testSetAndRemoveUserClientQuota",
+)
 def test_most_precise_quota_of_user_and_client_applies() -> None:
     """The order of ClientQuotaManager; "" is the default. Removing a quota leaves the next one to apply."""
     users = [(user, client) for user in ("alice", "") for client in ("c", "", None)]
@@ -68,6 +78,7 @@ def test_most_precise_quota_of_user_and_client_applies() -> None:
     assert quota.limit("c", "alice") == 1000
 
 
+@pytest.mark.kafka("ClientQuotaManagerTest.testGetMaxValueInQuotaWindowWithNonDefaultQuotaWindow")
 def test_rate_of_a_new_client_is_of_the_whole_window() -> None:
     quota = a_quota()
     assert quota.record_and_get_throttle_ms("c", 5000, 0) == 0
@@ -75,6 +86,11 @@ def test_rate_of_a_new_client_is_of_the_whole_window() -> None:
     assert quota.max_in_window("c") == 5000
 
 
+@pytest.mark.kafka(
+    "ClientQuotaManagerTest.testClientIdQuotaParsing",
+    "ClientQuotaManagerTest.testGetMaxValueInQuotaWindowWithNonDefaultQuotaWindow",
+    "ClientQuotaManagerTest.testQuotaConfigPrecedence",
+)
 def test_client_has_its_own_limit_or_the_default_or_none() -> None:
     quota = a_quota(None, slow=10)
     assert quota.is_enabled
@@ -88,6 +104,10 @@ def test_client_has_its_own_limit_or_the_default_or_none() -> None:
     assert not quota.is_enabled
 
 
+@pytest.mark.kafka(
+    "ClientQuotaManagerTest.testExpireThrottleTimeSensor",
+    "ClientQuotaManagerTest.testExpireQuotaSensors",
+)
 def test_clients_whose_last_sample_is_over_are_forgotten() -> None:
     """A client has a name of its own for each request, of 32 KiB, and none of them is kept for long."""
     quota = a_quota()
@@ -125,6 +145,10 @@ def test_overrides_that_cannot_be_read_are_refused_with_their_name(tmp_path: Pat
         BrokerConfig.from_properties({"data_dir": tmp_path, "quota.producer.overrides": text})
 
 
+@pytest.mark.kafka(
+    "ClientQuotaManagerTest.testClientIdQuotaParsing",
+    "ClientQuotaManagerTest.testClientIdNotSanitized",
+)
 def test_overrides_are_clients_and_their_limits() -> None:
     assert parse_overrides("q", " a=1, b.c-d = 20 ,,x=y=3") == {"a": 1, "b.c-d": 20, "x=y": 3}
     assert parse_overrides("q", "") == {}

@@ -169,6 +169,10 @@ def test_user_and_password_are_taken(mechanism: str) -> None:
     assert config.is_encrypted
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testMissingUsernameSaslPlain",
+    "SaslAuthenticatorTest.testMissingPasswordSaslPlain",
+)
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize(
     ("user", "password", "text"),
@@ -191,6 +195,7 @@ def test_user_and_password_that_cannot_be_sent_are_refused(
     assert "canary-7" not in "".join(traceback.format_exception(raised.value))
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testInvalidMechanism")
 @pytest.mark.parametrize(
     ("mechanism", "text"),
     [

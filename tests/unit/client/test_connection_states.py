@@ -37,6 +37,7 @@ def tried_addresses(states: ClusterConnectionStates, count: int) -> list[str]:
     return tried
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "a removed node is as unknown as a new one")
 def test_an_unknown_node_can_be_connected_to_at_once(states: ClusterConnectionStates) -> None:
     assert states.can_connect(0, 0)
     assert states.connection_delay_ms(0, 0) == 0
@@ -44,6 +45,10 @@ def test_an_unknown_node_can_be_connected_to_at_once(states: ClusterConnectionSt
     assert states.last_attempt_ms(0) == -math.inf
 
 
+@pytest.mark.behaviour(
+    "ClusterConnectionStates",
+    "back-off doubles to its maximum, a second end adds nothing",
+)
 def test_a_second_end_of_one_connection_changes_nothing(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.disconnected(0, 10)
@@ -56,6 +61,7 @@ def test_a_second_end_of_one_connection_changes_nothing(states: ClusterConnectio
     assert states.connection_delay_ms(0, 200) == 200
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "the set-up limit grows with failures to a maximum")
 def test_the_set_up_time_out_grows_with_failed_connects_and_is_capped(
     states: ClusterConnectionStates,
 ) -> None:
@@ -75,6 +81,7 @@ def test_the_set_up_time_out_grows_with_failed_connects_and_is_capped(
     assert states.setup_deadline_ms(0) == 10_000
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "throttling")
 def test_an_earlier_end_of_throttling_does_not_shorten_a_later_one(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.ready(0)
@@ -84,6 +91,7 @@ def test_an_earlier_end_of_throttling_does_not_shorten_a_later_one(states: Clust
     assert states.is_ready(0, 500)
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "a node whose host name has changed")
 def test_a_node_that_has_moved_begins_anew(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.disconnected(0, 0)
@@ -93,6 +101,10 @@ def test_a_node_that_has_moved_begins_anew(states: ClusterConnectionStates) -> N
     assert states.connection_delay_ms(0, 10) == 100
 
 
+@pytest.mark.behaviour(
+    "ClusterConnectionStates",
+    "back-off doubles to its maximum, a second end adds nothing",
+)
 def test_back_off_does_not_overflow() -> None:
     backoff = ExponentialBackoff(VirtualClock(), 100, 1000)
     assert 800 <= backoff.backoff_ms(100_000) <= 1000
@@ -103,6 +115,7 @@ def test_back_off_does_not_overflow() -> None:
 # ---- The way of one connection -----------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "the states of a connection in their order")
 def test_a_connection_goes_from_connecting_over_version_checking_to_ready_and_ends(
     states: ClusterConnectionStates,
 ) -> None:
@@ -132,6 +145,7 @@ def test_a_connection_goes_from_connecting_over_version_checking_to_ready_and_en
     assert not states.has_ready_nodes(100)
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "one node's state is not another's")
 def test_nodes_do_not_share_their_state(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.connecting(1, 0, "b", 1)
@@ -146,6 +160,7 @@ def test_nodes_do_not_share_their_state(states: ClusterConnectionStates) -> None
     assert states.node_ids() == [0, 1]
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "a failed authentication is remembered until a success")
 def test_a_failed_authentication_is_kept_until_a_connection_is_ready_and_backs_off(
     states: ClusterConnectionStates,
 ) -> None:
@@ -164,6 +179,7 @@ def test_a_failed_authentication_is_kept_until_a_connection_is_ready_and_backs_o
     assert states.authentication_error(0) is None
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "a removed node is as unknown as a new one")
 def test_a_removed_node_is_unknown_again(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.disconnected(0, 0)
@@ -174,6 +190,7 @@ def test_a_removed_node_is_unknown_again(states: ClusterConnectionStates) -> Non
     states.remove(0)
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "what is on its way")
 def test_only_a_connection_on_its_way_is_being_prepared(states: ClusterConnectionStates) -> None:
     seen = [states.is_preparing(0)]
     states.connecting(0, 0, "a", 1)
@@ -187,6 +204,10 @@ def test_only_a_connection_on_its_way_is_being_prepared(states: ClusterConnectio
     assert seen == [False, True, True, False, False]
 
 
+@pytest.mark.behaviour(
+    "ClusterConnectionStates",
+    "back-off doubles to its maximum, a second end adds nothing",
+)
 def test_back_off_between_tries_doubles_to_its_maximum_and_begins_anew_once_ready(
     states: ClusterConnectionStates,
 ) -> None:
@@ -202,6 +223,7 @@ def test_back_off_between_tries_doubles_to_its_maximum_and_begins_anew_once_read
     assert states.connection_delay_ms(0, 0) == 100
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "which set-ups are too late")
 def test_only_set_ups_that_took_too_long_time_out(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.connecting(1, 1000, "b", 1)
@@ -215,6 +237,7 @@ def test_only_set_ups_that_took_too_long_time_out(states: ClusterConnectionState
     assert states.nodes_with_setup_timeout(11_000) == [1]
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "throttling")
 def test_a_throttled_node_is_waited_for_as_long_as_it_is_connected(states: ClusterConnectionStates) -> None:
     states.connecting(0, 0, "a", 1)
     states.checking_api_versions(0)
@@ -231,10 +254,12 @@ def test_a_throttled_node_is_waited_for_as_long_as_it_is_connected(states: Clust
 # ---- Addresses ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "a single address")
 def test_a_single_address_is_tried_again_and_again() -> None:
     assert tried_addresses(states_with(lambda host, port: ["10.0.0.1"]), 3) == ["10.0.0.1"] * 3
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "several addresses")
 def test_every_address_has_its_turn_before_dns_is_asked_again() -> None:
     asked = []
 
@@ -246,6 +271,7 @@ def test_every_address_has_its_turn_before_dns_is_asked_again() -> None:
     assert asked == [("a", 1)] * 2
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "a host whose addresses have changed")
 def test_addresses_of_a_host_that_has_moved_are_asked_for_once_its_connection_ends() -> None:
     answers = iter([["10.0.0.1", "10.0.0.2"], ["10.0.1.1", "10.0.1.2"]])
     states = states_with(lambda host, port: next(answers))
@@ -259,6 +285,10 @@ def test_addresses_of_a_host_that_has_moved_are_asked_for_once_its_connection_en
     assert states.current_address(0) == "10.0.1.1"
 
 
+@pytest.mark.behaviour(
+    "ClusterConnectionStates",
+    "the address tried last is not the next when there are others",
+)
 def test_the_address_whose_connection_has_just_ended_is_not_the_first_to_be_tried_again() -> None:
     answers = iter([["10.0.0.1", "10.0.0.2"], ["10.0.0.1", "10.0.0.2"], ["10.0.0.2"]])
     states = states_with(lambda host, port: next(answers))
@@ -270,6 +300,10 @@ def test_the_address_whose_connection_has_just_ended_is_not_the_first_to_be_trie
         states.disconnected(0, 0)
 
 
+@pytest.mark.behaviour(
+    "ClusterConnectionStates",
+    "the address tried last is not the next when there are others",
+)
 def test_an_address_is_not_tried_twice_in_a_row_when_there_are_others() -> None:
     answers = iter([["10.0.0.1"], ["10.0.0.1", "10.0.0.2"], ["10.0.0.1", "10.0.0.2"]])
     assert tried_addresses(states_with(lambda host, port: next(answers)), 3) == [
@@ -277,6 +311,7 @@ def test_an_address_is_not_tried_twice_in_a_row_when_there_are_others() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.behaviour("ClusterConnectionStates", "a node whose host name has changed")
 def test_a_node_with_a_new_host_name_is_asked_for_by_that_name() -> None:
     states = states_with(lambda host, port: [f"address of {host}", "another"])
     states.connecting(0, 0, "a", 1)

@@ -48,6 +48,7 @@ def test_a_request_is_answered() -> None:
     assert mock.client.in_flight_request_count() == 0
 
 
+@pytest.mark.behaviour("NetworkClient", "refuses to send to a node that is not ready")
 def test_sending_to_a_node_that_is_not_ready_is_refused() -> None:
     mock = MockClient()
     request = mock.client.new_client_request(0, ListOffsetsRequest(), now(mock))
@@ -151,6 +152,10 @@ def test_an_answer_that_cannot_be_paired_ends_the_connection(tamper: str) -> Non
 # ---- Time-outs and ends ------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "a request without an answer in time ends its connection, and with it all requests there, oldest first",
+)
 def test_a_request_time_out_closes_the_connection_and_fails_its_requests_in_order() -> None:
     mock = connected(request_timeout_ms=1000)
     ended: list[ClientResponse] = []
@@ -196,6 +201,10 @@ def test_a_lost_connection_fails_its_requests_and_asks_for_metadata() -> None:
     assert mock.metadata.update_requested
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "who asked for metadata by hand hears of a lost connection, whatever the updater does",
+)
 def test_the_users_metadata_request_is_not_swallowed_when_the_connection_is_lost() -> None:
     mock = connected()
     ended = mock.send(0, MetadataRequest(topics=[]))
@@ -206,6 +215,10 @@ def test_the_users_metadata_request_is_not_swallowed_when_the_connection_is_lost
     assert [each.disconnected for each in ended] == [True]
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "who asked for metadata by hand hears of a lost connection, whatever the updater does",
+)
 def test_a_lost_request_of_the_updater_is_asked_again_after_a_back_off_and_shown_to_nobody() -> None:
     mock = MockClient(reconnect_backoff_ms=50)
     mock.prepare_response(MetadataResponse, disconnected=True)
@@ -218,6 +231,10 @@ def test_a_lost_request_of_the_updater_is_asked_again_after_a_back_off_and_shown
     assert len(mock.requests_of(MetadataRequest)) == 2
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "closing one node forgets its requests; it can be connected to afterwards",
+)
 def test_closing_a_node_drops_its_requests_and_a_later_connect_works() -> None:
     mock = connected()
     ended = mock.send(0, ListOffsetsRequest())
@@ -266,6 +283,10 @@ def unsupported_version(named: int | None) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=35, api_keys=ranges)
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "an ApiVersions version the broker lacks is replaced, one time, by one that it names or by 0",
+)
 @pytest.mark.parametrize(("named", "expected"), [(2, 2), (None, 0), (9, 0)])
 def test_an_unsupported_api_versions_falls_back_to_the_version_that_the_broker_names_else_0(
     named: int | None, expected: int
@@ -292,6 +313,10 @@ def test_an_unsupported_api_versions_falls_back_to_the_version_that_the_broker_n
     assert mock.selector.closed == []
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "an ApiVersions version the broker lacks is replaced, one time, by one that it names or by 0",
+)
 def test_an_api_versions_that_is_refused_in_version_0_too_ends_the_connection() -> None:
     mock = MockClient()
     mock.selector.on_request = None
@@ -318,6 +343,7 @@ def test_nothing_else_is_sent_before_api_versions_is_answered() -> None:
         mock.client.send(request, now(mock))
 
 
+@pytest.mark.behaviour("NetworkClient", "the limit of connection set-up counts until versions are known")
 def test_the_set_up_time_out_ends_a_connection_that_does_not_come() -> None:
     mock = MockClient(connection_setup_timeout_ms=1000)
     mock.selector.silent.add("ip-node0")
@@ -327,6 +353,7 @@ def test_the_set_up_time_out_ends_a_connection_that_does_not_come() -> None:
     assert 800 <= now(mock) - before_ms <= 1300
 
 
+@pytest.mark.behaviour("NetworkClient", "the limit of connection set-up counts until versions are known")
 def test_the_set_up_time_out_also_ends_a_channel_stuck_in_version_checking() -> None:
     mock = MockClient(connection_setup_timeout_ms=1000)
     mock.selector.on_request = None
@@ -338,6 +365,11 @@ def test_the_set_up_time_out_also_ends_a_channel_stuck_in_version_checking() -> 
 # ---- Back-off and addresses --------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "back-off before a reconnect: exponential, jittered, bounded, back to its start once ready; "
+    "disconnecting twice is once",
+)
 def test_reconnect_back_off_grows_with_jitter_is_capped_and_resets_on_success() -> None:
     mock = MockClient(reconnect_backoff_ms=100, reconnect_backoff_max_ms=1000)
     node = mock.nodes[0]
@@ -360,6 +392,11 @@ def test_reconnect_back_off_grows_with_jitter_is_capped_and_resets_on_success() 
     assert 80 <= mock.client.connection_delay(node, now(mock)) <= 120
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "back-off before a reconnect: exponential, jittered, bounded, back to its start once ready; "
+    "disconnecting twice is once",
+)
 def test_a_second_disconnect_does_not_reset_the_back_off() -> None:
     mock = connected(reconnect_backoff_ms=100)
     node = mock.nodes[0]
@@ -371,6 +408,10 @@ def test_a_second_disconnect_does_not_reset_the_back_off() -> None:
     mock.client.disconnect(77)
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "addresses of a name are tried one by one, the name is resolved again when all were",
+)
 def test_a_failed_address_tries_the_next_and_dns_is_asked_again_only_after_all() -> None:
     asked: list[str] = []
 
@@ -441,6 +482,11 @@ def test_a_token_that_has_not_come_yet_is_a_connection_to_be_tried_again() -> No
 # ---- Which node --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "least loaded is the ready node with the fewest requests, never a throttled one; those "
+    "without connection take turns",
+)
 def test_the_least_loaded_node_is_ready_with_the_fewest_requests() -> None:
     mock = connected(node_count=3, max_in_flight_requests_per_connection=3)
     for node_id, count in [(0, 2), (1, 1), (2, 3)]:
@@ -451,6 +497,11 @@ def test_the_least_loaded_node_is_ready_with_the_fewest_requests() -> None:
         assert mock.client.least_loaded_node(now(mock)) == mock.nodes[1]
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "least loaded is the ready node with the fewest requests, never a throttled one; those "
+    "without connection take turns",
+)
 def test_the_least_loaded_node_is_not_one_that_is_throttled() -> None:
     mock = connected(node_count=2)
     mock.client.states.throttle(0, now(mock) + 1000)
@@ -474,6 +525,11 @@ def test_a_node_that_is_connecting_comes_before_one_that_could_be_tried() -> Non
         assert mock.client.least_loaded_node(now(mock)) == mock.nodes[1]
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "least loaded is the ready node with the fewest requests, never a throttled one; those "
+    "without connection take turns",
+)
 def test_each_disconnected_node_gets_its_turn_by_last_attempt() -> None:
     mock = connected(node_count=3, reconnect_backoff_ms=10, reconnect_backoff_max_ms=10)
     for node_id in range(3):
@@ -499,6 +555,10 @@ def test_there_is_no_least_loaded_node_while_all_back_off() -> None:
 # ---- Throttling --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "sends wait for the end of a throttle time, but not where an older broker has waited itself",
+)
 def test_throttle_time_blocks_sends_until_it_ends() -> None:
     mock = connected()
     node = mock.nodes[0]
@@ -514,6 +574,10 @@ def test_throttle_time_blocks_sends_until_it_ends() -> None:
     assert mock.client.ready(node, now(mock))
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "sends wait for the end of a throttle time, but not where an older broker has waited itself",
+)
 def test_throttle_time_of_an_older_broker_has_passed_already() -> None:
     mock = connected()
     mock.prepare_response(ListOffsetsResponse(throttle_time_ms=500))
@@ -527,6 +591,10 @@ def test_throttle_time_of_an_older_broker_has_passed_already() -> None:
 # ---- Correlation ids ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "NetworkClient",
+    "correlation ids begin again at 0 below those that SASL keeps for itself",
+)
 def test_correlation_ids_wrap_and_never_enter_the_range_of_sasl() -> None:
     ids = CorrelationIds(start=MAX_CORRELATION_ID - 1)
     assert [ids.next() for _ in range(4)] == [MAX_CORRELATION_ID - 1, MAX_CORRELATION_ID, 0, 1]

@@ -84,6 +84,7 @@ def test_commit_in_a_loop_goes_up_to_the_record_that_the_loop_has(make):
     assert next(consumer).offset == 6, "the loop goes on"
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetMetadataAsync")
 def test_given_offsets_are_committed_with_note_and_epoch_in_every_form_of_kafka_python(make):
     consumer = make("a", enable_auto_commit=False)
     consumer.poll(1000)
@@ -133,6 +134,11 @@ def test_what_is_no_partition_or_callback_is_refused(make):
             call()
 
 
+@pytest.mark.kafka(
+    "KafkaConsumerTest.testOperationsBySubscribingConsumerWithDefaultGroupId",
+    "KafkaConsumerTest.testOperationsByAssigningConsumerWithDefaultGroupId",
+    "KafkaConsumerTest.testEnforceRebalanceWithManualAssignment",
+)
 def test_without_a_group_calls_about_it_say_what_to_do(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 1))}, "a")
     assert consumer.config["enable_auto_commit"] is False, "there is nowhere to commit to"
@@ -148,6 +154,7 @@ def test_without_a_group_calls_about_it_say_what_to_do(make_consumer):
     assert read(consumer) == {A0: [0]}
 
 
+@pytest.mark.kafka("KafkaConsumerTest.testInvalidGroupMetadata")
 def test_closed_consumer_refuses_calls_about_its_group(make):
     consumer = make("a")
     consumer.close()
@@ -164,6 +171,7 @@ def test_closed_consumer_refuses_calls_about_its_group(make):
 
 
 # ---- Where it begins -------------------------------------------------------------------------------------
+@pytest.mark.kafka("KafkaConsumerTest.testResetUsingAutoResetPolicy")
 @pytest.mark.parametrize("assigned", [True, False])
 def test_reading_begins_where_the_group_has_come_to_and_else_by_auto_offset_reset(make, assigned):
     consumer = make(*([] if assigned else ["a"]))
@@ -174,6 +182,7 @@ def test_reading_begins_where_the_group_has_come_to_and_else_by_auto_offset_rese
     assert len(consumer.model.requests_of(OffsetFetchRequest)) == 1
 
 
+@pytest.mark.kafka("KafkaConsumerTest.testMissingOffsetNoResetPolicy")
 def test_without_offset_and_reset_the_poll_says_so(make):
     consumer = make("a", auto_offset_reset="none")
     keep(consumer, {A0: 7})
@@ -183,6 +192,7 @@ def test_without_offset_and_reset_the_poll_says_so(make):
     assert read(consumer) == {A0: [7, 8, 9], A1: [4]}
 
 
+@pytest.mark.kafka("KafkaConsumerTest.testResetToCommittedOffset")
 def test_position_that_is_not_known_yet_is_the_groups(make):
     consumer = make()
     consumer.assign([A0])
@@ -212,6 +222,7 @@ def test_assigned_consumer_of_a_group_asks_for_its_coordinator_once_and_never_jo
     assert (commits(consumer)[0].generation_id_or_member_epoch, commits(consumer)[0].member_id) == (-1, "")
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testRefreshOffsetsGroupNotAuthorized")
 def test_group_without_permission_is_refused_by_the_poll(make):
     consumer = make()
     consumer.assign([A0])
@@ -221,6 +232,16 @@ def test_group_without_permission_is_refused_by_the_poll(make):
 
 
 # ---- Automatic -------------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testAutoCommitDynamicAssignment",
+    "ConsumerCoordinatorTest.testAutoCommitManualAssignment",
+    "KafkaConsumerTest.testAutoCommitSentBeforePositionUpdate",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
+    " of nothing that has not been handed out",
+)
 @pytest.mark.parametrize("subscribed", [True, False])
 def test_auto_commit_is_of_what_polls_before_have_given(make, clock, subscribed):
     consumer = make(*(["a"] if subscribed else []))
@@ -234,6 +255,11 @@ def test_auto_commit_is_of_what_polls_before_have_given(make, clock, subscribed)
     assert committed(consumer) == {A0: 3, A1: 0}, "the records of the last poll are still being worked on"
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
+    " of nothing that has not been handed out",
+)
 def test_auto_commit_of_a_loop_is_of_the_records_that_it_has_taken(make, clock):
     consumer = make("a", max_poll_records=4)
     for record in consumer:
@@ -253,6 +279,11 @@ def test_auto_commit_of_columns(make, clock):
     assert committed(consumer) == {A0: 3, A1: 0}
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
+    " of nothing that has not been handed out",
+)
 def test_records_of_a_poll_that_broke_off_are_not_committed(make, clock):
     good, bad = simple_batch(0, 2), with_bad_crc(simple_batch(2, 2))
     consumer = make("a", logs={A0: FetchLog(good, bad)})
@@ -266,6 +297,12 @@ def test_records_of_a_poll_that_broke_off_are_not_committed(make, clock):
     assert committed(consumer) == {A0: 2}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testJoinPrepareAndCommitCompleted")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
+    " of nothing that has not been handed out",
+)
 def test_auto_commit_comes_before_partitions_change_hands(make, clock):
     consumer = make("a", auto_commit_interval_ms=60_000)
     assert read(consumer) == {A0: list(range(10)), A1: list(range(5))}
@@ -277,6 +314,7 @@ def test_auto_commit_comes_before_partitions_change_hands(make, clock):
     assert committed(consumer) == {A0: 10, A1: 5}
 
 
+@pytest.mark.kafka("KafkaConsumerTest.testManualAssignmentChangeWithAutoCommitEnabled")
 def test_auto_commit_comes_before_another_assignment_and_before_unsubscribing(make):
     consumer = make()
     consumer.assign([A0])
@@ -329,6 +367,11 @@ def test_commit_before_the_first_poll_says_that_poll_joins(make):
         consumer.commit({A0: OffsetAndMetadata(1)})
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a commit while the group rebalances, or of an old generation, says which of the two; a "
+    "refusal that comes late leaves the new generation alone",
+)
 def test_member_thrown_out_hears_of_it_by_its_commit_and_joins_again_with_the_next_poll(make):
     consumer = make("a", enable_auto_commit=False)
     read(consumer)
@@ -342,6 +385,10 @@ def test_member_thrown_out_hears_of_it_by_its_commit_and_joins_again_with_the_ne
     assert committed(consumer) == {A0: 10, A1: 5}
 
 
+@pytest.mark.kafka(
+    "KafkaConsumerTest.testEnforceRebalanceTriggersRebalanceOnNextPoll",
+    "KafkaConsumerTest.testEnforceRebalanceReason",
+)
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
@@ -361,6 +408,10 @@ def test_rebalance_can_be_asked_for_with_a_reason(make, reason, told):
     assert told in joins[0].reason
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testGetGroupMetadata",
+    "KafkaConsumerTest.testGetGroupMetadata",
+)
 def test_group_metadata_are_who_the_consumer_is(make):
     consumer = make("a", group_instance_id="instance")
     assert consumer.group_metadata()[:4] == ("g", -1, "", "instance")
@@ -371,6 +422,15 @@ def test_group_metadata_are_who_the_consumer_is(make):
 
 
 # ---- The end ---------------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCloseDynamicAssignment",
+    "KafkaConsumerTest.testGracefulClose",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
+    "time it sends and waits for nothing",
+)
 def test_close_commits_then_leaves(make):
     consumer = make("a")
     read(consumer, max_records=3)
@@ -381,6 +441,11 @@ def test_close_commits_then_leaves(make):
     assert sent.index(commit) < sent.index(leave)
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
+    " of nothing that has not been handed out",
+)
 def test_close_in_a_loop_commits_up_to_the_record_that_the_loop_has(make):
     consumer = make("a")
     for number, _ in enumerate(consumer):
@@ -405,6 +470,17 @@ def test_close_commits_nothing_if_told_so_or_if_the_block_failed(make, close):
     assert len(consumer.model.requests_of(LeaveGroupRequest)) == 1
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCloseNoResponseForCommit",
+    "ConsumerCoordinatorTest.testCloseNoWait",
+    "KafkaConsumerTest.testCloseTimeout",
+    "KafkaConsumerTest.testCloseNoWait",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
+    "time it sends and waits for nothing",
+)
 @pytest.mark.parametrize("timeout_ms", [0, 2000])
 def test_close_is_bounded_while_the_coordinator_is_silent(make, clock, timeout_ms):
     consumer = make("a")
@@ -417,6 +493,17 @@ def test_close_is_bounded_while_the_coordinator_is_silent(make, clock, timeout_m
     assert consumer.network.closed
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCloseCoordinatorNotKnownManualAssignment",
+    "ConsumerCoordinatorTest.testCloseCoordinatorNotKnownWithCommits",
+    "ConsumerCoordinatorTest.testCloseTimeoutCoordinatorUnavailableForCommit",
+    "ConsumerCoordinatorTest.testCloseMaxWaitCoordinatorUnavailableForCommit",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
+    "time it sends and waits for nothing",
+)
 @pytest.mark.parametrize("timeout_ms", [0, 2000])
 def test_close_is_bounded_while_no_coordinator_is_known(make, clock, timeout_ms):
     consumer = make("a")
@@ -466,6 +553,7 @@ def test_wakeup_ends_a_commit(make):
     assert committed(consumer) == {A0: 10, A1: 5}
 
 
+@pytest.mark.kafka("KafkaConsumerTest.testCommittedThrowsTimeoutExceptionForNoResponse")
 def test_commit_and_committed_end_with_their_time(make, clock):
     consumer = make("a", enable_auto_commit=False)
     read(consumer)
@@ -493,6 +581,7 @@ def test_lag_is_what_is_left_of_the_last_fetch_up_to_the_record_that_a_loop_has(
     assert consumer.current_lag(A0) == 9
 
 
+@pytest.mark.kafka("SubscriptionStateTest.nullPositionLagOnNoPosition")
 def test_lag_of_what_is_not_fetched_is_asked_for_once_and_known_after_a_poll(make):
     consumer = make()
     consumer.assign([A0])
@@ -509,6 +598,11 @@ def test_lag_of_what_is_not_fetched_is_asked_for_once_and_known_after_a_poll(mak
 
 
 # ---- Settings --------------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "KafkaConsumerTest.testSubscriptionWithEmptyPartitionAssignment",
+    "KafkaConsumerTest.testEmptyGroupId",
+    "KafkaConsumerTest.testGroupIdWithWhitespace",
+)
 @pytest.mark.parametrize(
     "configs",
     [
@@ -543,6 +637,12 @@ def test_assignors_go_by_class_object_or_any_name(make):
 
 
 # ---- Metrics ---------------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "KafkaConsumerTest.testMeasureCommitSyncDurationOnFailure",
+    "KafkaConsumerTest.testMeasureCommitSyncDuration",
+    "KafkaConsumerTest.testMeasureCommittedDurationOnFailure",
+    "KafkaConsumerTest.testMeasureCommittedDuration",
+)
 def test_commits_are_counted_and_waits_for_them_too(make, clock):
     consumer = make("a", enable_auto_commit=False)
     read(consumer)

@@ -34,6 +34,14 @@ def asked(group):
 
 
 # ---- For the user ----------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testFetchCommittedOffsets",
+    "ConsumerCoordinatorTest.testNoThrowWhenStableFlagIsSupported",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "what is committed: waited for while a transaction is open; none is none",
+)
 @pytest.mark.parametrize("version", range(1, 11))
 def test_committed_offsets_are_read_in_every_version(version):
     group = Group({ApiKey.OFFSET_FETCH: version})
@@ -58,6 +66,7 @@ def test_no_partitions_are_not_asked_for(group):
     assert asked(group) == []
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testRefreshOffsetRetriableErrorCoordinatorLookup")
 @pytest.mark.parametrize("code", [LOADING, NOT_AVAILABLE, NOT_COORDINATOR])
 def test_coordinator_that_is_not_ready_is_asked_again(group, code):
     group.broker.committed[A0] = FIVE
@@ -66,6 +75,11 @@ def test_coordinator_that_is_not_ready_is_asked_again(group, code):
     assert len(group.membership.failures) == (0 if code == LOADING else 2)
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testNoThrowWhenStableFlagIsSupported")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "what is committed: waited for while a transaction is open; none is none",
+)
 @pytest.mark.parametrize("code", [UNSTABLE, UNKNOWN_TOPIC_ID])
 def test_offset_of_an_open_transaction_is_waited_for(group, code):
     group.broker.committed[A0] = FIVE
@@ -74,6 +88,10 @@ def test_offset_of_an_open_transaction_is_waited_for(group, code):
     assert len(asked(group)) == 3
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "what is committed: waited for while a transaction is open; none is none",
+)
 def test_offset_that_stays_unstable_is_a_time_out_that_names_the_cause(group):
     group.broker.errors[OffsetFetchRequest].extend([UNSTABLE] * 100)
     with pytest.raises(KafkaTimeoutError, match="group 'readers' within 900 ms") as raised:
@@ -82,12 +100,17 @@ def test_offset_that_stays_unstable_is_a_time_out_that_names_the_cause(group):
     assert group.elapsed_ms() == pytest.approx(900, abs=10)
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testRefreshOffsetsGroupNotAuthorized")
 def test_group_without_permission_is_refused_at_once(group):
     group.broker.group_errors.append(30)
     with pytest.raises(GroupAuthorizationFailedError, match="readers"):
         group.offsets.fetch_committed({A0}, group.timer())
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testTopicAuthorizationFailedInOffsetFetch",
+    "ConsumerCoordinatorTest.testRefreshOffsetUnknownTopicOrPartition",
+)
 @pytest.mark.parametrize(
     ("code", "error"), [(29, TopicAuthorizationFailedError), (3, KafkaError), (-1, UnknownError)]
 )
@@ -98,6 +121,10 @@ def test_error_of_a_partition_is_raised_with_its_place(group, code, error):
     assert len(asked(group)) == 1
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "what is committed: waited for while a transaction is open; none is none",
+)
 @pytest.mark.parametrize(
     "answer",
     [
@@ -112,6 +139,7 @@ def test_answer_that_leaves_something_out_does_not_mean_that_nothing_is_committe
         group.offsets.fetch_committed({A0}, group.timer())
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testRefreshOffsetRetriableErrorCoordinatorLookup")
 def test_lost_connection_looks_for_the_coordinator_and_asks_again(group):
     group.broker.committed[A0] = FIVE
     group.broker.prepare_response(OffsetFetchResponse, disconnected=True)
@@ -139,6 +167,10 @@ def assign(group, *partitions):
     group.subscriptions.assign_from_subscribed(partitions)
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testRefreshOffset",
+    "ConsumerCoordinatorTest.testRefreshOffsetWithNoFetchableOffsets",
+)
 def test_partitions_begin_where_the_group_has_come_to_and_those_without_stay_open(group):
     assign(group, A0, A1)
     group.broker.committed[A0] = FIVE
@@ -147,6 +179,7 @@ def test_partitions_begin_where_the_group_has_come_to_and_those_without_stay_ope
     assert group.subscriptions.initializing_partitions() == {A1}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testNoCoordinatorDiscoveryIfPositionsKnown")
 def test_all_positions_known_asks_nobody(group):
     assign(group, A0)
     group.subscriptions.seek(A0, FetchPosition(1))
@@ -195,6 +228,11 @@ def test_seek_meanwhile_is_not_undone(group):
     assert group.subscriptions.position(A0) == FetchPosition(77)
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testRefreshOffsetWithPendingTransactions")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "what is committed: waited for while a transaction is open; none is none",
+)
 def test_unstable_offsets_hold_positions_back_with_growing_pauses(group):
     assign(group, A0)
     group.broker.committed[A0] = FIVE
@@ -205,6 +243,7 @@ def test_unstable_offsets_hold_positions_back_with_growing_pauses(group):
     assert group.elapsed_ms() >= 80 + 160 + 320 + 640
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testRefreshOffsetUnknownTopicOrPartition")
 def test_error_that_a_retry_cannot_cure_is_raised_by_the_poll_and_asked_again_by_the_next(group):
     assign(group, A0)
     group.broker.committed[A0] = FIVE
@@ -215,6 +254,7 @@ def test_error_that_a_retry_cannot_cure_is_raised_by_the_poll_and_asked_again_by
     assert group.subscriptions.position(A0) == FetchPosition(5, 0)
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testRefreshOffsetWithValidation")
 def test_committed_offset_of_an_old_leader_epoch_is_validated_before_it_is_read_from(group):
     group.broker.metadata.update_partition_leadership({A0: (0, 4)}, [])
     assign(group, A0, A1)

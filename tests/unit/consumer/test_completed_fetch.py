@@ -42,6 +42,7 @@ def columns(fetch, **limits):
     return found
 
 
+@pytest.mark.kafka("FetcherTest.testLeaderEpochInConsumerRecord", "FetcherTest.testHeaders")
 def test_records_carry_everything_that_kafka_python_names():
     (record,) = completed(
         batch([(7, b"key", b"value", [("h", b"x"), ("n", None)])], leader_epoch=4), offset=7
@@ -66,6 +67,8 @@ def test_records_before_the_fetch_offset_are_skipped():
     assert fetch.next_fetch_offset == 10
 
 
+@pytest.mark.kafka("CompletedFetchTest.testSimple")
+@pytest.mark.behaviour("Fetcher", "`max_poll_records` carries the rest over, across partitions")
 def test_limit_carries_the_rest_over_across_batches():
     fetch = completed(simple_batch(0, 5), simple_batch(5, 5))
     assert offsets(fetch.fetch_records(3)) == [0, 1, 2]
@@ -76,6 +79,11 @@ def test_limit_carries_the_rest_over_across_batches():
     assert fetch.fetch_records(100) == []
 
 
+@pytest.mark.kafka("FetcherTest.testUpdatePositionWithLastRecordMissingFromBatch")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a position moves behind the last record, also past one that was compacted away and past empty batches",
+)
 def test_position_moves_past_a_last_record_that_was_compacted_away():
     fetch = completed(batch([(0, b"a", b"1"), (3, b"b", b"2")], last_offset=9))
     assert offsets(fetch.fetch_records(100)) == [0, 3]
@@ -95,6 +103,7 @@ def test_trailing_partial_batch_is_left_for_the_next_fetch():
     assert fetch.next_fetch_offset == 2
 
 
+@pytest.mark.kafka("FetcherTest.testFetcherIgnoresControlRecords")
 def test_control_records_are_never_handed_out():
     fetch = completed(
         simple_batch(0, 2, producer_id=1, transactional=True), marker(2, 1, COMMIT), simple_batch(3, 1)
@@ -105,6 +114,13 @@ def test_control_records_are_never_handed_out():
     assert only_marker.next_fetch_offset == 3
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testReturnCommittedTransactions",
+    "FetcherTest.testReturnAbortedTransactionsInUncommittedMode",
+    "FetchCollectorTest.testReadCommittedWithAbortedTransaction",
+    "CompletedFetchTest.testAbortedTransactionRecordsRemoved",
+    "CompletedFetchTest.testCommittedTransactionRecordsIncluded",
+)
 def test_read_committed_drops_aborted_records_and_moves_past_them():
     batches = [
         simple_batch(0, 2, producer_id=1, transactional=True),  # aborted
@@ -121,6 +137,8 @@ def test_read_committed_drops_aborted_records_and_moves_past_them():
     assert offsets(completed(*batches, aborted=[(1, 0)]).fetch_records(100)) == [0, 1, 2, 3, 4, 5, 7, 8]
 
 
+@pytest.mark.kafka("FetcherTest.testReadCommittedWithCommittedAndAbortedTransactions")
+@pytest.mark.behaviour("Fetcher", "read_committed drops aborted and control records and moves past them")
 def test_read_committed_of_interleaved_aborts():
     batches = [
         simple_batch(0, 1, producer_id=1, transactional=True),
@@ -135,6 +153,7 @@ def test_read_committed_of_interleaved_aborts():
     assert offsets(fetch.fetch_records(100)) == [4]
 
 
+@pytest.mark.kafka("FetcherTest.testInvalidDefaultRecordBatch")
 def test_bad_crc_raises_with_its_place_every_time_after_the_records_before():
     fetch = completed(simple_batch(0, 3), with_bad_crc(simple_batch(3, 3)), simple_batch(6, 1))
     assert offsets(fetch.fetch_records(100)) == [0, 1, 2]
@@ -162,6 +181,12 @@ def test_a_batch_that_decompresses_to_more_than_the_setting_is_refused_by_its_na
     assert len(completed(packed, options=ReadOptions(max_decompressed_size=110_000)).fetch_records(100)) == 1
 
 
+@pytest.mark.kafka("FetcherTest.testParseCorruptedRecord")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "what is corrupt is raised with its place until a seek, once what comes before it has come; "
+    "the position stays",
+)
 def test_bad_record_comes_after_the_good_ones_before_it():
     good = simple_batch(0, 3)
     record_size = (len(good) - 61) // 3
@@ -183,6 +208,7 @@ def refuse(bad):
     return deserialize
 
 
+@pytest.mark.kafka("CompletedFetchTest.testCorruptedMessage")
 @pytest.mark.parametrize("field", ["key", "value"])
 def test_deserialization_error_names_the_record_and_does_not_move_past_it(field):
     bad = b"k2" if field == "key" else b"v2"
@@ -197,6 +223,10 @@ def test_deserialization_error_names_the_record_and_does_not_move_past_it(field)
     assert fetch.next_fetch_offset == 2
 
 
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a record that a deserializer refuses stays before the position; a seek goes past it",
+)
 def test_deserializer_that_recovers_gets_the_same_record_again():
     refusals = [True]
 
@@ -296,6 +326,7 @@ def test_columns_drop_aborted_records():
     assert fetch.next_fetch_offset == 5
 
 
+@pytest.mark.kafka("FetcherTest.testFetchNonContinuousRecords")
 @settings(max_examples=60)
 @given(st.data())
 def test_any_order_of_limits_and_ends_gives_every_record_once(data):
@@ -331,6 +362,10 @@ def test_columns_stay_at_an_end_offset_before_the_gap_that_ends_a_batch():
     assert columns(fetch) == [2]
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testReadCommittedAbortMarkerWithNoData",
+    "FetcherTest.testEmptyControlBatch",
+)
 @pytest.mark.parametrize("take", [lambda fetch: offsets(fetch.fetch_records(10)), columns])
 @pytest.mark.parametrize("options", [ReadOptions(), COMMITTED])
 def test_control_batch_without_a_record_is_stepped_over(options, take):
@@ -352,6 +387,7 @@ def test_refused_record_behind_a_gap_is_named_by_its_own_offset():
     assert fetch.next_fetch_offset == 0
 
 
+@pytest.mark.kafka("CompletedFetchTest.testNoRecordsInFetch")
 def test_fetch_without_records_is_done_at_once():
     fetch = completed(offset=5)
     assert fetch.fetch_records(10) == []

@@ -37,6 +37,8 @@ def timer(parts, timeout_ms=1000):
     return Timer(parts.clock, timeout_ms)
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.send")
+@pytest.mark.behaviour("ConsumerNetworkClient", "sending queues, a poll transmits; several to one node")
 def test_send_queues_and_poll_transmits(parts, node):
     future = parts.client.send(node, MetadataRequest())
     assert parts.cluster.requests == []
@@ -48,6 +50,8 @@ def test_send_queues_and_poll_transmits(parts, node):
     assert not parts.client.has_pending_requests()
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.multiSend", "ConsumerNetworkClientTest.testTrySend")
+@pytest.mark.behaviour("ConsumerNetworkClient", "sending queues, a poll transmits; several to one node")
 def test_several_requests_to_one_node_go_out_together(parts, node):
     futures = [parts.client.send(node, MetadataRequest()) for _ in range(3)]
     parts.client.poll(timer(parts))
@@ -55,6 +59,11 @@ def test_several_requests_to_one_node_go_out_together(parts, node):
     assert len(parts.cluster.requests) == 3
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.testDisconnectWithInFlightRequests")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient",
+    "a disconnect fails what was unsent and what was on its way, and nobody else's",
+)
 def test_disconnect_fails_requests_in_flight_and_of_no_other_node(parts, node):
     other = parts.cluster.nodes[1]
     parts.cluster.held = {MetadataRequest, ListOffsetsRequest}
@@ -67,6 +76,11 @@ def test_disconnect_fails_requests_in_flight_and_of_no_other_node(parts, node):
     assert not kept.is_done()
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.testDisconnectWithUnsentRequests")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient",
+    "a disconnect fails what was unsent and what was on its way, and nobody else's",
+)
 def test_failed_connection_fails_what_is_unsent(parts, node):
     parts.cluster.down.add(node.node_id)
     future = parts.client.send(node, MetadataRequest())
@@ -75,6 +89,8 @@ def test_failed_connection_fails_what_is_unsent(parts, node):
     assert future.is_retriable()
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.sendWithinBackoffPeriodAfterAuthenticationFailure")
+@pytest.mark.behaviour("ConsumerNetworkClient", "who is refused by authentication is not tried again at once")
 def test_failed_authentication_is_the_error_of_what_is_unsent(parts, node, monkeypatch):
     error = SaslAuthenticationFailedError("wrong password")
     monkeypatch.setattr(parts.network, "authentication_error", lambda node: error)
@@ -84,6 +100,11 @@ def test_failed_authentication_is_the_error_of_what_is_unsent(parts, node, monke
     assert future.exception() is error
 
 
+@pytest.mark.kafka(
+    "ConsumerNetworkClientTest.testTimeoutUnsentRequest",
+    "ConsumerNetworkClientTest.sendExpiry",
+)
+@pytest.mark.behaviour("ConsumerNetworkClient", "what cannot be sent expires")
 def test_unsent_request_expires(parts, node, monkeypatch):
     monkeypatch.setattr(parts.network, "ready", lambda node, now_ms: False)
     future = parts.client.send(node, MetadataRequest(), timeout_ms=500)
@@ -94,6 +115,11 @@ def test_unsent_request_expires(parts, node, monkeypatch):
     assert isinstance(future.exception(), KafkaTimeoutError)
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.doNotBlockIfPollConditionIsSatisfied")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient",
+    "a poll does not wait for what is there, and with nothing on its way only for the back-off",
+)
 def test_poll_does_not_block_if_the_condition_holds_already(parts, node):
     parts.cluster.held = {MetadataRequest}
     parts.client.send(node, MetadataRequest())
@@ -101,6 +127,11 @@ def test_poll_does_not_block_if_the_condition_holds_already(parts, node):
     assert parts.network.polls == [0.0]
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.blockWhenPollConditionNotSatisfied")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient",
+    "a poll does not wait for what is there, and with nothing on its way only for the back-off",
+)
 def test_poll_blocks_for_the_time_given_while_something_is_in_flight(parts, node):
     parts.cluster.held = {MetadataRequest}
     parts.client.send(node, MetadataRequest())
@@ -108,6 +139,10 @@ def test_poll_blocks_for_the_time_given_while_something_is_in_flight(parts, node
     assert parts.network.polls == [200.0]
 
 
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient",
+    "a poll does not wait for what is there, and with nothing on its way only for the back-off",
+)
 def test_no_single_wait_is_so_long_that_a_ctrl_c_just_before_it_would_be_noticed(parts, node):
     parts.cluster.held = {MetadataRequest}
     future = parts.client.send(node, MetadataRequest())
@@ -115,11 +150,18 @@ def test_no_single_wait_is_so_long_that_a_ctrl_c_just_before_it_would_be_noticed
     assert max(parts.network.polls) == 500.0
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.blockOnlyForRetryBackoffIfNoInflightRequests")
+@pytest.mark.behaviour(
+    "ConsumerNetworkClient",
+    "a poll does not wait for what is there, and with nothing on its way only for the back-off",
+)
 def test_poll_blocks_only_for_the_retry_backoff_if_nothing_is_in_flight(parts):
     parts.client.poll(timer(parts, math.inf), lambda: True)
     assert parts.network.polls == [100]
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.wakeup")
+@pytest.mark.behaviour("ConsumerNetworkClient", "a wakeup raises once, also when it was disabled in between")
 def test_wakeup_raises_once(parts):
     parts.client.wakeup()
     assert parts.network.woken == 1
@@ -129,6 +171,7 @@ def test_wakeup_raises_once(parts):
     parts.client.poll(timer(parts, 0))
 
 
+@pytest.mark.behaviour("ConsumerNetworkClient", "a wakeup raises once, also when it was disabled in between")
 def test_wakeup_waits_while_disabled(parts):
     parts.client.disable_wakeups()
     parts.client.wakeup()
@@ -138,6 +181,8 @@ def test_wakeup_waits_while_disabled(parts):
         parts.client.poll(timer(parts, 0))
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.wakeup")
+@pytest.mark.behaviour("ConsumerNetworkClient", "a wakeup raises once, also when it was disabled in between")
 def test_wakeup_waits_for_a_poll_that_may_be_woken(parts):
     parts.client.wakeup()
     parts.client.poll_no_wakeup()
@@ -145,6 +190,8 @@ def test_wakeup_waits_for_a_poll_that_may_be_woken(parts):
         parts.client.poll(timer(parts, 0))
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.testDisconnectWakesUpPoll")
+@pytest.mark.behaviour("ConsumerNetworkClient", "a pending disconnect wakes the poll")
 def test_pending_disconnect_wakes_poll_and_fails_what_was_on_its_way(parts, node):
     parts.cluster.held = {MetadataRequest}
     sent = parts.client.send(node, MetadataRequest())
@@ -156,6 +203,13 @@ def test_pending_disconnect_wakes_poll_and_fails_what_was_on_its_way(parts, node
     assert isinstance(sent.exception(), KafkaConnectionError)
 
 
+@pytest.mark.kafka(
+    "ConsumerNetworkClientTest.testAuthenticationExceptionPropagatedFromMetadata",
+    "ConsumerNetworkClientTest.testInvalidTopicExceptionPropagatedFromMetadata",
+    "ConsumerNetworkClientTest.testTopicAuthorizationExceptionPropagatedFromMetadata",
+    "ConsumerNetworkClientTest.testMetadataFailurePropagated",
+)
+@pytest.mark.behaviour("ConsumerNetworkClient", "errors of metadata are raised")
 @pytest.mark.parametrize(
     "error", [SaslAuthenticationFailedError, InvalidTopicError, TopicAuthorizationFailedError]
 )
@@ -166,6 +220,8 @@ def test_errors_of_metadata_are_raised_once(parts, error):
     parts.client.poll(timer(parts, 0))
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.testFutureCompletionOutsidePoll")
+@pytest.mark.behaviour("ConsumerNetworkClient", "futures may be completed by another thread")
 def test_future_may_be_completed_by_another_thread(parts):
     future, seen = RequestFuture(), []
     future.add_callbacks(seen.append, lambda error: seen.append(threading.get_ident()))
@@ -198,12 +254,14 @@ def test_listener_of_a_response_may_send_and_poll(parts, node):
     assert inner[0].succeeded()
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.testAwaitForMetadataUpdateWithTimeout")
 def test_metadata_update_is_awaited(parts):
     assert parts.client.await_metadata_update(timer(parts))
     parts.cluster.held_metadata = True
     assert not parts.client.await_metadata_update(timer(parts, 300))
 
 
+@pytest.mark.kafka("ConsumerNetworkClientTest.testTrySend")
 def test_transmitting_calls_no_listener(parts, node):
     future = parts.client.send(node, MetadataRequest())
     parts.client.transmit_sends()

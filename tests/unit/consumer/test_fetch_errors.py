@@ -58,6 +58,13 @@ def preferred(parts):
 
 
 # ---- Errors of partitions ----------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "FetcherTest.testFetchError",
+    "FetcherTest.testHandleFetchResponseError",
+    "FetcherTest.testFetchErrorShouldClearPreferredReadReplica",
+    "FetchCollectorTest.testFetchWithMetadataRefreshErrors",
+)
+@pytest.mark.behaviour("Fetcher", "a stale leader: metadata are refreshed, a hint is taken")
 @pytest.mark.parametrize("error", OF_STALE_METADATA)
 def test_stale_metadata_are_refreshed_the_replica_forgotten_and_the_position_kept(make_fetcher, clock, error):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
@@ -76,6 +83,11 @@ def test_stale_metadata_are_refreshed_the_replica_forgotten_and_the_position_kep
     assert collect(parts) == {A0: [0, 1]}
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testHandleFetchResponseError",
+    "FetchCollectorTest.testFetchWithUnknownLeaderEpoch",
+    "FetchCollectorTest.testFetchWithUnknownServerError",
+)
 @pytest.mark.parametrize("error", [UnknownLeaderEpochError, UnknownError])
 def test_errors_of_a_broker_that_is_not_ready_are_waited_for(make_fetcher, clock, error):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))})
@@ -88,6 +100,10 @@ def test_errors_of_a_broker_that_is_not_ready_are_waited_for(make_fetcher, clock
     assert collect(parts) == {A0: [0, 1]}
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testCorruptMessageError",
+    "FetchCollectorTest.testFetchWithCorruptMessage",
+)
 def test_log_that_its_broker_calls_corrupt_is_raised_with_its_place(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))})
     parts.cluster.errors["fetch", A0].append(CorruptRecordError.errno)
@@ -98,6 +114,19 @@ def test_log_that_its_broker_calls_corrupt_is_raised_with_its_place(make_fetcher
     assert parts.subscriptions.position(A0).offset == 0
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchRequestInternalError",
+    "FetchCollectorTest.testErrorInInitialize",
+)
+@pytest.mark.behaviour(
+    "Fetcher",
+    "what is corrupt is raised with its place until a seek, once what comes before it has come; "
+    "the position stays",
+)
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a response without a whole batch is an error (before Fetch 3: a record larger than the limit)",
+)
 @pytest.mark.parametrize("shape", ["half", "a few bytes", "a length of 2 GiB"])
 def test_response_without_a_whole_batch_is_an_error_until_a_seek(make_fetcher, monkeypatch, shape):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 50))})
@@ -124,6 +153,13 @@ def test_response_without_a_whole_batch_is_an_error_until_a_seek(make_fetcher, m
     assert collect(parts)[A0][0] == 10
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testUnauthorizedTopic",
+    "FetcherTest.testCompletedFetchRemoval",
+    "FetchCollectorTest.testErrorInInitialize",
+    "FetchCollectorTest.testFetchWithTopicAuthorizationFailed",
+)
+@pytest.mark.behaviour("Fetcher", "an error in one partition loses no records of others")
 def test_error_without_records_is_raised_once_and_those_with_records_come_round_it(make_fetcher):
     """Kafka's testCompletedFetchRemoval."""
     parts = make_fetcher({tp: FetchLog(simple_batch(0, 3)) for tp in (A1, A0, A2, A3)}, reset=NONE)
@@ -140,6 +176,7 @@ def test_error_without_records_is_raised_once_and_those_with_records_come_round_
     assert collect(parts) == {}
 
 
+@pytest.mark.kafka("FetcherTest.testSeekBeforeException")
 def test_error_behind_records_comes_with_the_next_collect_unless_a_seek_makes_it_stale(make_fetcher):
     """Kafka's testSeekBeforeException."""
     parts = make_fetcher({tp: FetchLog(simple_batch(0, 3)) for tp in (A0, A1)}, reset=NONE)
@@ -153,6 +190,7 @@ def test_error_behind_records_comes_with_the_next_collect_unless_a_seek_makes_it
     assert collect(parts) == {A1: [1, 2]}
 
 
+@pytest.mark.behaviour("ConsumerNetworkClient", "who is refused by authentication is not tried again at once")
 def test_authentication_that_failed_is_raised_and_not_passed_over(make_fetcher, monkeypatch):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))})
     parts.cluster.down.add(0)
@@ -165,6 +203,11 @@ def test_authentication_that_failed_is_raised_and_not_passed_over(make_fetcher, 
 
 
 # ---- Preferred replicas (KIP-392) --------------------------------------------------------------------------
+@pytest.mark.kafka("FetcherTest.testPreferredReadReplica")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a preferred replica is asked, and dropped on error, disconnect, expiry, or a new leader",
+)
 def test_preferred_replica_is_given_back_after_its_time(make_fetcher, clock):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2, metadata_max_age_ms=5000)
     parts.cluster.preferred = {A0: 1}
@@ -180,6 +223,7 @@ def test_preferred_replica_is_given_back_after_its_time(make_fetcher, clock):
     assert nodes_asked(parts) == [0, 1, 1, 0]
 
 
+@pytest.mark.kafka("SubscriptionStateTest.testPreferredReadReplicaLease")
 def test_naming_the_same_replica_again_does_not_prolong_its_time(make_fetcher, clock):
     parts = make_fetcher({A0: FetchLog()}, node_count=2)
     prefer(parts, 1, lease_ms=1000)
@@ -189,6 +233,10 @@ def test_naming_the_same_replica_again_does_not_prolong_its_time(make_fetcher, c
     assert preferred(parts) is None
 
 
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a preferred replica is asked, and dropped on error, disconnect, expiry, or a new leader",
+)
 @pytest.mark.parametrize("reason", ["unknown", "offline"])
 def test_replica_that_is_not_there_is_not_asked_but_the_leader(make_fetcher, reason):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
@@ -202,6 +250,10 @@ def test_replica_that_is_not_there_is_not_asked_but_the_leader(make_fetcher, rea
     assert parts.metadata.update_requests > before or parts.metadata.update_version > 1
 
 
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a preferred replica is asked, and dropped on error, disconnect, expiry, or a new leader",
+)
 def test_new_leader_has_its_own_say_about_replicas(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
     parts.subscriptions.maybe_validate_position(A0, 0)
@@ -212,6 +264,11 @@ def test_new_leader_has_its_own_say_about_replicas(make_fetcher):
     assert preferred(parts) is None
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchDisconnectedShouldNotClearPreferredReadReplicaIfUnassigned",
+    "FetchCollectorTest.testCollectFetchInitializationWithUpdatePreferredReplicaOnNotAssignedPartition",
+    "SubscriptionStateTest.testTryUpdatingPreferredReadReplica",
+)
 def test_lost_fetch_of_a_partition_given_up_meanwhile_is_nobodys(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
     prefer(parts, 1)
@@ -224,6 +281,10 @@ def test_lost_fetch_of_a_partition_given_up_meanwhile_is_nobodys(make_fetcher):
 
 
 # ---- Answers that nobody wants any more --------------------------------------------------------------------
+@pytest.mark.kafka(
+    "FetcherTest.testFetchDuringEagerRebalance",
+    "FetcherTest.testFetchDuringCooperativeRebalance",
+)
 @pytest.mark.parametrize("kept", [set(), {A1}])
 def test_answer_from_before_a_rebalance_is_dropped_for_what_was_taken_away(make_fetcher, kept):
     parts = make_fetcher({tp: FetchLog(simple_batch(0, 3)) for tp in (A0, A1)})
@@ -240,6 +301,12 @@ def test_answer_from_before_a_rebalance_is_dropped_for_what_was_taken_away(make_
     assert set(collect(parts)) == kept
 
 
+@pytest.mark.kafka(
+    "FetchCollectorTest.testCollectFetchInitializationWithNullPosition",
+    "FetchCollectorTest.testCollectFetchInitializationOffsetOutOfRangeErrorWithNullPosition",
+    "FetchCollectorTest.testCollectFetchInitializationOffsetOutOfRangeErrorWithOffsetReset",
+    "SubscriptionStateTest.testRequestOffsetResetIfPartitionAssigned",
+)
 @pytest.mark.parametrize("error", [UnknownError, NotLeaderForPartitionError, OffsetOutOfRangeError])
 def test_error_of_a_partition_without_position_moves_nobody(make_fetcher, error):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))}, reset=NONE)
@@ -250,6 +317,10 @@ def test_error_of_a_partition_without_position_moves_nobody(make_fetcher, error)
     assert parts.subscriptions.is_offset_reset_needed(A0)
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchOnCompletedFetchesForSomePausedPartitions",
+    "FetcherTest.testFetchOnCompletedFetchesForAllPausedPartitions",
+)
 def test_paused_partitions_wait_while_others_are_served_and_fetched(make_fetcher):
     parts = make_fetcher({tp: FetchLog(simple_batch(0, 3)) for tp in (A0, A1)})
     fetch(parts)
@@ -268,6 +339,7 @@ def test_paused_partitions_wait_while_others_are_served_and_fetched(make_fetcher
     assert collect(parts) == {A0: [0, 1, 2], A1: [3]}
 
 
+@pytest.mark.kafka("FetcherTest.testPartialFetchWithPausedPartitions")
 def test_partition_paused_in_the_middle_keeps_what_is_left_of_its_answer(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))})
     fetch(parts)
@@ -281,6 +353,11 @@ def test_partition_paused_in_the_middle_keeps_what_is_left_of_its_answer(make_fe
     assert len(fetch_requests(parts)) == 1
 
 
+@pytest.mark.kafka("FetcherTest.testFetchDiscardedAfterPausedPartitionResumedAndSoughtToNewOffset")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "an answer for an old position, or for a partition that is paused, revoked or reset, is not handed out",
+)
 def test_what_waits_of_a_paused_partition_is_dropped_after_a_seek(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))})
     fetch(parts)
@@ -301,6 +378,11 @@ def test_topic_made_anew_has_its_position_checked_though_its_epoch_is_lower(make
     assert parts.subscriptions.maybe_validate_position(A0, 0)
 
 
+@pytest.mark.kafka("FetcherTest.testFetchForgetTopicIdWhenReplaced")
+@pytest.mark.behaviour(
+    "FetchSessionHandler",
+    "another topic id replaces, a change between ids and names closes",
+)
 def test_fetch_goes_by_the_new_id_and_gives_the_old_one_up(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))})
     fetch(parts)

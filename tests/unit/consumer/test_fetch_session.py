@@ -65,6 +65,7 @@ def established(handler, partitions, session_id=123):
     return handler
 
 
+@pytest.mark.behaviour("FetchSessionHandler", "the first request is full, later ones carry what changed")
 def test_first_request_is_full_and_asks_for_a_session(handler):
     data = request(handler, {FOO0: 0, FOO1: 10})
     assert data.metadata == FetchMetadata(0, INITIAL_EPOCH)
@@ -73,6 +74,11 @@ def test_first_request_is_full_and_asks_for_a_session(handler):
     assert data.can_use_topic_ids
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetcherSessionEpochUpdate",
+    "FetchSessionHandlerTest.testIncrementals",
+)
+@pytest.mark.behaviour("FetchSessionHandler", "the first request is full, later ones carry what changed")
 def test_later_requests_carry_only_what_changed(handler):
     established(handler, {FOO0: 0, FOO1: 10})
     data = request(handler, {FOO0: 0, FOO1: 20, BAR0: 5})
@@ -83,6 +89,11 @@ def test_later_requests_carry_only_what_changed(handler):
     assert request(handler, {FOO0: 0, FOO1: 20, BAR0: 5}).to_send == {}
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchForgetTopicIdWhenUnassigned",
+    "FetchSessionHandlerTest.testIncrementalPartitionRemoval",
+)
+@pytest.mark.behaviour("FetchSessionHandler", "what is not wanted any more is forgotten")
 def test_removed_partitions_are_forgotten(handler):
     established(handler, {FOO0: 0, FOO1: 10, BAR0: 5})
     data = request(handler, {FOO1: 10})
@@ -90,6 +101,8 @@ def test_removed_partitions_are_forgotten(handler):
     assert data.to_send == {}
 
 
+@pytest.mark.kafka("FetchSessionHandlerTest.testSessionless")
+@pytest.mark.behaviour("FetchSessionHandler", "a broker without sessions is always asked in full")
 def test_broker_without_sessions_always_gets_full_requests(handler):
     for _ in range(3):
         data = request(handler, {FOO0: 0, FOO1: 10})
@@ -108,6 +121,7 @@ def test_disabled_sessions_ask_for_none():
     assert request(handler, {FOO0: 0}).metadata == FetchMetadata(0, FINAL_EPOCH)
 
 
+@pytest.mark.behaviour("FetchSessionHandler", "an invalid epoch or unknown session begins anew")
 def test_invalid_epoch_closes_the_session_and_asks_for_a_new_one(handler):
     established(handler, {FOO0: 0})
     request(handler, {FOO0: 1})
@@ -119,6 +133,7 @@ def test_invalid_epoch_closes_the_session_and_asks_for_a_new_one(handler):
     assert request(handler, {FOO0: 1}).metadata == FetchMetadata(124, 1)
 
 
+@pytest.mark.behaviour("FetchSessionHandler", "an invalid epoch or unknown session begins anew")
 def test_unknown_session_starts_over_with_a_full_request(handler):
     established(handler, {FOO0: 0})
     request(handler, {FOO0: 1})
@@ -135,6 +150,11 @@ def test_session_that_the_broker_ends_is_started_over(handler):
     assert request(handler, {FOO0: 2}).metadata == FetchMetadata(0, INITIAL_EPOCH)
 
 
+@pytest.mark.kafka(
+    "FetchSessionHandlerTest.testFindMissing",
+    "FetchSessionHandlerTest.testVerifyFullFetchResponsePartitions",
+)
+@pytest.mark.behaviour("FetchSessionHandler", "answers that miss or add partitions are refused")
 def test_full_answer_that_misses_a_partition_is_rejected(handler):
     request(handler, {FOO0: 0, FOO1: 0})
     assert not handler.handle_response(response(123, [FOO0]), 17)
@@ -148,6 +168,11 @@ def test_incremental_answer_that_misses_partitions_is_fine(handler):
     assert request(handler, {FOO0: 0, FOO1: 0}).metadata == FetchMetadata(123, 2)
 
 
+@pytest.mark.kafka(
+    "FetchSessionHandlerTest.testFindMissing",
+    "FetchSessionHandlerTest.testVerifyFullFetchResponsePartitionsWithTopicIds",
+)
+@pytest.mark.behaviour("FetchSessionHandler", "answers that miss or add partitions are refused")
 @pytest.mark.parametrize("version", [12, 17])
 def test_answer_with_a_partition_nobody_asked_for_is_rejected(handler, version):
     established(handler, {FOO0: 0})
@@ -163,6 +188,11 @@ def test_throttled_empty_answer_starts_over(handler):
     assert request(handler, {FOO0: 0}).metadata == FetchMetadata(0, INITIAL_EPOCH)
 
 
+@pytest.mark.kafka("FetchSessionHandlerTest.testTopicIdReplaced")
+@pytest.mark.behaviour(
+    "FetchSessionHandler",
+    "another topic id replaces, a change between ids and names closes",
+)
 def test_changed_topic_id_replaces_the_partition(handler):
     established(handler, {FOO0: 0})
     new_id = UUID(int=99)
@@ -172,6 +202,16 @@ def test_changed_topic_id_replaces_the_partition(handler):
     assert data.to_forget == []
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchTopicIdUpgradeDowngrade",
+    "FetchSessionHandlerTest.testTopicIdUsageGrantedOnIdUpgrade",
+    "FetchSessionHandlerTest.testIdUsageRevokedOnIdDowngrade",
+    "FetchSessionHandlerTest.testSessionEpochWhenMixedUsageOfTopicIDs",
+)
+@pytest.mark.behaviour(
+    "FetchSessionHandler",
+    "another topic id replaces, a change between ids and names closes",
+)
 @pytest.mark.parametrize(("before", "after"), [(IDS, {}), ({}, IDS)])
 def test_change_between_names_and_ids_closes_the_session(handler, before, after):
     request(handler, {FOO0: 0}, ids=before)
@@ -182,6 +222,7 @@ def test_change_between_names_and_ids_closes_the_session(handler, before, after)
     assert data.can_use_topic_ids == bool(after)
 
 
+@pytest.mark.kafka("FetchSessionHandlerTest.testSessionEpochWhenMixedUsageOfTopicIDs")
 def test_one_partition_without_id_keeps_the_request_by_name(handler):
     assert not request(handler, {FOO0: 0, BAR0: 0}, ids={"foo": FOO}).can_use_topic_ids
 
@@ -193,6 +234,8 @@ def test_topic_id_error_closes_the_session(handler):
     assert request(handler, {FOO0: 0}).metadata == FetchMetadata(123, INITIAL_EPOCH)
 
 
+@pytest.mark.kafka("FetchSessionHandlerTest.testDoubleBuild")
+@pytest.mark.behaviour("FetchSessionHandler", "a builder builds once")
 def test_builder_cannot_be_built_twice(handler):
     builder = handler.new_builder()
     builder.add(FOO0, FetchPartition(FOO, 0, 1000))
@@ -203,6 +246,8 @@ def test_builder_cannot_be_built_twice(handler):
         builder.add(FOO1, FetchPartition(FOO, 0, 1000))
 
 
+@pytest.mark.kafka("FetchSessionHandlerTest.testTopLevelErrorResetsMetadata")
+@pytest.mark.behaviour("FetchSessionHandler", "an error or a lost connection begins anew")
 def test_top_level_error_or_disconnect_resets_the_epoch(handler):
     established(handler, {FOO0: 0})
     request(handler, {FOO0: 1})
@@ -236,6 +281,8 @@ def test_thousand_partitions_send_only_the_one_that_moved(handler):
     assert list(request(handler, partitions | {moved: 7}).to_send) == [moved]
 
 
+@pytest.mark.kafka("FetchSessionHandlerTest.testIdUsageWithAllForgottenPartitions")
+@pytest.mark.behaviour("FetchSessionHandler", "what is not wanted any more is forgotten")
 @pytest.mark.parametrize("ids", [IDS, {}])
 def test_session_goes_on_by_ids_or_names_though_all_its_partitions_are_forgotten(handler, ids):
     request(handler, {FOO0: 0}, ids)
@@ -246,6 +293,7 @@ def test_session_goes_on_by_ids_or_names_though_all_its_partitions_are_forgotten
     assert data.can_use_topic_ids == bool(ids)
 
 
+@pytest.mark.kafka("FetchSessionHandlerTest.testOkToAddNewIdAfterTopicRemovedFromSession")
 def test_topic_that_has_left_the_session_may_come_back_with_another_id(handler):
     request(handler, {FOO0: 0})
     assert handler.handle_response(response(123, [FOO0]), 17)

@@ -25,6 +25,15 @@ A0, A1, A2 = (TopicPartition("a", number) for number in range(3))
 EARLIEST, NONE = OffsetResetStrategy.EARLIEST, OffsetResetStrategy.NONE
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchNormal",
+    "FetcherTest.testSubscriptionPositionUpdatedWithEpoch",
+    "FetchCollectorTest.testFetchNormal",
+)
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a position moves behind the last record, also past one that was compacted away and past empty batches",
+)
 def test_position_moves_behind_the_last_record(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3, leader_epoch=2))})
     assert fetch(parts) == 1
@@ -32,6 +41,11 @@ def test_position_moves_behind_the_last_record(make_fetcher):
     assert parts.subscriptions.position(A0) == FetchPosition(3, 2)
 
 
+@pytest.mark.kafka("FetcherTest.testUpdatePositionOnEmptyBatch")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a position moves behind the last record, also past one that was compacted away and past empty batches",
+)
 def test_position_moves_past_a_batch_without_records(make_fetcher):
     parts = make_fetcher({A0: FetchLog(batch([], base_offset=0, last_offset=4))})
     fetch(parts)
@@ -39,6 +53,11 @@ def test_position_moves_past_a_batch_without_records(make_fetcher):
     assert parts.subscriptions.position(A0).offset == 5
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchMaxPollRecords",
+    "FetcherTest.testFetchMaxPollRecordsUnaligned",
+)
+@pytest.mark.behaviour("Fetcher", "`max_poll_records` carries the rest over, across partitions")
 def test_limit_carries_the_rest_over_across_partitions(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3)), A1: FetchLog(simple_batch(0, 3))})
     fetch(parts)
@@ -48,6 +67,12 @@ def test_limit_carries_the_rest_over_across_partitions(make_fetcher):
     assert [parts.subscriptions.position(tp).offset for tp in (A0, A1)] == [3, 3]
 
 
+@pytest.mark.kafka("FetcherTest.testParseInvalidRecordBatch")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "what is corrupt is raised with its place until a seek, once what comes before it has come; "
+    "the position stays",
+)
 def test_corrupt_batch_raises_every_time_until_a_seek(make_fetcher):
     log = FetchLog(simple_batch(0, 2), with_bad_crc(simple_batch(2, 2)), simple_batch(4, 2))
     parts = make_fetcher({A0: log})
@@ -64,6 +89,11 @@ def test_corrupt_batch_raises_every_time_until_a_seek(make_fetcher):
     assert collect(parts) == {A0: [4, 5]}
 
 
+@pytest.mark.kafka("FetcherTest.testFetchedRecordsRaisesOnSerializationErrors")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a record that a deserializer refuses stays before the position; a seek goes past it",
+)
 def test_deserialization_error_does_not_move_the_position_and_a_later_seek_works(make_fetcher):
     def deserialize(topic, headers, data):
         if data == b"v1":
@@ -83,6 +113,11 @@ def test_deserialization_error_does_not_move_the_position_and_a_later_seek_works
     assert collect(parts) == {A0: [2]}
 
 
+@pytest.mark.kafka("FetcherTest.testFetchedRecordsAfterSeek")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "an answer for an old position, or for a partition that is paused, revoked or reset, is not handed out",
+)
 def test_answer_for_an_old_position_is_dropped(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))})
     fetch(parts)
@@ -92,6 +127,20 @@ def test_answer_for_an_old_position_is_dropped(make_fetcher):
     assert collect(parts) == {A0: [3, 4]}
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testClearBufferedDataForTopicPartitions",
+    "FetcherTest.testFetchAfterPartitionWithFetchedRecordsIsUnassigned",
+    "FetchCollectorTest.testCollectFetchInitializationWithUpdateHighWatermarkOnNotAssignedPartition",
+    "FetchCollectorTest.testCollectFetchInitializationWithUpdateLogStartOffsetOnNotAssignedPartition",
+    "FetchCollectorTest.testCollectFetchInitializationWithUpdateLastStableOffsetOnNotAssignedPartition",
+    "SubscriptionStateTest.testTryUpdatingHighWatermark",
+    "SubscriptionStateTest.testTryUpdatingLogStartOffset",
+    "SubscriptionStateTest.testTryUpdatingLastStableOffset",
+)
+@pytest.mark.behaviour(
+    "Fetcher",
+    "an answer for an old position, or for a partition that is paused, revoked or reset, is not handed out",
+)
 def test_answer_for_a_revoked_partition_is_dropped(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5)), A1: FetchLog(simple_batch(0, 1))})
     fetch(parts)
@@ -99,6 +148,11 @@ def test_answer_for_a_revoked_partition_is_dropped(make_fetcher):
     assert collect(parts) == {A1: [0]}
 
 
+@pytest.mark.kafka("FetchCollectorTest.testNoResultsIfInitializing")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "an answer for an old position, or for a partition that is paused, revoked or reset, is not handed out",
+)
 def test_answer_for_a_partition_under_reset_is_dropped(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))})
     fetch(parts)
@@ -107,6 +161,15 @@ def test_answer_for_a_partition_under_reset_is_dropped(make_fetcher):
     assert len(list(parts.fetcher._buffer)) == 0
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testInFlightFetchOnPausedPartition",
+    "FetcherTest.testFetchOnCompletedFetchesForPausedAndResumedPartitions",
+    "FetchCollectorTest.testFetchingPausedPartitionsYieldsNoRecords",
+)
+@pytest.mark.behaviour(
+    "Fetcher",
+    "an answer for an old position, or for a partition that is paused, revoked or reset, is not handed out",
+)
 def test_answer_for_a_paused_partition_waits_until_it_is_resumed(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2)), A1: FetchLog(simple_batch(0, 2))})
     fetch(parts)
@@ -119,12 +182,18 @@ def test_answer_for_a_paused_partition_waits_until_it_is_resumed(make_fetcher):
     assert len(fetch_requests(parts)) == 1
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchOnPausedPartition",
+    "OffsetFetcherTest.testUpdateFetchPositionOfPausedPartitionsWithAValidPosition",
+)
 def test_paused_partition_is_not_fetched(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))})
     parts.subscriptions.pause(A0)
     assert fetch(parts) == 0
 
 
+@pytest.mark.kafka("FetcherTest.testStaleOutOfRangeError")
+@pytest.mark.behaviour("Fetcher", "out of range: stale is ignored, else by policy or raised with the offsets")
 def test_stale_out_of_range_after_a_seek_is_ignored(make_fetcher):
     log = FetchLog(simple_batch(0, 5))
     parts = make_fetcher({A0: log}, reset=NONE)
@@ -136,6 +205,11 @@ def test_stale_out_of_range_after_a_seek_is_ignored(make_fetcher):
     assert collect(parts) == {A0: [2, 3, 4]}
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchOffsetOutOfRange",
+    "FetchCollectorTest.testFetchWithOffsetOutOfRange",
+)
+@pytest.mark.behaviour("Fetcher", "out of range: stale is ignored, else by policy or raised with the offsets")
 def test_out_of_range_resets_by_policy(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=EARLIEST)
     parts.subscriptions.seek(A0, FetchPosition(99))
@@ -144,6 +218,8 @@ def test_out_of_range_resets_by_policy(make_fetcher):
     assert parts.subscriptions.partitions_needing_reset(parts.clock.monotonic_ms()) == {A0: EARLIEST}
 
 
+@pytest.mark.kafka("FetcherTest.testFetchOffsetOutOfRangeException")
+@pytest.mark.behaviour("Fetcher", "out of range: stale is ignored, else by policy or raised with the offsets")
 def test_out_of_range_without_policy_raises_with_the_offset(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 5))}, reset=NONE)
     parts.subscriptions.seek(A0, FetchPosition(99))
@@ -153,6 +229,8 @@ def test_out_of_range_without_policy_raises_with_the_offset(make_fetcher):
     assert parts.subscriptions.position(A0).offset == 99
 
 
+@pytest.mark.kafka("FetcherTest.testFetchPositionAfterException")
+@pytest.mark.behaviour("Fetcher", "an error in one partition loses no records of others")
 def test_error_in_one_partition_loses_no_records_of_others(make_fetcher):
     logs = {tp: FetchLog(simple_batch(0, 2)) for tp in (A0, A1, A2)}
     parts = make_fetcher(logs)
@@ -166,6 +244,11 @@ def test_error_in_one_partition_loses_no_records_of_others(make_fetcher):
     assert collect(parts) == {A1: [0, 1]}
 
 
+@pytest.mark.behaviour(
+    "Fetcher",
+    "one fetch on its way to a node; who has data waiting here is not asked, unless all of it is "
+    "about to be taken",
+)
 def test_only_one_fetch_is_in_flight_per_node(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1)), A1: FetchLog(simple_batch(0, 1))}, node_count=2)
     parts.cluster.held = {FetchRequest}
@@ -178,6 +261,11 @@ def test_only_one_fetch_is_in_flight_per_node(make_fetcher):
     assert parts.fetcher.send_fetches() == 2
 
 
+@pytest.mark.behaviour(
+    "Fetcher",
+    "one fetch on its way to a node; who has data waiting here is not asked, unless all of it is "
+    "about to be taken",
+)
 def test_node_with_buffered_data_is_skipped(make_fetcher):
     logs = {A0: FetchLog(simple_batch(0, 4)), A1: FetchLog(), A2: FetchLog(simple_batch(0, 1))}
     parts = make_fetcher(logs, node_count=1)
@@ -203,6 +291,11 @@ def send_ahead(parts, max_records=None, end_offsets=None):
     return sent
 
 
+@pytest.mark.behaviour(
+    "Fetcher",
+    "one fetch on its way to a node; who has data waiting here is not asked, unless all of it is "
+    "about to be taken",
+)
 def test_next_fetch_leaves_before_the_last_records_are_collected(make_fetcher):
     logs = {A0: FetchLog(simple_batch(0, 3), batch([(3, None, b"v")], last_offset=6)), A1: FetchLog()}
     parts = make_fetcher(logs)
@@ -293,6 +386,7 @@ def test_nothing_is_sent_ahead_of_an_error_or_another_replica(make_fetcher):
     assert send_ahead(parts) == 0
 
 
+@pytest.mark.kafka("FetcherTest.testFetchSkipsBlackedOutNodes")
 def test_fetch_of_a_node_that_is_down_is_not_tried_again_at_once(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     parts.cluster.down = {0}
@@ -303,6 +397,11 @@ def test_fetch_of_a_node_that_is_down_is_not_tried_again_at_once(make_fetcher):
     assert collect(parts) == {A0: [0]}
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testSkippingAbortedTransactions",
+    "FetcherTest.testConsumerPositionUpdatedWhenSkippingAbortedTransactions",
+)
+@pytest.mark.behaviour("Fetcher", "read_committed drops aborted and control records and moves past them")
 def test_read_committed_drops_aborted_and_control_records_and_moves_past_them(make_fetcher):
     log = FetchLog(
         simple_batch(0, 2, producer_id=7, transactional=True), marker(2, 7, ABORT), simple_batch(3, 1)
@@ -315,6 +414,11 @@ def test_read_committed_drops_aborted_and_control_records_and_moves_past_them(ma
     assert parts.subscriptions.position(A0).offset == 4
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testEpochSetInFetchRequest",
+    "FetcherTest.testWhenFetchResponseReturnsALeaderShipChangeErrorButNoNewLeaderInformation",
+)
+@pytest.mark.behaviour("Fetcher", "a stale leader: metadata are refreshed, a hint is taken")
 @pytest.mark.parametrize(
     "error", [NotLeaderForPartitionError, FencedLeaderEpochError, UnknownTopicOrPartitionError]
 )
@@ -332,6 +436,10 @@ def test_stale_leader_refreshes_metadata_and_backs_off(make_fetcher, error):
     assert collect(parts) == {A0: [0]}
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testWhenFetchResponseReturnsALeaderShipChangeErrorAndNewLeaderInformation",
+)
+@pytest.mark.behaviour("Fetcher", "a stale leader: metadata are refreshed, a hint is taken")
 def test_leader_that_the_broker_hints_at_is_asked_at_once(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))}, node_count=2)
     parts.cluster.errors["fetch", A0].append(NotLeaderForPartitionError.errno)
@@ -355,6 +463,7 @@ def test_unknown_leader_epoch_is_retried(make_fetcher):
     assert collect(parts) == {A0: [0]}
 
 
+@pytest.mark.kafka("FetchCollectorTest.testFetchWithOtherErrors")
 def test_unforeseen_error_is_raised_with_its_place(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     parts.cluster.errors["fetch", A0].append(InvalidRequestError.errno)
@@ -370,6 +479,16 @@ def test_unknown_leader_asks_for_metadata_instead_of_fetching(make_fetcher):
     assert parts.metadata.is_update_due()
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testPreferredReadReplica",
+    "FetcherTest.testPreferredReadReplicaOffsetError",
+    "FetchCollectorTest.testFetchWithReadReplica",
+    "FetchCollectorTest.testFetchWithOffsetOutOfRangeWithPreferredReadReplica",
+)
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a preferred replica is asked, and dropped on error, disconnect, expiry, or a new leader",
+)
 def test_preferred_replica_is_used_and_dropped_on_an_error(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
     parts.cluster.preferred = {A0: 1}
@@ -385,6 +504,14 @@ def test_preferred_replica_is_used_and_dropped_on_an_error(make_fetcher):
     assert parts.subscriptions.position(A0).offset == 2, "a follower that lags is no reason to reset"
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchDisconnected",
+    "FetcherTest.testFetchDisconnectedShouldClearPreferredReadReplica",
+)
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a preferred replica is asked, and dropped on error, disconnect, expiry, or a new leader",
+)
 def test_preferred_replica_is_dropped_on_a_disconnect(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 2))}, node_count=2)
     parts.subscriptions.update_preferred_read_replica(A0, 1, expires_ms=parts.clock.monotonic_ms() + 1000)
@@ -395,6 +522,7 @@ def test_preferred_replica_is_dropped_on_a_disconnect(make_fetcher):
     assert parts.subscriptions.preferred_read_replica(A0, 0.0) is None
 
 
+@pytest.mark.kafka("FetcherTest.testFetchWithNoTopicId", "FetcherTest.testFetchWithTopicId")
 @pytest.mark.parametrize(("version", "by_id"), [(12, False), (13, True)])
 def test_topics_go_by_name_or_by_id(make_fetcher, version, by_id):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
@@ -406,6 +534,7 @@ def test_topics_go_by_name_or_by_id(make_fetcher, version, by_id):
     assert collect(parts) == {A0: [0]}
 
 
+@pytest.mark.kafka("FetcherTest.testConsumingViaIncrementalFetchRequests")
 def test_session_sends_only_what_moved(make_fetcher):
     logs = {TopicPartition("a", number): FetchLog() for number in range(50)}
     logs[A0] = FetchLog(simple_batch(0, 1))
@@ -419,6 +548,11 @@ def test_session_sends_only_what_moved(make_fetcher):
     assert second.session_epoch == 1
 
 
+@pytest.mark.kafka(
+    "SubscriptionStateTest.testTryUpdatingHighWatermark",
+    "SubscriptionStateTest.testTryUpdatingLogStartOffset",
+    "SubscriptionStateTest.testTryUpdatingLastStableOffset",
+)
 def test_metadata_of_the_answer_is_kept(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 3))})
     fetch(parts)
@@ -427,6 +561,11 @@ def test_metadata_of_the_answer_is_kept(make_fetcher):
     assert (state.high_watermark, state.last_stable_offset, state.log_start_offset) == (3, 3, 0)
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testCloseShouldBeIdempotent",
+    "FetcherTest.testFetcherCloseClosesFetchSessionsInBroker",
+)
+@pytest.mark.behaviour("Fetcher", "a close ends the sessions, once")
 def test_close_ends_sessions_once(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     fetch(parts)
@@ -437,6 +576,7 @@ def test_close_ends_sessions_once(make_fetcher):
     assert not parts.client.has_pending_requests()
 
 
+@pytest.mark.behaviour("Fetcher", "a close ends the sessions, once")
 def test_close_does_not_wait_for_a_fetch_that_waits_at_the_broker(make_fetcher):
     parts = make_fetcher({A0: FetchLog(simple_batch(0, 1))})
     fetch(parts)

@@ -1,4 +1,4 @@
-"""Cases of KafkaConsumerTest about groups that no other test shows; see ``tests/CASES.md``."""
+"""Cases of KafkaConsumerTest about groups that no other test shows; see docs/PORTED_TESTS.md."""
 
 import pytest
 from model.consumer_cluster import read
@@ -31,6 +31,7 @@ def committed(consumer):
     return {tp: kept.offset for tp, kept in consumer.model.coordinator.offsets.committed.items()}
 
 
+@pytest.mark.kafka("KafkaConsumerTest.verifyHeartbeatSentWhenFetchedDataReady")
 def test_polls_that_find_their_records_waiting_beat_too(make, clock):
     consumer = make("a", heartbeat_interval_ms=3000)
     for expected in range(10):
@@ -39,6 +40,10 @@ def test_polls_that_find_their_records_waiting_beat_too(make, clock):
     assert len(consumer.model.requests_of(HeartbeatRequest)) >= 2
 
 
+@pytest.mark.kafka(
+    "KafkaConsumerTest.verifyPollTimesOutDuringMetadataUpdate",
+    "KafkaConsumerTest.testPollSendsRequestToJoin",
+)
 def test_subscribing_asks_nobody_and_nothing_is_fetched_before_the_group_is_joined(make):
     consumer = make("a")
     assert consumer.model.requests == []
@@ -51,6 +56,12 @@ def test_subscribing_asks_nobody_and_nothing_is_fetched_before_the_group_is_join
     assert read(consumer) == {A0: list(range(10))}
 
 
+@pytest.mark.kafka(
+    "KafkaConsumerTest.verifyNoCoordinatorLookupForManualAssignmentWithOffsetCommit",
+    "KafkaConsumerTest.testResetToCommittedOffset",
+    "KafkaConsumerTest.testCommitsFetchedDuringAssign",
+    "KafkaConsumerTest.testNoCommittedOffsets",
+)
 def test_who_chose_its_partitions_finds_a_coordinator_that_was_not_there_and_commits(make):
     consumer = make(enable_auto_commit=False)
     consumer.model.coordinator.offsets.committed[A0] = OffsetAndMetadata(4, "")
@@ -66,6 +77,10 @@ def test_who_chose_its_partitions_finds_a_coordinator_that_was_not_there_and_com
     assert consumer.committed(B0) == 2
 
 
+@pytest.mark.kafka(
+    "KafkaConsumerTest.testRegexSubscription",
+    "KafkaConsumerTest.testChangingRegexSubscription",
+)
 def test_another_pattern_takes_the_place_of_the_one_before(make):
     consumer = make()
     consumer.subscribe(pattern="a")
@@ -76,6 +91,10 @@ def test_another_pattern_takes_the_place_of_the_one_before(make):
     assert consumer.assignment() == {B0}
 
 
+@pytest.mark.kafka(
+    "KafkaConsumerTest.testSubscriptionChangesWithAutoCommitEnabled",
+    "KafkaConsumerTest.testSubscriptionChangesWithAutoCommitDisabled",
+)
 @pytest.mark.parametrize("auto_commit", [True, False])
 def test_another_subscription_is_another_assignment_with_the_next_poll(make, auto_commit):
     consumer = make("a", "b", enable_auto_commit=auto_commit)
@@ -97,6 +116,11 @@ def test_another_subscription_is_another_assignment_with_the_next_poll(make, aut
     assert committed(consumer) == ({A0: 10, B0: 10, C0: 10} if auto_commit else {})
 
 
+@pytest.mark.kafka(
+    "KafkaConsumerTest.testPollAuthenticationFailure",
+    "KafkaConsumerTest.testCommitSyncAuthenticationFailure",
+    "KafkaConsumerTest.testCommittedAuthenticationFailure",
+)
 @pytest.mark.parametrize("call", ["commit", "committed", "poll"])
 def test_an_authentication_that_failed_is_raised_by_every_call_that_needs_the_coordinator(
     make, monkeypatch, call

@@ -59,6 +59,7 @@ def test_wakeup_interrupts_poll_once(make_consumer):
     assert read(consumer) == {A0: [0]}
 
 
+@pytest.mark.behaviour("ConsumerNetworkClient", "a wakeup raises once, also when it was disabled in between")
 def test_storm_of_wakeups_is_one_interruption_and_loses_nothing(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 6))}, "a")
     assert len(consumer.poll(1000, max_records=2)[A0]) == 2
@@ -83,6 +84,10 @@ def test_jump_of_the_wall_clock_changes_nothing(make_consumer, clock, monkeypatc
     assert [record.offset for record in consumer.poll(1000)[A0]] == [2]
 
 
+@pytest.mark.kafka(
+    "KafkaConsumerTest.testInvalidGroupMetadata",
+    "KafkaConsumerTest.testPreventMultiThread",
+)
 def test_second_thread_is_refused_while_one_is_inside(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 1))}, "a")
     caught = []
@@ -165,6 +170,7 @@ def test_unclosed_consumer_warns_once_and_closes_its_sockets(make_consumer):
     assert network.closed
 
 
+@pytest.mark.kafka("KafkaConsumerTest.testCloseShouldBeIdempotent")
 def test_closed_consumer_refuses_use_and_closes_once(make_consumer):
     with make_consumer({A0: FetchLog()}, "a") as consumer:
         consumer.poll(0)

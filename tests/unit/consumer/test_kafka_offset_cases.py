@@ -1,4 +1,4 @@
-"""Cases of Kafka's ConsumerCoordinatorTest about commits that no other test shows; see ``tests/CASES.md``."""
+"""Cases of Kafka's ConsumerCoordinatorTest about commits that no other shows; see docs/PORTED_TESTS.md."""
 
 import pytest
 from model.consumer_cluster import read
@@ -55,6 +55,12 @@ class Told(ConsumerRebalanceListener):
 
 
 # ---- Without a coordinator ---------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testAutoCommitAsyncWithUserAssignedType",
+    "ConsumerCoordinatorTest.testAutoCommitManualAssignmentCoordinatorUnknown",
+    "ConsumerCoordinatorTest.testAutoCommitAfterCoordinatorBackToService",
+    "KafkaConsumerTest.verifyNoCoordinatorLookupForManualAssignmentWithSeek",
+)
 def test_an_auto_commit_looks_for_the_coordinator_and_goes_as_soon_as_it_is_known(make, clock):
     consumer = make()
     consumer.assign([A0])
@@ -73,6 +79,7 @@ def test_an_auto_commit_looks_for_the_coordinator_and_goes_as_soon_as_it_is_know
     assert committed(consumer).keys() == {A0}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testManyInFlightAsyncCommitsWithCoordinatorDisconnect")
 def test_a_thousand_commits_on_their_way_to_a_coordinator_that_is_lost_are_all_called_back():
     group = Group()
     group.broker.silent = True
@@ -86,6 +93,12 @@ def test_a_thousand_commits_on_their_way_to_a_coordinator_that_is_lost_are_all_c
     assert {type(error.__cause__) for _, error in told} == {KafkaConnectionError}
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCoordinatorDisconnectAfterNotCoordinatorError",
+    "ConsumerCoordinatorTest.testCoordinatorDisconnectAfterCoordinatorNotAvailableError",
+    "ConsumerCoordinatorTest.testCommitOffsetAsyncCoordinatorNotAvailable",
+    "ConsumerCoordinatorTest.testCommitOffsetAsyncNotCoordinator",
+)
 @pytest.mark.parametrize("code", [NOT_COORDINATOR, NOT_AVAILABLE])
 def test_a_commit_behind_one_that_found_no_coordinator_fails_with_it(make, code):
     consumer = make("a", enable_auto_commit=False)
@@ -113,6 +126,7 @@ def test_a_commit_behind_one_that_found_no_coordinator_fails_with_it(make, code)
 
 
 # ---- Before a rebalance ------------------------------------------------------------------------------------
+@pytest.mark.kafka("ConsumerCoordinatorTest.testJoinPrepareAndCommitWithCoordinatorNotAvailable")
 def test_a_commit_before_a_rebalance_that_finds_no_coordinator_is_made_at_the_next(make):
     consumer = make("a", auto_commit_interval_ms=60_000)
     read(consumer)
@@ -125,6 +139,7 @@ def test_a_commit_before_a_rebalance_that_finds_no_coordinator_is_made_at_the_ne
     assert committed(consumer) == {A0: 10, A1: 5}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testJoinPrepareAndCommitWithUnknownMemberId")
 def test_a_commit_before_a_rebalance_that_finds_us_thrown_out_lets_the_partitions_be_lost(make):
     consumer, listener = make(auto_commit_interval_ms=60_000), Told()
     consumer.subscribe(["a"], listener=listener)
@@ -137,6 +152,10 @@ def test_a_commit_before_a_rebalance_that_finds_us_thrown_out_lets_the_partition
 
 
 # ---- Generations -------------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCommitOffsetIllegalGenerationShouldResetGenerationId",
+    "ConsumerCoordinatorTest.testCommitOffsetUnknownMemberShouldResetToNoGeneration",
+)
 @pytest.mark.parametrize(("code", "keeps_id"), [(ILLEGAL_GENERATION, True), (UNKNOWN_MEMBER, False)])
 def test_a_refused_commit_takes_the_generation_and_only_an_unknown_member_its_id(make, code, keeps_id):
     consumer = make("a", enable_auto_commit=False)
@@ -148,6 +167,10 @@ def test_a_refused_commit_takes_the_generation_and_only_an_unknown_member_its_id
     assert consumer.group_metadata()[1:3] == (-1, member_id if keeps_id else "")
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCommitOffsetIllegalGenerationWithResetGeneration",
+    "ConsumerCoordinatorTest.testCommitOffsetUnknownMemberWithResetGeneration",
+)
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER])
 def test_a_refusal_that_comes_when_there_is_no_generation_any_more_resets_nothing(code):
     group = Group()
@@ -163,6 +186,7 @@ def test_a_refusal_that_comes_when_there_is_no_generation_any_more_resets_nothin
     assert group.membership.resets == []
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitAfterLeaveGroup")
 def test_who_has_left_and_chosen_its_partitions_commits_as_no_member(make):
     consumer = make("a", enable_auto_commit=False)
     read(consumer)
@@ -175,6 +199,7 @@ def test_who_has_left_and_chosen_its_partitions_commits_as_no_member(make):
 
 
 # ---- The rest ----------------------------------------------------------------------------------------------
+@pytest.mark.kafka("ConsumerCoordinatorTest.testNoCoordinatorDiscoveryIfPartitionAwaitingReset")
 def test_partitions_that_are_reset_ask_for_no_committed_offset():
     group = Group()
     group.membership.coordinator_failed("test")
@@ -186,6 +211,7 @@ def test_partitions_that_are_reset_ask_for_no_committed_offset():
     assert group.subscriptions.is_offset_reset_needed(A0)
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCloseManualAssignment")
 def test_who_chose_its_partitions_commits_when_it_closes_and_leaves_nothing(make):
     consumer = make()
     consumer.assign([A0])

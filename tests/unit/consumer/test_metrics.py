@@ -28,6 +28,7 @@ def of_fetch(consumer, name, *of):
     return consumer.metrics()[".".join([FETCH, *of])][name]
 
 
+@pytest.mark.kafka("FetcherTest.testFetcherMetricsTemplates")
 def test_every_metric_of_kafka_python_is_there(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 1))}, "a")
     read(consumer)
@@ -44,6 +45,10 @@ def test_every_metric_of_kafka_python_is_there(make_consumer):
     assert wanted - ours == set()
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchResponseMetrics",
+    "FetcherTest.testFetchResponseMetricsWithSkippedOffset",
+)
 def test_a_response_is_counted_once_all_of_it_is_taken(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 3)), B0: FetchLog(simple_batch(0, 4))}, "a", "b.c")
     read(consumer, max_records=3)
@@ -58,6 +63,7 @@ def test_a_response_is_counted_once_all_of_it_is_taken(make_consumer):
     assert of_fetch(consumer, "fetch-size-avg", "a") == len(simple_batch(0, 3))
 
 
+@pytest.mark.kafka("FetcherTest.testFetchResponseMetrics")
 def test_partitions_of_topics_that_take_turns_are_told_apart(make_consumer):
     logs = {tp: FetchLog(simple_batch(0, 2)) for tp in (A0, B0, A1)}
     consumer = make_consumer(logs)
@@ -68,6 +74,7 @@ def test_partitions_of_topics_that_take_turns_are_told_apart(make_consumer):
     assert of_fetch(consumer, "records-consumed-total", "b.c") == 2
 
 
+@pytest.mark.kafka("FetcherTest.testFetchResponseMetricsWithOnePartitionAtTheWrongOffset")
 def test_what_is_not_taken_is_not_counted(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 3)), A1: FetchLog(simple_batch(0, 3))}, "a")
     assert read(consumer, max_records=3) == {A0: [0, 1, 2]}
@@ -76,6 +83,7 @@ def test_what_is_not_taken_is_not_counted(make_consumer):
     assert of_fetch(consumer, "records-consumed-total") == 3 + 2
 
 
+@pytest.mark.kafka("FetcherTest.testFetchResponseMetricsWithOnePartitionError")
 def test_a_response_is_counted_though_a_partition_of_it_is_an_error(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 3)), A1: FetchLog(simple_batch(0, 3))}, "a")
     consumer.model.errors["fetch", A1].append(OffsetOutOfRangeError.errno)
@@ -92,6 +100,7 @@ def test_columns_are_counted_as_records_are(make_consumer):
     assert of_fetch(consumer, "records-lag-max") == 0
 
 
+@pytest.mark.kafka("FetcherTest.testFetcherMetrics", "FetcherTest.testFetcherLeadMetric")
 def test_lag_and_lead_are_the_distances_to_both_ends(make_consumer):
     log = FetchLog(simple_batch(0, 5), simple_batch(5, 5))
     log.start_offset = 2
@@ -106,6 +115,7 @@ def test_lag_and_lead_are_the_distances_to_both_ends(make_consumer):
     assert of_fetch(consumer, "records-lag-avg", "a", "0") == 2
 
 
+@pytest.mark.kafka("FetcherTest.testReadCommittedLagMetric")
 def test_lag_ends_at_the_last_stable_offset_when_committed_records_are_read(make_consumer, monkeypatch):
     log = FetchLog(simple_batch(0, 3))
     consumer = make_consumer({A0: log}, "a", isolation_level="read_committed")
@@ -121,6 +131,7 @@ def test_lag_ends_at_the_last_stable_offset_when_committed_records_are_read(make
     assert of_fetch(consumer, "records-lag", "a", "0") == 0
 
 
+@pytest.mark.kafka("FetcherTest.testFetcherMetrics")
 def test_figures_of_a_partition_go_with_it(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 3)), A1: FetchLog(simple_batch(0, 3))})
     consumer.assign([A0, A1])
@@ -159,6 +170,7 @@ def test_polls_are_counted_and_how_long_they_last(make_consumer, clock):
     assert figures["poll-idle-ratio-avg"] == pytest.approx((0 + 0.25) / 2, abs=0.02)
 
 
+@pytest.mark.kafka("FetcherTest.testQuotaMetrics")
 def test_latency_and_throttling_of_fetches_are_counted(make_consumer, monkeypatch):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 3))}, "a")
     answer = consumer.model._fetch
@@ -222,6 +234,7 @@ def test_closed_consumer_has_no_metrics_any_more(make_consumer):
     assert consumer.metrics() == {}
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testMetrics", "ConsumerCoordinatorTest.testMetrics")
 def test_group_metrics_tell_of_heartbeats_rebalances_and_commits():
     clock = VirtualClock()
     registry = Metrics(MetricConfig(2, 30_000), clock=clock)

@@ -55,6 +55,7 @@ class Told:
 
 
 # ---- What is sent ----------------------------------------------------------------------------------------
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetMetadataSync")
 @pytest.mark.parametrize("version", range(2, 11))
 def test_commit_carries_generation_epoch_and_note_in_every_version(version):
     group = Group({ApiKey.OFFSET_COMMIT: version})
@@ -82,6 +83,10 @@ def test_static_member_names_its_instance():
     assert group.broker.commits()[0].group_instance_id == "instance"
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCommitOffsetOnly",
+    "ConsumerCoordinatorTest.testCommitOffsetShouldNotSetInstanceIdIfMemberIdIsUnknown",
+)
 def test_partitions_chosen_by_the_user_are_committed_without_generation_or_instance():
     group = Group(group_instance_id="instance")
     group.subscriptions.unsubscribe()
@@ -93,6 +98,19 @@ def test_partitions_chosen_by_the_user_are_committed_without_generation_or_insta
 
 
 # ---- Synchronous -----------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCommitOffsetSyncNotCoordinator",
+    "ConsumerCoordinatorTest.testCommitOffsetSyncCoordinatorNotAvailable",
+    "ConsumerCoordinatorTest.testRetryCommitUnknownTopicOrPartition",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a synchronous commit is tried again while its time lasts, an asynchronous one never",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "an unknown partition is tried again, a note that is too long is told at once",
+)
 @pytest.mark.parametrize("code", RETRIABLE)
 def test_sync_commit_is_tried_again_after_what_may_go_better(group, code):
     refuse(group, code, code)
@@ -104,6 +122,10 @@ def test_sync_commit_is_tried_again_after_what_may_go_better(group, code):
     assert group.elapsed_ms() >= 80 + 160, "the second pause is longer"
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a synchronous commit is tried again while its time lasts, an asynchronous one never",
+)
 def test_sync_commit_gives_up_when_its_time_ends_and_says_why(group):
     refuse(group, *[LOADING] * 100)
     with pytest.raises(KafkaTimeoutError, match=r"a-0 at 5 for group 'readers' within 1000 ms .*node0"):
@@ -111,6 +133,7 @@ def test_sync_commit_gives_up_when_its_time_ends_and_says_why(group):
     assert 4 < len(group.broker.commits()) < 12
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetSyncWithoutFutureGetsCompleted")
 def test_sync_commit_without_an_answer_ends_with_its_time(group):
     group.broker.silent = True
     with pytest.raises(KafkaTimeoutError):
@@ -118,6 +141,7 @@ def test_sync_commit_without_an_answer_ends_with_its_time(group):
     assert group.elapsed_ms() == pytest.approx(700, abs=10)
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetSyncWithoutFutureGetsCompleted")
 def test_sync_commit_without_any_time_is_sent_all_the_same(group):
     with pytest.raises(KafkaTimeoutError):
         group.commits.commit_sync(FIVE, group.timer(0))
@@ -131,6 +155,11 @@ def test_sync_commit_waits_for_a_coordinator(group):
     assert group.membership.lookups == 4
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetSyncCoordinatorDisconnected")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a synchronous commit is tried again while its time lasts, an asynchronous one never",
+)
 def test_lost_connection_looks_for_the_coordinator_and_tries_again(group):
     group.broker.prepare_response(OffsetCommitResponse, disconnected=True)
     group.commits.commit_sync(FIVE, group.timer())
@@ -138,6 +167,15 @@ def test_lost_connection_looks_for_the_coordinator_and_tries_again(group):
     assert group.broker.committed == FIVE
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCommitOffsetMetadataTooLarge",
+    "ConsumerCoordinatorTest.testCommitOffsetSyncCallbackWithNonRetriableException",
+    "ConsumerCoordinatorTest.testCommitOffsetRequestSyncWithFencedInstanceIdException",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "an unknown partition is tried again, a note that is too long is told at once",
+)
 @pytest.mark.parametrize(
     ("code", "error"),
     [
@@ -172,6 +210,12 @@ def test_wakeup_ends_a_sync_commit_and_leaves_it_usable(group):
 
 
 # ---- Generations -----------------------------------------------------------------------------------------
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetRebalanceInProgress")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a commit while the group rebalances, or of an old generation, says which of the two; a "
+    "refusal that comes late leaves the new generation alone",
+)
 def test_commit_while_rebalancing_says_to_poll(group):
     group.membership.rebalancing = True
     with pytest.raises(RebalanceInProgressError, match=r"let poll\(\) end"):
@@ -179,6 +223,12 @@ def test_commit_while_rebalancing_says_to_poll(group):
     assert group.broker.commits() == []
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetRebalanceInProgress")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a commit while the group rebalances, or of an old generation, says which of the two; a "
+    "refusal that comes late leaves the new generation alone",
+)
 def test_rebalance_that_the_coordinator_knows_of_has_the_member_join_again(group):
     refuse(group, REBALANCE)
     with pytest.raises(RebalanceInProgressError, match=r"let poll\(\) end"):
@@ -187,6 +237,11 @@ def test_rebalance_that_the_coordinator_knows_of_has_the_member_join_again(group
     assert group.membership.current == MEMBER
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a commit while the group rebalances, or of an old generation, says which of the two; a "
+    "refusal that comes late leaves the new generation alone",
+)
 def test_commit_of_one_who_is_no_member_fails_with_what_to_do(group):
     group.membership.current = NO_GENERATION
     with pytest.raises(CommitFailedError, match=r"poll\(\) joins"):
@@ -194,6 +249,15 @@ def test_commit_of_one_who_is_no_member_fails_with_what_to_do(group):
     assert group.broker.commits() == []
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCommitOffsetIllegalGeneration",
+    "ConsumerCoordinatorTest.testCommitOffsetUnknownMemberId",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a commit while the group rebalances, or of an old generation, says which of the two; a "
+    "refusal that comes late leaves the new generation alone",
+)
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER])
 def test_commit_of_a_member_thrown_out_fails_and_resets_it(group, code):
     refuse(group, code)
@@ -202,6 +266,17 @@ def test_commit_of_a_member_thrown_out_fails_and_resets_it(group, code):
     assert group.membership.resets == [(BROKER_ERRORS[code], MEMBER)]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCommitOffsetIllegalGenerationWithNewGeneration",
+    "ConsumerCoordinatorTest.testCommitOffsetUnknownMemberWithNewGeneration",
+    "ConsumerCoordinatorTest.testCommitOffsetFencedInstanceWithRebalancingGeneration",
+    "ConsumerCoordinatorTest.testCommitOffsetFencedInstanceWithNewGeneration",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a commit while the group rebalances, or of an old generation, says which of the two; a "
+    "refusal that comes late leaves the new generation alone",
+)
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER, FENCED])
 @pytest.mark.parametrize("rebalancing", [True, False])
 def test_late_refusal_of_an_old_generation_leaves_the_new_one_alone(group, code, rebalancing):
@@ -230,6 +305,7 @@ def test_group_with_members_refuses_one_who_only_assigned(group):
 
 
 # ---- Asynchronous ----------------------------------------------------------------------------------------
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetMetadataAsync")
 def test_async_commit_is_not_waited_for_and_its_callback_runs_in_a_poll(group):
     told = Told()
     group.broker.silent = True
@@ -243,6 +319,15 @@ def test_async_commit_is_not_waited_for_and_its_callback_runs_in_a_poll(group):
     assert told.outcomes == [(FIVE, None)]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCommitOffsetAsyncFailedWithDefaultCallback",
+    "ConsumerCoordinatorTest.testCommitOffsetAsyncCoordinatorNotAvailable",
+    "ConsumerCoordinatorTest.testCommitOffsetAsyncNotCoordinator",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a synchronous commit is tried again while its time lasts, an asynchronous one never",
+)
 @pytest.mark.parametrize("code", RETRIABLE)
 def test_async_commit_is_not_tried_again(group, code):
     refuse(group, code)
@@ -256,6 +341,11 @@ def test_async_commit_is_not_tried_again(group, code):
     assert len(group.broker.commits()) == 1
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetAsyncDisconnected")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a synchronous commit is tried again while its time lasts, an asynchronous one never",
+)
 def test_async_commit_over_a_lost_connection_is_worth_a_retry(group):
     group.broker.prepare_response(OffsetCommitResponse, disconnected=True)
     told = Told()
@@ -265,6 +355,13 @@ def test_async_commit_over_a_lost_connection_is_worth_a_retry(group):
     assert (type(error), type(error.__cause__)) == (RetriableCommitFailedError, KafkaConnectionError)
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testAsyncCommitCallbacksInvokedPriorToSyncCommitCompletion",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+)
 def test_callbacks_run_in_order_and_before_a_later_sync_commit_returns(group):
     order = []
     group.broker.silent = True
@@ -280,6 +377,13 @@ def test_callbacks_run_in_order_and_before_a_later_sync_commit_returns(group):
     assert group.interceptor.committed == [{A0: OffsetAndMetadata(number)} for number in (0, 1, 2, 9)]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testEnsureCompletingAsyncCommitsWhenSyncCommitWithoutOffsets",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+)
 def test_empty_sync_commit_waits_for_the_asynchronous_ones(group):
     told = Told()
     group.broker.silent = True
@@ -291,6 +395,11 @@ def test_empty_sync_commit_waits_for_the_asynchronous_ones(group):
     assert told.outcomes == [(FIVE, None)]
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitAsyncWithUserAssignedType")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+)
 def test_async_commits_wait_in_order_for_a_coordinator_that_is_looked_for(group):
     group.membership.coordinator_failed("test")
     group.membership.held_lookups = True
@@ -304,6 +413,10 @@ def test_async_commits_wait_in_order_for_a_coordinator_that_is_looked_for(group)
     assert group.broker.committed == {A0: OffsetAndMetadata(2)}
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+)
 def test_callbacks_keep_their_order_though_a_later_commit_fails_at_once(group):
     group.broker.silent = True
     told = Told()
@@ -347,6 +460,15 @@ def test_offsets_are_those_of_the_moment_of_the_call(group):
     assert told.outcomes == [(FIVE, None)]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCommitOffsetRequestAsyncWithFencedInstanceIdException",
+    "ConsumerCoordinatorTest.testCommitOffsetRequestAsyncAlwaysReceiveFencedException",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a commit while the group rebalances, or of an old generation, says which of the two; a "
+    "refusal that comes late leaves the new generation alone",
+)
 def test_fenced_instance_is_told_to_the_callback_and_raised_by_all_that_follows(group):
     refuse(group, FENCED)
     told = Told()
@@ -363,6 +485,10 @@ def test_fenced_instance_is_told_to_the_callback_and_raised_by_all_that_follows(
             call()
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "callbacks of asynchronous commits: in order, and before a later synchronous commit returns",
+)
 def test_callback_that_raises_is_heard_of_once_and_those_behind_it_are_called(group):
     told = Told()
 
@@ -403,6 +529,7 @@ def test_interrupted_commit_does_not_hold_up_those_behind_it(group, monkeypatch)
     assert [type(error).__name__ for _, error in told.outcomes] == ["KeyboardInterrupt", "NoneType"]
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetAsyncWithDefaultCallback")
 def test_commit_without_callback_has_the_default_one():
     told = Told()
     group = Group(default_offset_commit_callback=told)
@@ -411,6 +538,7 @@ def test_commit_without_callback_has_the_default_one():
     assert told.outcomes == [(FIVE, None)]
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCommitOffsetAsyncFailedWithDefaultCallback")
 def test_failure_that_nobody_is_told_of_is_logged(group, caplog):
     refuse(group, 30)
     group.commits.commit_async(FIVE)
@@ -426,6 +554,12 @@ def auto_commit(group):
     group.turn()
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testAutoCommitAwaitsInterval")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
+    " of nothing that has not been handed out",
+)
 def test_auto_commit_comes_when_the_interval_is_over_and_not_before(group):
     group.consumed = FIVE
     assert group.commits.time_to_next_auto_commit_ms(group.clock.monotonic_ms()) == 5000
@@ -444,6 +578,12 @@ def test_auto_commit_comes_when_the_interval_is_over_and_not_before(group):
     assert group.broker.committed == group.consumed
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testAutoCommitRetryBackoff")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
+    " of nothing that has not been handed out",
+)
 def test_auto_commit_that_may_go_better_is_tried_again_after_the_back_off(group):
     group.consumed = FIVE
     group.clock.advance(5000)
@@ -479,6 +619,11 @@ def test_auto_commit_that_meets_a_rebalance_says_nothing_and_waits_for_its_next_
     assert group.broker.committed == FIVE
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "auto-commit: by its interval, after a failure by the back-off, before a revoke and by close;"
+    " of nothing that has not been handed out",
+)
 def test_commit_before_a_revoke_comes_whatever_the_interval(group):
     assert group.commits.auto_commit_now() is None, "there is nothing to commit"
     group.consumed = FIVE
@@ -488,6 +633,7 @@ def test_commit_before_a_revoke_comes_whatever_the_interval(group):
     assert group.broker.committed == FIVE
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testAutoCommitDynamicAssignmentRebalance")
 def test_new_assignment_begins_the_interval_anew(group):
     group.clock.advance(3000)
     now_ms = group.clock.monotonic_ms()
@@ -495,6 +641,10 @@ def test_new_assignment_begins_the_interval_anew(group):
     assert group.commits.time_to_next_auto_commit_ms(now_ms) == 5000
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testJoinPrepareWithDisableAutoCommit",
+    "KafkaConsumerTest.testManualAssignmentChangeWithAutoCommitDisabled",
+)
 def test_without_auto_commit_nothing_is_committed_by_itself():
     group = Group(enable_auto_commit=False)
     group.consumed = FIVE
@@ -514,6 +664,16 @@ def test_auto_commit_at_the_end_is_waited_for(group):
     assert group.broker.committed == FIVE
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCloseCoordinatorNotKnownManualAssignment",
+    "ConsumerCoordinatorTest.testCloseCoordinatorNotKnownWithCommits",
+    "ConsumerCoordinatorTest.testCloseNoResponseForCommit",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
+    "time it sends and waits for nothing",
+)
 @pytest.mark.parametrize("timeout_ms", [0, 500])
 def test_auto_commit_at_the_end_is_bounded_and_what_fails_is_logged(group, caplog, timeout_ms):
     group.consumed = FIVE
@@ -544,6 +704,11 @@ def test_close_waits_for_asynchronous_commits_and_calls_them_back(group):
     assert told.outcomes == [(FIVE, None)]
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
+    "time it sends and waits for nothing",
+)
 def test_close_waits_no_longer_than_it_may(group, caplog):
     group.broker.silent = True
     group.commits.commit_async(FIVE)

@@ -90,6 +90,7 @@ def position(parts, tp=A0):
 
 
 # ---- Positions ---------------------------------------------------------------------------------------------
+@pytest.mark.kafka("OffsetFetcherTest.testUpdateFetchPositionNoOpWithPositionSet")
 def test_partition_with_a_position_is_not_asked_about(make_offsets):
     parts = make_offsets()
     parts.subscriptions.seek(A0, FetchPosition(3))
@@ -98,6 +99,12 @@ def test_partition_with_a_position_is_not_asked_about(make_offsets):
     assert position(parts) == FetchPosition(3)
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testUpdateFetchPositionResetToDefaultOffset",
+    "OffsetFetcherTest.testUpdateFetchPositionResetToLatestOffset",
+    "OffsetFetcherTest.testUpdateFetchPositionResetToEarliestOffset",
+    "SubscriptionStateTest.resetOffsetNoValidation",
+)
 @pytest.mark.parametrize(
     ("strategy", "offset", "timestamp"), [(None, 5, -1), (LATEST, 5, -1), (EARLIEST, 2, -2)]
 )
@@ -111,6 +118,10 @@ def test_position_is_reset_by_the_strategy(make_offsets, strategy, offset, times
     assert parts.subscriptions.is_fetchable(A0)
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testListOffsetSendsReadUncommitted",
+    "OffsetFetcherTest.testListOffsetSendsReadCommitted",
+)
 @pytest.mark.parametrize("level", IsolationLevel)
 def test_isolation_level_is_told(make_offsets, level):
     parts = make_offsets(isolation_level=level)
@@ -118,6 +129,10 @@ def test_isolation_level_is_told(make_offsets, level):
     assert [each.isolation_level for each in parts.cluster.requests_of(ListOffsetsRequest)] == [int(level)]
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testFetchOffsetErrors",
+    "OffsetFetcherTest.testresetPositionsMetadataRefresh",
+)
 @pytest.mark.parametrize("error", RETRIED)
 def test_passing_and_unforeseen_errors_are_tried_again_with_new_metadata(make_offsets, clock, error):
     parts = make_offsets()
@@ -133,6 +148,7 @@ def test_passing_and_unforeseen_errors_are_tried_again_with_new_metadata(make_of
     assert position(parts).offset == 5
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testresetPositionsSkipsBlackedOutConnections")
 def test_leader_that_backs_off_is_not_asked_before_its_time(make_offsets, clock):
     parts = make_offsets()
     parts.cluster.down.add(0)
@@ -147,6 +163,7 @@ def test_leader_that_backs_off_is_not_asked_before_its_time(make_offsets, clock)
     assert position(parts).offset == 5
 
 
+@pytest.mark.behaviour("ConsumerNetworkClient", "who is refused by authentication is not tried again at once")
 def test_leader_that_refuses_us_is_told_at_once(make_offsets, monkeypatch):
     parts = make_offsets()
     parts.cluster.down.add(0)
@@ -159,6 +176,7 @@ def test_leader_that_refuses_us_is_told_at_once(make_offsets, monkeypatch):
         parts.offsets.fetch_offsets({A0: -1}, Timer(parts.clock, 1000))
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testUpdateFetchPositionDisconnect")
 def test_lost_connection_is_tried_again_after_the_back_off(make_offsets, clock):
     parts = make_offsets()
     parts.cluster.held.add(ListOffsetsRequest)
@@ -186,6 +204,7 @@ def test_answer_that_never_comes_is_asked_for_again_after_the_request_timeout(ma
     assert len(asked(parts)) == 2
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testListOffsetUpdateEpoch")
 def test_newer_leader_epoch_in_an_answer_asks_for_metadata(make_offsets):
     parts = make_offsets()
     parts.cluster.leader_epochs[A0] = 2
@@ -215,6 +234,7 @@ def arrive(parts):
     parts.client.poll_no_wakeup()
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testAssignmentChangeWithInFlightReset")
 def test_answer_for_a_partition_given_up_meanwhile_is_dropped(in_flight):
     in_flight.subscriptions.assign_from_user([A1])
     arrive(in_flight)
@@ -228,6 +248,7 @@ def test_answer_after_a_seek_is_dropped(in_flight):
     assert position(in_flight).offset == 3
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testChangeResetWithInFlightReset")
 def test_answer_for_another_strategy_is_dropped_and_the_other_asked_for(in_flight):
     in_flight.subscriptions.request_offset_reset(A0, EARLIEST)
     arrive(in_flight)
@@ -236,6 +257,7 @@ def test_answer_for_another_strategy_is_dropped_and_the_other_asked_for(in_fligh
     assert position(in_flight).offset == 0
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testEarlierOffsetResetArrivesLate")
 def test_late_answer_for_an_earlier_strategy_does_not_undo_the_later_one(in_flight):
     in_flight.subscriptions.request_offset_reset(A0, EARLIEST)
     in_flight.offsets.reset_positions_if_needed()
@@ -245,12 +267,17 @@ def test_late_answer_for_an_earlier_strategy_does_not_undo_the_later_one(in_flig
     assert position(in_flight).offset == 0
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testIdempotentResetWithInFlightReset")
 def test_asking_for_the_same_again_takes_the_answer_on_its_way(in_flight):
     in_flight.subscriptions.request_offset_reset(A0, LATEST)
     arrive(in_flight)
     assert position(in_flight).offset == 5
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testUpdateFetchPositionOfPausedPartitionsRequiringOffsetReset",
+    "OffsetFetcherTest.testUpdateFetchPositionOfPausedPartitionsWithoutAValidPosition",
+)
 @pytest.mark.parametrize("paused_first", [True, False])
 def test_paused_partition_gets_its_position_and_stays_paused(make_offsets, paused_first):
     parts = make_offsets()
@@ -265,6 +292,7 @@ def test_paused_partition_gets_its_position_and_stays_paused(make_offsets, pause
     assert parts.subscriptions.is_fetchable(A0)
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testResetOffsetsAuthorizationFailure")
 def test_forbidden_topics_are_named_once_and_asked_about_again_later(make_offsets, clock):
     parts = make_offsets({tp: FetchLog(simple_batch(0, 5)) for tp in (A0, B0)})
     for tp in (A0, B0):
@@ -279,6 +307,7 @@ def test_forbidden_topics_are_named_once_and_asked_about_again_later(make_offset
 
 
 # ---- By duration (KIP-1106) -------------------------------------------------------------------------------
+@pytest.mark.behaviour("Fetcher", "out of range: stale is ignored, else by policy or raised with the offsets")
 def test_duration_starts_at_the_first_record_that_is_young_enough(make_offsets, clock):
     parts = make_offsets(reset=OffsetResetStrategy.parse(f"by_duration:PT{clock.wall_ms() // 1000}S"))
     parts.cluster.logs[A0].start_offset = 2
@@ -288,6 +317,7 @@ def test_duration_starts_at_the_first_record_that_is_young_enough(make_offsets, 
     assert position(parts).offset == 2
 
 
+@pytest.mark.behaviour("Fetcher", "out of range: stale is ignored, else by policy or raised with the offsets")
 def test_duration_without_a_record_that_is_young_enough_starts_at_the_end(make_offsets, clock):
     parts = make_offsets(reset=OffsetResetStrategy.parse("by_duration:PT1M"))
     reset(parts)
@@ -320,6 +350,10 @@ def fetch(parts, timestamps, timeout_ms=1000):
     return {tp: tuple(each) for tp, each in found.items()}
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testBeginningOffsetsMultipleTopicPartitions",
+    "OffsetFetcherTest.testEndOffsetsMultipleTopicPartitions",
+)
 def test_offsets_of_many_partitions_are_asked_of_each_leader_at_once(make_offsets):
     logs = {A0: FetchLog(simple_batch(0, 5)), A1: FetchLog(simple_batch(0, 7)), B0: FetchLog()}
     parts = make_offsets(logs, node_count=2)
@@ -337,6 +371,10 @@ def test_nothing_is_asked_for_nothing(make_offsets):
     assert asked(parts) == []
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testGetOffsetsForTimes",
+    "OffsetFetcherTest.testGetOffsetsIncludesLeaderEpoch",
+)
 def test_time_leads_to_offset_timestamp_and_leader_epoch(make_offsets):
     parts = make_offsets()
     parts.cluster.leader_epochs[A0] = 3
@@ -350,6 +388,13 @@ def test_old_messages_without_timestamps_have_no_offset_by_time(make_offsets):
     assert fetch(parts, {A0: 500}) == {A0: (-1, -1, -1)}
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testGetOffsetsForTimes",
+    "OffsetFetcherTest.testGetOffsetsFencedLeaderEpoch",
+    "OffsetFetcherTest.testGetOffsetByTimeWithPartitionsRetryCouldTriggerMetadataUpdate",
+    "OffsetFetcherTest.testGetOffsetsUnknownLeaderEpoch",
+    "OffsetFetcherTest.testBatchedListOffsetsMetadataErrors",
+)
 @pytest.mark.parametrize("error", RETRIED)
 def test_look_up_is_tried_again_until_it_is_answered(make_offsets, error):
     parts = make_offsets({A0: FetchLog(simple_batch(0, 5)), B0: FetchLog(simple_batch(0, 2))})
@@ -358,6 +403,7 @@ def test_look_up_is_tried_again_until_it_is_answered(make_offsets, error):
     assert [tp for _, tp, _ in asked(parts)] == [A0, B0, A0, A0]
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testGetOffsetsForTimesTimeout")
 def test_look_up_in_vain_ends_in_time_and_says_why(make_offsets, clock, monkeypatch):
     parts = make_offsets()
     parts.cluster.errors["list", A0].extend([UnknownError.errno] * 20)
@@ -382,12 +428,18 @@ def test_no_time_is_too_little(make_offsets):
         fetch(parts, {A0: -1}, timeout_ms=0)
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testGetOffsetsForTimesWhenSomeTopicPartitionLeadersNotKnownInitially",
+)
 def test_leader_that_is_not_known_at_first_is_found_out(make_offsets):
     parts = make_offsets({A0: FetchLog(simple_batch(0, 5)), B0: FetchLog(simple_batch(0, 2))})
     parts.metadata._leaders[B0] = None
     assert {tp: found[0] for tp, found in fetch(parts, {A0: -1, B0: -1}).items()} == {A0: 5, B0: 2}
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testGetOffsetsForTimesWhenSomeTopicPartitionLeadersDisconnectException",
+)
 def test_leader_that_hangs_up_is_asked_again_and_others_are_not(make_offsets, monkeypatch):
     parts = make_offsets({A0: FetchLog(simple_batch(0, 5)), A1: FetchLog(simple_batch(0, 7))}, node_count=2)
     answer, lost = parts.cluster.answer, deque([True])
@@ -422,6 +474,14 @@ def test_end_that_was_looked_up_is_news_for_an_assigned_partition(make_offsets, 
     assert all(getattr(state, each) is None for each in others)
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testBeginningOffsets",
+    "OffsetFetcherTest.testBeginningOffsetsDuplicateTopicPartition",
+    "OffsetFetcherTest.testBeginningOffsetsEmpty",
+    "OffsetFetcherTest.testEndOffsets",
+    "OffsetFetcherTest.testEndOffsetsDuplicateTopicPartition",
+    "OffsetFetcherTest.testEndOffsetsEmpty",
+)
 def test_facade_answers_for_duplicates_and_for_nothing(make_consumer):
     consumer = make_consumer({A0: FetchLog(simple_batch(0, 5)), B0: FetchLog()})
     assert consumer.beginning_offsets([]) == consumer.end_offsets([]) == consumer.offsets_for_times({}) == {}

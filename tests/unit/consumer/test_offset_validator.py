@@ -72,6 +72,11 @@ def position(parts, tp=A0):
     return parts.subscriptions.position(tp)
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testOffsetValidationAwaitsNodeApiVersion",
+    "SubscriptionStateTest.testSeekUnvalidatedWithOffsetEpoch",
+    "SubscriptionStateTest.testMaybeCompleteValidation",
+)
 def test_position_of_an_older_epoch_is_confirmed_before_it_is_fetched_from(make_validator):
     parts = make_validator()
     parts.validator.notice_new_leaders()
@@ -93,6 +98,7 @@ def test_position_without_epoch_or_of_the_leaders_own_needs_no_confirmation(make
     assert parts.subscriptions.is_fetchable(A0)
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testOffsetValidationRequestGrouping")
 def test_each_leader_is_asked_once_for_all_its_partitions(make_validator):
     logs = {tp: FetchLog(simple_batch(0, 5)) for tp in (A0, A1, A2, B0)}
     parts = make_validator(logs, node_count=2)
@@ -102,6 +108,11 @@ def test_each_leader_is_asked_once_for_all_its_partitions(make_validator):
     assert all(parts.subscriptions.is_fetchable(tp) for tp in logs)
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testOffsetValidationSkippedForOldBroker",
+    "OffsetFetcherTest.testOffsetValidationSkippedForOldResponse",
+    "SubscriptionStateTest.testMaybeValidatePositionForCurrentLeader",
+)
 @pytest.mark.parametrize("old", ["request", "answer"])
 def test_broker_that_cannot_tell_is_read_on_from(make_validator, old, monkeypatch):
     parts = make_validator()
@@ -135,6 +146,14 @@ def answer(parts, epoch, end_offset, monkeypatch):
     )
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testOffsetValidationresetPositionForUndefinedEpochWithDefinedResetPolicy",
+    "OffsetFetcherTest.testOffsetValidationresetPositionForUndefinedOffsetWithDefinedResetPolicy",
+    "OffsetFetcherTest.testOffsetValidationresetPositionForUndefinedEpochWithUndefinedResetPolicy",
+    "OffsetFetcherTest.testOffsetValidationresetPositionForUndefinedOffsetWithUndefinedResetPolicy",
+    "SubscriptionStateTest.testTruncationDetectionUnknownDivergentOffsetWithResetPolicy",
+    "SubscriptionStateTest.testTruncationDetectionUnknownDivergentOffsetWithoutResetPolicy",
+)
 @pytest.mark.parametrize(("epoch", "end_offset"), [(-1, 2), (0, -1), (-1, -1)])
 def test_log_that_does_not_know_the_epoch_is_begun_anew_or_raised(
     make_validator, epoch, end_offset, monkeypatch
@@ -151,6 +170,11 @@ def test_log_that_does_not_know_the_epoch_is_begun_anew_or_raised(
     assert caught.value.divergent_offsets == {A0: None}
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testOffsetValidationTriggerLogTruncationForBadOffsetWithUndefinedResetPolicy",
+    "SubscriptionStateTest.testTruncationDetectionWithResetPolicy",
+    "SubscriptionStateTest.testTruncationDetectionWithoutResetPolicy",
+)
 def test_cut_log_is_read_from_where_it_was_cut_or_raised_until_a_seek(make_validator, monkeypatch):
     parts = make_validator()
     answer(parts, WRITTEN_IN, 2, monkeypatch)
@@ -181,6 +205,10 @@ def test_all_logs_that_were_cut_are_in_one_error(make_validator, monkeypatch):
     assert set(caught.value.divergent_offsets) == {A0, B0}
 
 
+@pytest.mark.kafka(
+    "OffsetFetcherTest.testSeekWithInFlightReset",
+    "OffsetFetcherTest.testOffsetValidationHandlesSeekWithInflightOffsetForLeaderRequest",
+)
 def test_answer_after_a_seek_is_dropped(make_validator, monkeypatch):
     parts = make_validator()
     answer(parts, WRITTEN_IN, 0, monkeypatch)
@@ -192,6 +220,11 @@ def test_answer_after_a_seek_is_dropped(make_validator, monkeypatch):
     assert position(parts) == FetchPosition(4)
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testOffsetValidationFencing")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a log that was cut is found out by the leader epoch, before anything is fetched from the new leader",
+)
 def test_answer_of_the_leader_before_confirms_nothing(make_validator, monkeypatch):
     parts = make_validator()
     parts.cluster.held.add(OffsetForLeaderEpochRequest)
@@ -208,6 +241,7 @@ def test_answer_of_the_leader_before_confirms_nothing(make_validator, monkeypatc
     assert parts.subscriptions.is_fetchable(A0)
 
 
+@pytest.mark.kafka("OffsetFetcherTest.testOffsetValidationFencing")
 @pytest.mark.parametrize(
     "kind",
     [
@@ -261,6 +295,11 @@ def test_partition_that_an_answer_leaves_out_is_asked_about_again(make_validator
     assert parts.subscriptions.is_fetchable(A0)
 
 
+@pytest.mark.kafka("FetcherTest.testEpochSetInFetchRequest")
+@pytest.mark.behaviour(
+    "Fetcher",
+    "a log that was cut is found out by the leader epoch, before anything is fetched from the new leader",
+)
 def test_new_leader_confirms_the_position_before_anything_is_fetched_from_it(make_validator):
     parts = make_validator()
     turn(parts)

@@ -19,6 +19,11 @@ class Listener:
         self.log.append((self.name, error))
 
 
+@pytest.mark.kafka(
+    "RequestFutureTest.invokeCompleteAfterAlreadyComplete",
+    "RequestFutureTest.invokeRaiseAfterAlreadyCompleted",
+)
+@pytest.mark.behaviour("RequestFuture", "completed once")
 def test_succeeded_future_refuses_to_be_completed_again():
     future = RequestFuture.success(1)
     with pytest.raises(RuntimeError):
@@ -28,6 +33,11 @@ def test_succeeded_future_refuses_to_be_completed_again():
     assert future.value() == 1
 
 
+@pytest.mark.kafka(
+    "RequestFutureTest.invokeCompleteAfterAlreadyFailed",
+    "RequestFutureTest.invokeRaiseAfterAlreadyFailed",
+)
+@pytest.mark.behaviour("RequestFuture", "completed once")
 def test_failed_future_refuses_to_be_completed_again():
     error = ValueError()
     future = RequestFuture.failure(error)
@@ -38,6 +48,11 @@ def test_failed_future_refuses_to_be_completed_again():
     assert future.exception() is error
 
 
+@pytest.mark.kafka(
+    "RequestFutureTest.testBasicCompletion",
+    "RequestFutureTest.invokeValueAfterFailure",
+)
+@pytest.mark.behaviour("RequestFuture", "no value before success, no error before failure")
 def test_value_before_success_is_an_error():
     with pytest.raises(RuntimeError):
         RequestFuture().value()
@@ -45,6 +60,11 @@ def test_value_before_success_is_an_error():
         RequestFuture.failure(ValueError()).value()
 
 
+@pytest.mark.kafka(
+    "RequestFutureTest.testBasicFailure",
+    "RequestFutureTest.invokeExceptionAfterSuccess",
+)
+@pytest.mark.behaviour("RequestFuture", "no value before success, no error before failure")
 def test_exception_before_failure_is_an_error():
     with pytest.raises(RuntimeError):
         RequestFuture().exception()
@@ -52,6 +72,16 @@ def test_exception_before_failure_is_an_error():
         RequestFuture.success(1).exception()
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testFetchCompletedBeforeHandlerAdded",
+    "RequestFutureTest.listenerInvokedIfAddedBeforeFutureCompletion",
+    "RequestFutureTest.listenerInvokedIfAddedBeforeFutureFailure",
+    "RequestFutureTest.listenerInvokedIfAddedAfterFutureCompletion",
+    "RequestFutureTest.listenerInvokedIfAddedAfterFutureFailure",
+    "RequestFutureTest.listenersInvokedIfAddedBeforeAndAfterFailure",
+    "RequestFutureTest.listenersInvokedIfAddedBeforeAndAfterCompletion",
+)
+@pytest.mark.behaviour("RequestFuture", "listeners fire once and in order, whenever they were added")
 @pytest.mark.parametrize("complete", [lambda f: f.complete(7), lambda f: f.fail(KeyError("x"))])
 def test_listeners_added_before_and_after_fire_once_in_order(complete):
     log = []
@@ -63,12 +93,16 @@ def test_listeners_added_before_and_after_fire_once_in_order(complete):
     assert [name for name, _ in log] == ["first", "second", "late"]
 
 
+@pytest.mark.kafka("RequestFutureTest.testVoidFuture")
+@pytest.mark.behaviour("RequestFuture", "nothing may be a result")
 def test_void_result_is_allowed():
     future = RequestFuture.success(None)
     assert future.succeeded()
     assert future.value() is None
 
 
+@pytest.mark.kafka("RequestFutureTest.testRuntimeExceptionInComplete")
+@pytest.mark.behaviour("RequestFuture", "an exception is no value")
 def test_exception_object_as_value_is_refused():
     future = RequestFuture()
     with pytest.raises(TypeError):
@@ -76,6 +110,8 @@ def test_exception_object_as_value_is_refused():
     assert not future.is_done()
 
 
+@pytest.mark.kafka("RequestFutureTest.testComposeSuccessCase")
+@pytest.mark.behaviour("RequestFuture", "compose passes success on, failure through")
 def test_compose_passes_success_on():
     future = RequestFuture()
     composed = future.compose(lambda value, adapted: adapted.complete(str(value)))
@@ -83,6 +119,8 @@ def test_compose_passes_success_on():
     assert composed.value() == "5"
 
 
+@pytest.mark.kafka("RequestFutureTest.testComposeFailureCase")
+@pytest.mark.behaviour("RequestFuture", "compose passes success on, failure through")
 def test_compose_passes_failure_through_unmapped():
     future, error = RequestFuture(), KafkaTimeoutError("late")
     composed = future.compose(lambda value, adapted: adapted.complete(str(value)))
@@ -91,6 +129,7 @@ def test_compose_passes_failure_through_unmapped():
     assert composed.is_retriable()
 
 
+@pytest.mark.behaviour("RequestFuture", "compose passes success on, failure through")
 def test_error_in_an_adapter_fails_the_composed_future():
     future = RequestFuture()
 
@@ -110,6 +149,7 @@ def test_chained_future_completes_alike():
     assert target.value() == 3
 
 
+@pytest.mark.behaviour("RequestFuture", "completed once")
 def test_concurrent_completion_lets_exactly_one_win():
     future, outcomes = RequestFuture(), []
     log = []

@@ -21,6 +21,7 @@ def state():
     return SubscriptionState(EARLIEST)
 
 
+@pytest.mark.kafka("SubscriptionStateTest.partitionAssignment")
 def test_partition_is_fetchable_only_with_a_position(state):
     state.assign_from_user([A0])
     assert not state.is_fetchable(A0)
@@ -30,6 +31,7 @@ def test_partition_is_fetchable_only_with_a_position(state):
     assert state.has_all_fetch_positions()
 
 
+@pytest.mark.kafka("SubscriptionStateTest.partitionAssignmentChangeOnTopicSubscription")
 def test_reassignment_keeps_positions_of_partitions_that_stay(state):
     state.assign_from_user([A0, A1])
     state.seek(A0, FetchPosition(5))
@@ -49,6 +51,7 @@ def test_assigned_order_of_partitions_is_kept(state):
     assert state.fetchable_partitions() == [A1, A0, B0]
 
 
+@pytest.mark.kafka("SubscriptionStateTest.partitionPause")
 def test_paused_partition_is_not_fetchable_until_resumed(state):
     state.assign_from_user([A0])
     state.seek(A0, FetchPosition(5))
@@ -59,6 +62,10 @@ def test_paused_partition_is_not_fetchable_until_resumed(state):
     assert state.is_fetchable(A0)
 
 
+@pytest.mark.kafka(
+    "SubscriptionStateTest.cantChangePositionForNonAssignedPartition",
+    "SubscriptionStateTest.testPositionOrNull",
+)
 @pytest.mark.parametrize("partition_call", ["pause", "resume", "position", "request_offset_reset"])
 def test_unassigned_partition_is_refused(state, partition_call):
     state.assign_from_user([A0])
@@ -66,6 +73,12 @@ def test_unassigned_partition_is_refused(state, partition_call):
         getattr(state, partition_call)(B0)
 
 
+@pytest.mark.kafka(
+    "SubscriptionStateTest.cantSubscribeTopicAndPattern",
+    "SubscriptionStateTest.cantSubscribePartitionAndPattern",
+    "SubscriptionStateTest.cantSubscribePatternAndTopic",
+    "SubscriptionStateTest.cantSubscribePatternAndPartition",
+)
 def test_subscribing_and_assigning_exclude_each_other(state):
     state.subscribe(["a"])
     with pytest.raises(IllegalStateError):
@@ -78,6 +91,7 @@ def test_subscribing_and_assigning_exclude_each_other(state):
         state.subscribe(["a"])
 
 
+@pytest.mark.kafka("SubscriptionStateTest.topicSubscription")
 def test_subscribe_needs_topics_or_a_pattern_and_one_of_them(state):
     with pytest.raises(ValueError, match="either"):
         state.subscribe()
@@ -105,6 +119,10 @@ def test_listener_must_be_a_rebalance_listener(state):
     assert listener.revoked == [A0]
 
 
+@pytest.mark.kafka(
+    "SubscriptionStateTest.partitionAssignmentChangeOnPatternSubscription",
+    "SubscriptionStateTest.patternSubscription",
+)
 def test_pattern_subscription_follows_matching_topics(state):
     state.subscribe(pattern="^a")
     state.subscribe_from_pattern(["ab", "a", "ba"])
@@ -113,6 +131,7 @@ def test_pattern_subscription_follows_matching_topics(state):
     assert not state.assign_from_subscribed([A0])
 
 
+@pytest.mark.kafka("SubscriptionStateTest.topicSubscription")
 def test_assignment_from_subscription_needs_one(state):
     with pytest.raises(IllegalStateError):
         state.assign_from_subscribed([A0])
@@ -128,6 +147,7 @@ def test_longest_topic_name_is_accepted():
     ensure_valid_topic_name("x" * 249)
 
 
+@pytest.mark.kafka("SubscriptionStateTest.partitionReset")
 def test_initializing_partitions_are_reset_by_the_default_strategy(state):
     state.assign_from_user([A0, A1])
     state.seek(A1, FetchPosition(3))
@@ -161,6 +181,7 @@ def test_answer_of_a_reset_is_taken_only_while_it_is_wanted(state):
     assert not state.maybe_seek_unvalidated(B0, EARLIEST, FetchPosition(0))
 
 
+@pytest.mark.kafka("SubscriptionStateTest.partitionReset")
 def test_seek_ends_a_reset(state):
     state.assign_from_user([A0])
     state.request_offset_reset(A0)
@@ -169,12 +190,14 @@ def test_seek_ends_a_reset(state):
     assert not state.is_offset_reset_needed(A0)
 
 
+@pytest.mark.kafka("SubscriptionStateTest.invalidPositionUpdate")
 def test_position_moves_only_where_there_is_one(state):
     state.assign_from_user([A0])
     with pytest.raises(IllegalStateError):
         state.set_position(A0, FetchPosition(1))
 
 
+@pytest.mark.kafka("SubscriptionStateTest.testMaybeValidatePositionForCurrentLeader")
 def test_new_leader_epoch_asks_once_for_validation(state):
     state.assign_from_user([A0])
     state.seek(A0, FetchPosition(10, offset_epoch=3))
@@ -194,6 +217,7 @@ def test_position_without_epoch_is_not_validated(state):
     assert state.is_fetchable(A0)
 
 
+@pytest.mark.kafka("SubscriptionStateTest.testMaybeCompleteValidationAfterPositionChange")
 def test_answer_of_a_validation_is_dropped_after_a_seek(state):
     state.assign_from_user([A0])
     state.seek(A0, FetchPosition(10, 3))
@@ -202,6 +226,7 @@ def test_answer_of_a_validation_is_dropped_after_a_seek(state):
     assert not state.complete_validation(A0, FetchPosition(10, 3))
 
 
+@pytest.mark.kafka("SubscriptionStateTest.testPreferredReadReplicaLease")
 def test_preferred_replica_expires(state):
     state.assign_from_user([A0])
     state.update_preferred_read_replica(A0, 7, expires_ms=100.0)
@@ -213,6 +238,11 @@ def test_preferred_replica_expires(state):
     assert state.preferred_read_replica(B0, 0.0) is None
 
 
+@pytest.mark.kafka(
+    "SubscriptionStateTest.unsubscribeUserAssignment",
+    "SubscriptionStateTest.unsubscribeUserSubscribe",
+    "SubscriptionStateTest.unsubscription",
+)
 @pytest.mark.parametrize("subscribed", [True, False])
 def test_nothing_is_left_after_unsubscribing_and_another_kind_may_follow(state, subscribed):
     if subscribed:
@@ -242,6 +272,10 @@ def validating(state):
     return state
 
 
+@pytest.mark.kafka(
+    "SubscriptionStateTest.testSeekUnvalidatedWithNoEpochClearsAwaitingValidation",
+    "SubscriptionStateTest.testSeekValidatedShouldClearAwaitingValidation",
+)
 def test_seek_ends_a_validation(validating):
     validating.seek(A0, FetchPosition(7))
     assert validating.is_fetchable(A0)
@@ -249,6 +283,10 @@ def test_seek_ends_a_validation(validating):
     assert validating.position(A0) == FetchPosition(7)
 
 
+@pytest.mark.kafka(
+    "SubscriptionStateTest.testOffsetResetWhileAwaitingValidation",
+    "SubscriptionStateTest.testMaybeCompleteValidationAfterOffsetReset",
+)
 def test_reset_ends_a_validation_and_its_answer_is_nothing_any_more(validating):
     validating.request_offset_reset(A0)
     assert validating.is_offset_reset_needed(A0)
@@ -257,6 +295,7 @@ def test_reset_ends_a_validation_and_its_answer_is_nothing_any_more(validating):
     assert not validating.maybe_validate_position(A0, 3)
 
 
+@pytest.mark.kafka("SubscriptionStateTest.testCompleteValidationShouldClearAwaitingValidation")
 def test_paused_partition_is_validated_all_the_same(validating):
     validating.pause(A0)
     assert validating.complete_validation(A0, FetchPosition(5, 1))
@@ -265,6 +304,10 @@ def test_paused_partition_is_validated_all_the_same(validating):
     assert validating.is_fetchable(A0)
 
 
+@pytest.mark.kafka(
+    "SubscriptionStateTest.testSeekUnvalidatedWithNoOffsetEpoch",
+    "SubscriptionStateTest.testSeekUnvalidatedWithOffsetEpoch",
+)
 def test_unvalidated_seek_without_epoch_needs_no_validation(state):
     state.assign_from_user([A0])
     state.seek_unvalidated(A0, FetchPosition(5))

@@ -168,6 +168,7 @@ def test_what_is_sent_now_to_a_peer_that_has_gone_ends_the_channel_in_a_poll(pai
     assert pair.sent == []
 
 
+@pytest.mark.behaviour("Selector", "takes one send at a time for a channel")
 def test_a_second_send_on_a_busy_channel_is_refused(pair: Pair) -> None:
     pair.connect("a")
     pair.send("a", b"first")
@@ -175,6 +176,10 @@ def test_a_second_send_on_a_busy_channel_is_refused(pair: Pair) -> None:
         pair.send("a", b"second")
 
 
+@pytest.mark.behaviour(
+    "Selector",
+    "a send needs a connection; a connect that fails is reported by poll and not raised",
+)
 def test_a_send_without_a_connection_is_refused(pair: Pair) -> None:
     with pytest.raises(IllegalStateError, match="connect to it first"):
         pair.send("nobody", b"x")
@@ -199,6 +204,10 @@ def test_an_id_in_use_is_refused_and_the_first_connection_stays(pair: Pair) -> N
     pair.poll_until(lambda: pair.sent == ["a"])
 
 
+@pytest.mark.behaviour(
+    "Selector",
+    "a send needs a connection; a connect that fails is reported by poll and not raised",
+)
 def test_a_refused_connection_is_reported_and_not_raised(pair: Pair) -> None:
     address = pair.address
     pair.listener.close()
@@ -211,6 +220,10 @@ def test_a_refused_connection_is_reported_and_not_raised(pair: Pair) -> None:
     assert pair.selector.channel_ids() == []
 
 
+@pytest.mark.behaviour(
+    "Selector",
+    "a send needs a connection; a connect that fails is reported by poll and not raised",
+)
 def test_an_unroutable_address_is_reported_and_not_raised(pair: Pair) -> None:
     # Broadcast is never a peer of TCP: the system refuses at once, wherever this runs.
     pair.selector.connect("a", ("255.255.255.255", 9092))
@@ -218,6 +231,7 @@ def test_an_unroutable_address_is_reported_and_not_raised(pair: Pair) -> None:
     assert pair.disconnected["a"].phase is ConnectionPhase.NOT_CONNECTED
 
 
+@pytest.mark.behaviour("Selector", "a connect that raises leaves nothing behind")
 def test_an_error_in_connect_leaves_nothing_registered(pair: Pair) -> None:
     for bad in [("no.such.address.invalid", 9092), ("127.0.0.1", 70_000)]:
         with pytest.raises(OSError, match=r"70000|known|number"):
@@ -226,6 +240,7 @@ def test_an_error_in_connect_leaves_nothing_registered(pair: Pair) -> None:
     pair.connect("a")
 
 
+@pytest.mark.behaviour("Selector", "a connection that comes and fails in one poll is only seen to fail")
 def test_connecting_and_failing_within_one_poll_shows_only_as_disconnected(pair: Pair) -> None:
     pair.selector.connect("a", pair.address)
     peer, _ = pair.listener.accept()
@@ -241,6 +256,10 @@ def test_connecting_and_failing_within_one_poll_shows_only_as_disconnected(pair:
 # ---- Large and many ------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "Selector",
+    "reads and writes in parts lose nothing, with one huge frame as with many large ones",
+)
 def test_a_frame_larger_than_the_socket_buffers_survives_partial_writes(make: Callable[..., Pair]) -> None:
     pair = make()
     peer = pair.connect("a")
@@ -267,6 +286,10 @@ def test_more_pieces_than_one_system_call_takes_are_written_in_order(pair: Pair)
     assert read_exactly(peer, len(joined) + 4) == stream_of([joined])
 
 
+@pytest.mark.behaviour(
+    "Selector",
+    "reads and writes in parts lose nothing, with one huge frame as with many large ones",
+)
 def test_a_long_run_of_large_and_small_frames_is_received_whole(pair: Pair) -> None:
     peer = pair.connect("a")
     frames = [
@@ -324,6 +347,7 @@ def test_hundreds_of_connections_are_served(make: Callable[..., Pair]) -> None:
 # ---- Ends ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("Selector", "reports a connection that its peer closed")
 def test_a_close_by_the_peer_puts_the_id_in_disconnected(pair: Pair) -> None:
     pair.connect("a").close()
     pair.poll_until(lambda: "a" in pair.disconnected)
@@ -331,6 +355,10 @@ def test_a_close_by_the_peer_puts_the_id_in_disconnected(pair: Pair) -> None:
     assert pair.disconnected["a"].error is None
 
 
+@pytest.mark.behaviour(
+    "Selector",
+    "whole frames that came before a close are delivered first; half a frame holds nothing up",
+)
 @pytest.mark.parametrize("tail", [b"", b"\x00\x00", b"\x00\x00\x00\x09half"])
 def test_whole_frames_are_delivered_before_the_close_and_a_partial_one_does_not_delay_it(
     pair: Pair, tail: bytes
@@ -343,6 +371,10 @@ def test_whole_frames_are_delivered_before_the_close_and_a_partial_one_does_not_
     assert pair.received["a"] == frames
 
 
+@pytest.mark.behaviour(
+    "Selector",
+    "whole frames that came before a close are delivered first; half a frame holds nothing up",
+)
 def test_frames_are_delivered_though_a_write_fails_first(pair: Pair) -> None:
     peer = pair.connect("a")
     peer.sendall(stream_of([b"goodbye"]))
@@ -402,6 +434,7 @@ def test_a_send_to_a_channel_that_has_just_ended_is_dropped(pair: Pair) -> None:
 # ---- Muting and idle connections -----------------------------------------------------------------
 
 
+@pytest.mark.behaviour("Selector", "what is muted is not read")
 def test_a_muted_channel_reads_nothing_until_unmuted(pair: Pair) -> None:
     peer = pair.connect("a")
     pair.selector.mute("a")
@@ -423,6 +456,10 @@ def test_a_muted_channel_still_writes(pair: Pair) -> None:
     assert read_exactly(peer, 10) == stream_of([b"answer"])
 
 
+@pytest.mark.behaviour(
+    "Selector",
+    "closes the connection that has been idle longest, unless there is something to read from it",
+)
 def test_the_oldest_idle_connection_expires(make: Callable[..., Pair]) -> None:
     pair = make(connections_max_idle_ms=IDLE_MS)
     old, young = pair.connect("old"), pair.connect("young")
@@ -437,6 +474,10 @@ def test_the_oldest_idle_connection_expires(make: Callable[..., Pair]) -> None:
     assert old.recv(1) == b""
 
 
+@pytest.mark.behaviour(
+    "Selector",
+    "closes the connection that has been idle longest, unless there is something to read from it",
+)
 def test_an_idle_connection_with_unread_data_does_not_expire(make: Callable[..., Pair]) -> None:
     pair = make(connections_max_idle_ms=IDLE_MS)
     peer = pair.connect("a")
@@ -456,6 +497,7 @@ def test_an_idle_connection_with_unread_data_does_not_expire(make: Callable[...,
 # ---- Memory --------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("Selector", "without receive memory channels rest until there is some")
 def test_out_of_memory_the_rest_waits_and_goes_on_as_memory_returns(make: Callable[..., Pair]) -> None:
     pair = make(memory_pool=MemoryPool(100))
     peers = [pair.connect(str(each)) for each in range(3)]
@@ -492,6 +534,7 @@ def test_small_frames_are_read_together_while_the_pool_has_room_and_counted_as_l
     assert pool.used <= 64 << 10
 
 
+@pytest.mark.behaviour("Selector", "without receive memory channels rest until there is some")
 def test_a_frame_above_the_pools_limit_is_let_in_alone(make: Callable[..., Pair]) -> None:
     pool = MemoryPool(100)
     pair = make(memory_pool=pool)

@@ -154,6 +154,7 @@ def test_part_of_a_file_goes_out_between_pieces_in_memory(ends: Ends, tmp_path: 
     assert ends.frames["client"] == [b"before" + content[100:2_400_100] + b"behind"]
 
 
+@pytest.mark.behaviour("Selector", "bytes that TLS has decrypted already are served without the socket")
 def test_what_lies_in_the_engine_is_read_without_waiting_for_the_socket(ends: Ends) -> None:
     """A channel is muted with frames in its engine, of which the socket will not tell."""
     ends.until(lambda: len(ends.ready) == 2)

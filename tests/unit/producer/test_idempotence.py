@@ -6,6 +6,7 @@ Turn by turn on a virtual clock and a client by hand; what the broker would make
 
 from __future__ import annotations
 
+import pytest
 from model.producer_harness import (
     BUFFER_MEMORY,
     TP0,
@@ -118,6 +119,7 @@ def test_poll_waits_while_a_batch_is_held_back() -> None:
 # ---- Again, in order ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("Sender", "idempotent: after an error batches go again one by one, by sequence")
 def test_after_an_error_batches_go_again_one_at_a_time_with_their_numbers() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b", b"c")
@@ -144,6 +146,7 @@ def test_after_an_error_batches_go_again_one_at_a_time_with_their_numbers() -> N
     assert harness.free == BUFFER_MEMORY
 
 
+@pytest.mark.behaviour("Sender", "idempotent: after an error batches go again one by one, by sequence")
 def test_batches_that_come_back_in_another_order_go_again_in_theirs() -> None:
     harness = idempotent_harness(max_in_flight=3)
     futures = send_each(harness, b"a", b"b")
@@ -160,6 +163,7 @@ def test_batches_that_come_back_in_another_order_go_again_in_theirs() -> None:
     assert outcomes(futures) == [0, 1, 2, 3]
 
 
+@pytest.mark.behaviour("Sender", "idempotent: after an error batches go again one by one, by sequence")
 def test_batch_that_goes_again_waits_for_the_first_that_is_on_its_way() -> None:
     harness = idempotent_harness()
     send_each(harness, b"a", b"b")
@@ -173,6 +177,7 @@ def test_batch_that_goes_again_waits_for_the_first_that_is_on_its_way() -> None:
     assert sent(harness)[2:] == [(b"b", 0, 1)]
 
 
+@pytest.mark.behaviour("Sender", "idempotent: after an error batches go again one by one, by sequence")
 def test_lost_connection_has_everything_sent_again_in_order() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b", b"c")
@@ -202,6 +207,7 @@ def test_other_partitions_go_on_while_one_repeats() -> None:
 # ---- Answers in another order ------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("Sender", "idempotent: answers in another order than the requests")
 def test_answer_to_the_second_before_the_first_keeps_order_and_the_last_acknowledged_number() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b")
@@ -222,6 +228,7 @@ def test_answer_to_the_second_before_the_first_keeps_order_and_the_last_acknowle
     assert outcomes(futures) == [10, 11]
 
 
+@pytest.mark.behaviour("Sender", "idempotent: a duplicate counts as success")
 def test_duplicate_is_success_and_moves_nothing_back() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b")
@@ -240,6 +247,7 @@ def test_duplicate_is_success_and_moves_nothing_back() -> None:
     assert harness.free == BUFFER_MEMORY
 
 
+@pytest.mark.behaviour("Sender", "idempotent: a duplicate counts as success")
 def test_duplicate_of_what_a_later_answer_has_shown_moves_nothing_back() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b")
@@ -257,6 +265,7 @@ def test_duplicate_of_what_a_later_answer_has_shown_moves_nothing_back() -> None
 # ---- Out of order ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("Sender", "idempotent: sequence errors of the first and of later batches")
 def test_out_of_order_of_a_later_batch_is_retried_with_its_number() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b")
@@ -271,6 +280,7 @@ def test_out_of_order_of_a_later_batch_is_retried_with_its_number() -> None:
     assert outcomes(futures) == [0, 1]
 
 
+@pytest.mark.behaviour("Sender", "idempotent: sequence errors of the first and of later batches")
 def test_out_of_order_of_the_first_batch_begins_a_new_epoch_in_which_all_are_numbered_anew() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a")

@@ -99,6 +99,7 @@ def test_producer_that_is_fenced_or_not_allowed_fails_everything_now_and_later(
 # ---- Given up --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("Sender", "idempotent: a batch that failed for good leaves no gap")
 def test_batch_refused_for_good_leaves_no_gap_for_those_behind_it() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"a", b"b", b"c")
@@ -122,6 +123,10 @@ def test_batch_refused_for_good_leaves_no_gap_for_those_behind_it() -> None:
     assert None not in outcomes(futures)
 
 
+@pytest.mark.behaviour(
+    "Sender",
+    "idempotent: a batch that expires on its way leaves its sequence in doubt until later ones tell",
+)
 def test_nothing_new_goes_to_a_partition_while_it_is_open_whether_the_broker_has_an_expired_batch() -> None:
     harness = idempotent_harness(delivery_timeout_ms=1000.0)
     futures = send_each(harness, b"a")
@@ -138,6 +143,10 @@ def test_nothing_new_goes_to_a_partition_while_it_is_open_whether_the_broker_has
     assert sent(harness)[2:] == [(b"c", 0, 2)]
 
 
+@pytest.mark.behaviour(
+    "Sender",
+    "idempotent: a batch that expires on its way leaves its sequence in doubt until later ones tell",
+)
 def test_expired_batch_with_no_later_one_begins_a_new_epoch() -> None:
     harness = idempotent_harness(delivery_timeout_ms=1000.0)
     futures = send_each(harness, b"a")
@@ -193,6 +202,10 @@ def test_partition_without_error_repeats_with_its_numbers_while_another_begins_a
     assert harness.sequences(2) | harness.sequences(3) == {0: (7, 1, 0), 2: (7, 0, 0)}
 
 
+@pytest.mark.behaviour(
+    "Sender",
+    "idempotent: a batch that expires on its way leaves its sequence in doubt until later ones tell",
+)
 def test_late_answer_of_an_expired_batch_tells_that_the_broker_has_it() -> None:
     harness = idempotent_harness(delivery_timeout_ms=1000.0)
     futures = send_each(harness, b"a")
@@ -206,6 +219,10 @@ def test_late_answer_of_an_expired_batch_tells_that_the_broker_has_it() -> None:
     assert outcomes(futures) == [KafkaTimeoutError, None, None]
 
 
+@pytest.mark.behaviour(
+    "Sender",
+    "idempotent: a batch that expires on its way leaves its sequence in doubt until later ones tell",
+)
 def test_out_of_order_behind_an_expired_batch_begins_a_new_epoch() -> None:
     harness = idempotent_harness(delivery_timeout_ms=1000.0)
     futures = send_each(harness, b"a")
@@ -258,6 +275,11 @@ def test_exhausted_retries_leave_open_whether_the_broker_has_the_batch() -> None
 # ---- Too large -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "Sender",
+    "a batch too large for the broker is divided in order, and a single record fails, with its "
+    "numbers where it has some",
+)
 def test_halves_of_a_batch_that_is_too_large_keep_its_numbers_in_order() -> None:
     harness = idempotent_harness()
     futures = [harness.send(b"%d" % number) for number in range(3)]
@@ -275,6 +297,7 @@ def test_halves_of_a_batch_that_is_too_large_keep_its_numbers_in_order() -> None
     assert outcomes(futures) == [0, 1, 2, 3]
 
 
+@pytest.mark.behaviour("Sender", "idempotent: a batch that failed for good leaves no gap")
 def test_single_record_that_is_too_large_fails_and_leaves_no_gap() -> None:
     harness = idempotent_harness()
     futures = send_each(harness, b"huge")

@@ -55,6 +55,10 @@ def test_key_keeps_its_partition_also_without_a_leader() -> None:
     assert place(accumulator_for(TableCluster({"t": [None, None, None]})), key) == with_leaders
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "records without a key change partition by bytes, and keep away from brokers that are slow",
+)
 def test_records_without_a_key_fill_a_batch_before_they_go_elsewhere() -> None:
     accumulator = accumulator_for(TableCluster({"t": [1] * 50}))
     places = []

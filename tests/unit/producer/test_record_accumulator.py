@@ -20,6 +20,10 @@ from kafkacore.testing import VirtualClock
 # ---- Readiness -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "a batch is ready when full or when it has lingered; the next look is when the first of the waits ends",
+)
 def test_full_batch_is_ready_at_once() -> None:
     harness = Harness()
     harness.append()
@@ -28,6 +32,10 @@ def test_full_batch_is_ready_at_once() -> None:
     assert harness.ready() == {1}
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "a batch is ready when full or when it has lingered; the next look is when the first of the waits ends",
+)
 def test_batch_that_is_not_full_is_ready_after_linger() -> None:
     harness = Harness()
     harness.append()
@@ -43,6 +51,10 @@ def test_batch_is_ready_at_once_without_linger() -> None:
     assert harness.ready() == {1}
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "a batch is ready when full or when it has lingered; the next look is when the first of the waits ends",
+)
 def test_next_check_delay_is_the_least_of_the_waits() -> None:
     harness = Harness()
     harness.append(0)
@@ -90,6 +102,7 @@ def test_everything_is_ready_while_a_thread_waits_for_memory(monkeypatch: pytest
     assert seen == [{1}]
 
 
+@pytest.mark.behaviour("RecordAccumulator", "a muted partition is left alone")
 def test_muted_partition_is_neither_ready_nor_drained() -> None:
     harness = Harness(linger_ms=0.0)
     harness.append(0)
@@ -163,6 +176,7 @@ def test_drain_gives_each_node_the_batches_of_its_partitions() -> None:
     }
 
 
+@pytest.mark.behaviour("RecordAccumulator", "a node that leads nothing drains empty")
 def test_node_that_hosts_nothing_drains_empty() -> None:
     harness = Harness()
     harness.append()
@@ -176,6 +190,10 @@ def test_drain_takes_one_batch_of_a_partition_at_a_time() -> None:
     assert len(harness.drain()) == 1
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "drain keeps to the size but for a first batch above it, and begins elsewhere each time",
+)
 def test_drain_honours_the_maximum_size_and_rotates_where_it_starts() -> None:
     harness = Harness()
     for partition in (0, 1, 0, 1):
@@ -186,6 +204,10 @@ def test_drain_honours_the_maximum_size_and_rotates_where_it_starts() -> None:
     assert [batch.topic_partition for batch in harness.drain(1, max_size=300)] == [TP0]
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "drain keeps to the size but for a first batch above it, and begins elsewhere each time",
+)
 def test_first_batch_is_drained_even_if_it_is_too_big() -> None:
     harness = Harness()
     harness.append(0)
@@ -193,6 +215,7 @@ def test_first_batch_is_drained_even_if_it_is_too_big() -> None:
     assert [batch.topic_partition for batch in harness.drain(1, max_size=10)] == [TP0]
 
 
+@pytest.mark.behaviour("RecordAccumulator", "a record larger than a batch is one of its own")
 def test_oversize_record_gets_a_batch_of_its_own() -> None:
     harness = Harness()
     harness.append(value=b"small")
@@ -212,6 +235,7 @@ def test_batch_size_0_gives_every_record_a_batch_of_its_own() -> None:
 # ---- Memory ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("Sender", "memory is free one time, after the request has ended")
 def test_memory_is_taken_per_batch_and_given_back_once() -> None:
     harness = Harness()
     harness.append(0)
@@ -223,6 +247,7 @@ def test_memory_is_taken_per_batch_and_given_back_once() -> None:
     assert harness.accumulator.pool.available_bytes == 64 * 1024
 
 
+@pytest.mark.behaviour("BufferPool", "a batch that cannot be made after all gives its bytes to the next")
 def test_batch_that_cannot_be_made_gives_its_memory_to_the_next_in_line() -> None:
     class Fails(Clock):
         def monotonic_ms(self) -> float:
@@ -326,12 +351,20 @@ def test_sender_is_not_woken_for_a_node_that_takes_nothing_before_it_has_answere
 # ---- Retries ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "back-off is a batch's own: none at first, then doubled with jitter to a maximum",
+)
 def test_first_attempt_does_not_back_off() -> None:
     harness = Harness(linger_ms=0.0)
     harness.append()
     assert len(harness.drain()) == 1
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "back-off is a batch's own: none at first, then doubled with jitter to a maximum",
+)
 def test_retried_batch_backs_off_exponentially_with_jitter_up_to_the_cap() -> None:
     harness = Harness(linger_ms=0.0)
     harness.append()
@@ -366,6 +399,7 @@ def test_batches_that_are_put_back_in_any_order_stand_in_the_order_of_their_reco
     assert [values(harness.drain()[0]) for _ in range(4)] == [[b"0"], [b"1"], [b"2"], [b"3"]]
 
 
+@pytest.mark.behaviour("Sender", "a new leader is tried without back-off, one time")
 def test_new_leader_is_not_spared_but_only_once() -> None:
     harness = Harness(TableCluster({"t": [1]}), linger_ms=0.0)
     harness.append()
@@ -381,6 +415,10 @@ def test_new_leader_is_not_spared_but_only_once() -> None:
 # ---- Expiry ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "a batch expires at its delivery time-out and no sooner, muted, throttled or backing off",
+)
 @pytest.mark.parametrize("muted", [False, True])
 def test_waiting_batch_expires_by_the_delivery_timeout_and_never_before(muted: bool) -> None:
     harness = Harness()
@@ -396,6 +434,10 @@ def test_waiting_batch_expires_by_the_delivery_timeout_and_never_before(muted: b
     assert harness.accumulator.next_expiry_ms() == harness.now + 5
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "a batch expires at its delivery time-out and no sooner, muted, throttled or backing off",
+)
 def test_retried_batch_expires_while_it_backs_off() -> None:
     harness = Harness(retry_backoff_ms=500_000.0, retry_backoff_max_ms=500_000.0)
     harness.append()
@@ -407,6 +449,10 @@ def test_retried_batch_expires_while_it_backs_off() -> None:
     assert harness.accumulator.expired_batches(harness.now) == [batch]
 
 
+@pytest.mark.behaviour(
+    "ProducerBatch",
+    "its age counts from the first record, also when it is retried or divided",
+)
 def test_retried_batch_expires_by_its_first_record() -> None:
     harness = Harness()
     harness.append()
@@ -420,6 +466,10 @@ def test_retried_batch_expires_by_its_first_record() -> None:
 # ---- Flush, close, abort ---------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "a flush has everything ready, waits for what is on its way, and ends, also by its time-out",
+)
 def test_flush_makes_everything_ready_and_waits_for_what_is_on_its_way() -> None:
     harness = Harness()
     harness.append(0)
@@ -438,6 +488,10 @@ def test_flush_makes_everything_ready_and_waits_for_what_is_on_its_way() -> None
     assert not harness.accumulator.flush_in_progress
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "a flush has everything ready, waits for what is on its way, and ends, also by its time-out",
+)
 def test_flush_of_nothing_returns_at_once() -> None:
     harness = Harness()
     harness.accumulator.begin_flush()
@@ -454,6 +508,10 @@ def test_closed_accumulator_refuses_records_and_has_all_of_them_ready() -> None:
     assert harness.ready() == {1}
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "an abort fails everything and frees it, or only what has never been taken to be sent",
+)
 def test_abort_fails_everything_and_frees_what_is_not_on_its_way() -> None:
     harness = Harness()
     futures = [harness.append(0)]
@@ -469,6 +527,10 @@ def test_abort_fails_everything_and_frees_what_is_not_on_its_way() -> None:
     assert harness.accumulator.pool.available_bytes == 64 * 1024
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "an abort fails everything and frees it, or only what has never been taken to be sent",
+)
 def test_abort_of_the_undrained_leaves_what_is_on_its_way() -> None:
     harness = Harness()
     sent = harness.append(0)
@@ -484,6 +546,7 @@ def test_abort_of_the_undrained_leaves_what_is_on_its_way() -> None:
 # ---- Threads ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("RecordAccumulator", "ten threads lose nothing and each keeps its order")
 def test_ten_threads_lose_no_record_and_keep_their_own_order() -> None:
     harness = Harness(buffer_memory=16 << 20)
     per_thread = 300

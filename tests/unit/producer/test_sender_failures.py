@@ -29,6 +29,11 @@ NOT_ENOUGH_REPLICAS, AFTER_APPEND, FORBIDDEN, STORAGE, INVALID_RECORD = 19, 20, 
 # ---- Batches that are too large --------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "Sender",
+    "a batch too large for the broker is divided in order, and a single record fails, with its "
+    "numbers where it has some",
+)
 def test_batch_that_is_too_large_is_sent_in_halves_in_order() -> None:
     harness = Harness(ordered=True)
     futures = [harness.send(b"%d" % number) for number in range(4)]
@@ -46,6 +51,11 @@ def test_batch_that_is_too_large_is_sent_in_halves_in_order() -> None:
     assert not harness.sender.has_work
 
 
+@pytest.mark.behaviour(
+    "Sender",
+    "a batch too large for the broker is divided in order, and a single record fails, with its "
+    "numbers where it has some",
+)
 def test_single_record_that_is_too_large_fails_as_not_persisted() -> None:
     harness = Harness()
     future = harness.send()
@@ -57,6 +67,7 @@ def test_single_record_that_is_too_large_fails_as_not_persisted() -> None:
     assert harness.free == BUFFER_MEMORY
 
 
+@pytest.mark.behaviour("Sender", "an error of one record is that record's")
 def test_a_records_own_error_reaches_its_own_future() -> None:
     harness = Harness()
     futures = [harness.send() for _ in range(3)]

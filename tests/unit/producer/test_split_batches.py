@@ -11,6 +11,10 @@ from kafkacore.record import read_batches
 from kafkacore.record.compression import Compression
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "parts of a divided batch take its place in order; dividing ends, as the compression ratio is learnt",
+)
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
 def test_split_halves_stand_in_front_in_order_with_their_futures(compression: Compression) -> None:
     harness = Harness(linger_ms=0.0, compression=compression)
@@ -34,6 +38,10 @@ def test_split_halves_stand_in_front_in_order_with_their_futures(compression: Co
     assert [future.get(0).offset for future in [*futures, last]] == [100, 101, 102, 200, 201, 300]
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "parts of a divided batch take its place in order; dividing ends, as the compression ratio is learnt",
+)
 def test_splits_end_at_single_records_whatever_order_they_are_retried_in() -> None:
     harness = Harness(linger_ms=0.0, retry_backoff_ms=0.0)
     futures = [harness.append(value=b"%d" % number) for number in range(9)]
@@ -68,6 +76,10 @@ def test_flush_waits_for_the_halves_of_a_split() -> None:
     harness.accumulator.await_flush_completion(10)
 
 
+@pytest.mark.behaviour(
+    "RecordAccumulator",
+    "parts of a divided batch take its place in order; dividing ends, as the compression ratio is learnt",
+)
 def test_compressible_topic_gets_batches_that_are_full_on_the_wire_as_the_ratio_is_learnt() -> None:
     harness = Harness(compression=Compression.GZIP, buffer_memory=1 << 20)
     counts = []

@@ -17,6 +17,10 @@ from kafkacore.testing import VirtualClock
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a call that timed out or was interrupted is taken up by the same call, any other is refused",
+)
 def test_initialization_that_timed_out_is_taken_up_by_the_same_call() -> None:
     harness = TransactionHarness()
     first = harness.manager.init_transactions()
@@ -35,6 +39,10 @@ def test_initialization_that_timed_out_is_taken_up_by_the_same_call() -> None:
     harness.manager.begin_transaction()
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a call that timed out or was interrupted is taken up by the same call, any other is refused",
+)
 @VERSIONS
 @pytest.mark.parametrize("operation", ["begin_commit", "begin_abort"])
 def test_an_end_that_timed_out_is_taken_up_by_the_same_call_and_only_by_it(
@@ -62,6 +70,10 @@ def test_an_end_that_timed_out_is_taken_up_by_the_same_call_and_only_by_it(
     assert len(harness.client.asked) == 0
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a call that timed out or was interrupted is taken up by the same call, any other is refused",
+)
 def test_an_end_that_ended_behind_the_callers_back_is_still_the_same_call() -> None:
     harness = TransactionHarness()
     harness.begin()
@@ -85,6 +97,10 @@ class InterruptedClock(VirtualClock):
         raise KeyboardInterrupt
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a call that timed out or was interrupted is taken up by the same call, any other is refused",
+)
 @VERSIONS
 def test_a_commit_that_was_interrupted_is_taken_up_by_the_next_call(version: int) -> None:
     harness = TransactionHarness(version)

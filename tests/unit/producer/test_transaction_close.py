@@ -11,6 +11,10 @@ from kafkacore.protocol.generated.end_txn import EndTxnRequest
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a close aborts what is open, lets an end that has begun end, and is bounded",
+)
 @VERSIONS
 def test_a_close_aborts_what_is_open(version: int) -> None:
     harness = TransactionHarness(version)
@@ -25,6 +29,10 @@ def test_a_close_aborts_what_is_open(version: int) -> None:
     assert not harness.sender.has_work
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "the end of a transaction, and a close in it, wait for nobody that will not come",
+)
 @VERSIONS
 def test_a_close_does_not_sleep_once_a_transaction_without_records_is_aborted(version: int) -> None:
     harness = TransactionHarness(version)
@@ -36,6 +44,10 @@ def test_a_close_does_not_sleep_once_a_transaction_without_records_is_aborted(ve
     assert harness.client.polls[-1] == 0
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a close aborts what is open, lets an end that has begun end, and is bounded",
+)
 def test_a_close_lets_a_commit_that_has_begun_end() -> None:
     harness = TransactionHarness()
     harness.begin()
@@ -49,6 +61,14 @@ def test_a_close_lets_a_commit_that_has_begun_end() -> None:
     assert not harness.sender.has_work
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a close aborts what is open, lets an end that has begun end, and is bounded",
+)
+@pytest.mark.behaviour(
+    "Reliability",
+    "the end of a transaction, and a close in it, wait for nobody that will not come",
+)
 def test_a_close_waits_for_no_coordinator_longer_than_max_block_ms() -> None:
     harness = TransactionHarness()
     harness.begin()
@@ -78,6 +98,10 @@ def test_a_close_of_a_failed_transaction_aborts_it() -> None:
     assert not harness.expect(EndTxnRequest).committed
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a close aborts what is open, lets an end that has begun end, and is bounded",
+)
 @pytest.mark.parametrize("prepare", ["init_transactions", "begin_commit", "send_offsets"])
 def test_whoever_waits_hears_of_the_close(prepare: str) -> None:
     harness = TransactionHarness()

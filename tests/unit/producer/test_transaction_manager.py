@@ -28,6 +28,7 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 # ---- Initialization ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour("TransactionManager", "initialization finds the coordinator and takes an identity")
 def test_initialization_finds_the_coordinator_and_takes_an_identity() -> None:
     harness = TransactionHarness()
     result = harness.manager.init_transactions()
@@ -45,6 +46,7 @@ def test_initialization_finds_the_coordinator_and_takes_an_identity() -> None:
     assert (harness.manager.producer_id, harness.manager.producer_epoch) == (PRODUCER_ID, 0)
 
 
+@pytest.mark.behaviour("TransactionManager", "initialization finds the coordinator and takes an identity")
 @pytest.mark.parametrize(("version", "keys"), [(3, False), (4, True), (6, True)])
 def test_a_coordinator_is_asked_for_in_every_version_of_the_request(version: int, keys: bool) -> None:
     harness = TransactionHarness()
@@ -71,6 +73,11 @@ def test_nothing_is_asked_before_initialization() -> None:
     TransactionHarness().expect_nothing()
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "states follow each other as Kafka's table says; a call that the state does not allow says "
+    "what to do first",
+)
 def test_a_second_initialization_is_refused() -> None:
     harness = TransactionHarness()
     harness.initialize()
@@ -91,6 +98,10 @@ def test_a_broker_that_coordinates_groups_only_is_named_in_the_same_sentence(cod
 # ---- Whole transactions ------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "version 1: partitions are added before anything is written to them, several by one request, each once",
+)
 def test_a_transaction_of_version_1_adds_its_partitions_before_it_writes_to_them() -> None:
     harness = TransactionHarness(version=1)
     harness.begin()
@@ -116,6 +127,10 @@ def test_a_transaction_of_version_1_adds_its_partitions_before_it_writes_to_them
     assert harness.manager.producer_epoch == 0
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "version 2: what is written adds its partition, the end gives the next epoch or a new id",
+)
 def test_a_transaction_of_version_2_is_told_to_the_coordinator_by_what_is_written() -> None:
     harness = TransactionHarness(version=2)
     harness.begin()
@@ -134,6 +149,10 @@ def test_a_transaction_of_version_2_is_told_to_the_coordinator_by_what_is_writte
     assert harness.state is State.READY
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "version 2: what is written adds its partition, the end gives the next epoch or a new id",
+)
 def test_each_transaction_of_version_2_has_the_epoch_that_the_last_one_ended_with() -> None:
     harness = TransactionHarness(version=2)
     for epoch in range(3):
@@ -159,6 +178,10 @@ def test_sequences_of_version_1_go_on_over_transactions() -> None:
         result.wait(0)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "version 2: what is written adds its partition, the end gives the next epoch or a new id",
+)
 def test_a_new_producer_id_at_the_end_of_the_epochs_is_taken() -> None:
     harness = TransactionHarness(version=2)
     harness.begin()
@@ -182,6 +205,7 @@ def test_batches_say_that_they_are_of_a_transaction(version: int) -> None:
     assert not batch.is_control
 
 
+@pytest.mark.behaviour("TransactionManager", "a transaction without records and offsets is told to nobody")
 @VERSIONS
 def test_an_empty_transaction_ends_without_asking(version: int) -> None:
     harness = TransactionHarness(version)
@@ -196,6 +220,10 @@ def test_an_empty_transaction_ends_without_asking(version: int) -> None:
     assert harness.state is State.READY
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "version 1: partitions are added before anything is written to them, several by one request, each once",
+)
 def test_partitions_of_several_threads_are_added_by_one_request() -> None:
     harness = TransactionHarness(version=1)
     harness.begin()
@@ -205,6 +233,10 @@ def test_partitions_of_several_threads_are_added_by_one_request() -> None:
     assert [(topic.name, topic.partitions) for topic in added.v3_and_below_topics] == [("t", [0, 1])]
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "version 1: partitions are added before anything is written to them, several by one request, each once",
+)
 def test_a_partition_is_added_once_in_a_transaction_and_again_in_the_next() -> None:
     harness = TransactionHarness(version=1)
     for _ in range(2):
@@ -241,6 +273,10 @@ def test_a_partition_that_comes_while_others_are_being_added_is_added_after_them
 # ---- The end of a transaction ------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a commit sends what lingers and is told to the coordinator after all is acknowledged",
+)
 @VERSIONS
 def test_a_commit_sends_what_lingers_and_ends_after_all_is_acknowledged(version: int) -> None:
     harness = TransactionHarness(version, linger_ms=1e6)
@@ -261,6 +297,10 @@ def test_a_commit_sends_what_lingers_and_ends_after_all_is_acknowledged(version:
     result.wait(0)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a commit sends what lingers and is told to the coordinator after all is acknowledged",
+)
 def test_a_commit_adds_partitions_that_nobody_has_been_told_of() -> None:
     harness = TransactionHarness(version=1)
     harness.begin()
@@ -275,6 +315,11 @@ def test_a_commit_adds_partitions_that_nobody_has_been_told_of() -> None:
     result.wait(0)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "states follow each other as Kafka's table says; a call that the state does not allow says "
+    "what to do first",
+)
 @pytest.mark.parametrize(
     ("call", "what_to_do"),
     [
@@ -293,6 +338,11 @@ def test_nothing_goes_before_initialization(call: str, what_to_do: str) -> None:
     assert harness.accumulator.incomplete == {}
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "states follow each other as Kafka's table says; a call that the state does not allow says "
+    "what to do first",
+)
 @pytest.mark.parametrize("call", ["begin_commit", "begin_abort", "send", "send_offsets"])
 def test_nothing_but_a_beginning_goes_outside_of_a_transaction(call: str) -> None:
     harness = TransactionHarness()
@@ -304,6 +354,11 @@ def test_nothing_but_a_beginning_goes_outside_of_a_transaction(call: str) -> Non
     assert harness.free == harness.accumulator.pool.total_bytes
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "states follow each other as Kafka's table says; a call that the state does not allow says "
+    "what to do first",
+)
 def test_a_transaction_in_a_transaction_is_refused() -> None:
     harness = TransactionHarness()
     harness.begin()
@@ -316,6 +371,10 @@ def test_a_transaction_in_a_transaction_is_refused() -> None:
 # ---- Offsets -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "offsets: the group is added (version 1), its coordinator found, the member's generation goes with them",
+)
 def test_offsets_of_version_1_add_the_group_and_then_go_to_its_coordinator() -> None:
     harness = TransactionHarness(version=1)
     harness.begin()
@@ -338,6 +397,10 @@ def test_offsets_of_version_1_add_the_group_and_then_go_to_its_coordinator() -> 
     harness.expect(EndTxnRequest)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "offsets: the group is added (version 1), its coordinator found, the member's generation goes with them",
+)
 def test_offsets_of_version_2_go_to_the_groups_coordinator_at_once() -> None:
     harness = TransactionHarness(version=2)
     harness.begin()
@@ -352,6 +415,10 @@ def test_offsets_of_version_2_go_to_the_groups_coordinator_at_once() -> None:
     harness.expect(EndTxnRequest)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "offsets: the group is added (version 1), its coordinator found, the member's generation goes with them",
+)
 @VERSIONS
 def test_offsets_carry_the_members_generation(version: int) -> None:
     harness = TransactionHarness(version)
@@ -395,6 +462,10 @@ def test_a_cluster_that_says_nothing_has_version_1() -> None:
     harness.expect(AddPartitionsToTxnRequest)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "an upgrade of the cluster takes effect after the open transaction, with an epoch of its own",
+)
 def test_an_upgrade_takes_effect_with_a_new_epoch_after_the_transaction_that_is_open() -> None:
     harness = TransactionHarness(version=1)
     harness.begin()
@@ -437,6 +508,10 @@ def test_an_upgrade_between_transactions_waits_for_the_end_of_the_next() -> None
 # ---- Connections -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a coordinator that has moved, or whose connection ends, is looked up again",
+)
 def test_a_lost_answer_is_asked_for_again_after_the_coordinator_is_known_again() -> None:
     harness = TransactionHarness()
     result = harness.manager.init_transactions()
@@ -451,6 +526,10 @@ def test_a_lost_answer_is_asked_for_again_after_the_coordinator_is_known_again()
     result.wait(0)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a coordinator that has moved, or whose connection ends, is looked up again",
+)
 def test_a_coordinator_that_cannot_be_reached_is_looked_up_again() -> None:
     harness = TransactionHarness()
     harness.initialize()
@@ -475,6 +554,7 @@ def test_a_repeated_question_waits_for_its_back_off() -> None:
     harness.expect(FindCoordinatorRequest)
 
 
+@pytest.mark.behaviour("TransactionManager", "fatal errors end the producer")
 @VERSIONS
 def test_a_broker_without_transactions_is_named_in_one_sentence(version: int) -> None:
     harness = TransactionHarness(version)

@@ -220,6 +220,11 @@ def run(world: World, story: list[tuple[str, *tuple[object, ...]]]) -> None:
     world.check()
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "whatever is cut, refused, lost or late, a transaction is seen whole or not at all, as its "
+    "caller was told",
+)
 @pytest.mark.parametrize("version", [1, 2])
 @settings(max_examples=300)
 @given(story=stories)
@@ -268,6 +273,11 @@ def forget_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TxnOffsetCommit, "handle", lambda self, message: self.result.done())
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "whatever is cut, refused, lost or late, a transaction is seen whole or not at all, as its "
+    "caller was told",
+)
 @pytest.mark.parametrize("fault", [end_at_once, commit_always, keep_the_epoch, forget_offsets])
 def test_a_planted_fault_is_seen(
     fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

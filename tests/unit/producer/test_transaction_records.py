@@ -51,6 +51,10 @@ def refused(version: int, code: int) -> TransactionHarness:
 # ---- Failure -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a record that fails fails its transaction; send and commit raise the first failure",
+)
 @VERSIONS
 @pytest.mark.parametrize("code", [TOO_LARGE, TOPIC_DENIED, STALE_EPOCH])
 def test_a_record_that_failed_fails_its_transaction_with_the_first_failure(version: int, code: int) -> None:
@@ -71,6 +75,7 @@ def test_a_record_that_failed_fails_its_transaction_with_the_first_failure(versi
     assert outcome(again) == 9
 
 
+@pytest.mark.behaviour("TransactionManager", "fatal errors end the producer")
 @VERSIONS
 @pytest.mark.parametrize("code", [CLUSTER_DENIED, INVALID_MAPPING, FENCED])
 def test_a_record_refused_for_who_we_are_ends_the_producer(version: int, code: int) -> None:
@@ -91,6 +96,10 @@ def test_an_invalid_state_told_to_a_record_can_be_aborted(version: int) -> None:
         harness.manager.begin_commit()
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a record that fails fails its transaction; send and commit raise the first failure",
+)
 @VERSIONS
 def test_a_record_that_expires_unsent_fails_the_transaction(version: int) -> None:
     harness = written(version, delivery_timeout_ms=1000.0)
@@ -104,6 +113,10 @@ def test_a_record_that_expires_unsent_fails_the_transaction(version: int) -> Non
         harness.manager.begin_commit()
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "a record that fails fails its transaction; send and commit raise the first failure",
+)
 @VERSIONS
 def test_a_commit_in_which_a_record_expires_fails_and_no_end_is_sent(version: int) -> None:
     harness = written(version, delivery_timeout_ms=1000.0)
@@ -138,6 +151,10 @@ def test_a_failed_commit_is_heard_at_once_and_not_after_what_else_is_on_its_way(
         result.wait(0)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "after a gap in the numbers the next transaction has a new epoch; without one the producer ends",
+)
 @VERSIONS
 def test_a_record_that_may_be_in_the_log_is_followed_by_a_new_epoch(version: int) -> None:
     harness = written(version, delivery_timeout_ms=1000.0)
@@ -161,6 +178,10 @@ def test_a_record_that_may_be_in_the_log_is_followed_by_a_new_epoch(version: int
     assert harness.sequences() == {0: (7, 1, 0)}
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "after a gap in the numbers the next transaction has a new epoch; without one the producer ends",
+)
 def test_without_a_next_epoch_a_record_that_may_be_in_the_log_ends_the_producer() -> None:
     harness = written(1, init_producer_id_max=2, delivery_timeout_ms=1000.0)
     harness.send(b"lost")
@@ -173,6 +194,10 @@ def test_without_a_next_epoch_a_record_that_may_be_in_the_log_ends_the_producer(
         harness.manager.begin_abort()
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "after a gap in the numbers the next transaction has a new epoch; without one the producer ends",
+)
 def test_a_gap_that_appears_while_aborting_has_a_new_epoch_too() -> None:
     harness = written(1, delivery_timeout_ms=1000.0)
     harness.send(b"lost")
@@ -209,6 +234,11 @@ def test_a_failure_outside_of_a_transaction_fails_none() -> None:
 # ---- Sequences ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "answers about sequences: a later batch goes again, the next in line fails the transaction, "
+    "what retention took begins at 0",
+)
 @VERSIONS
 def test_a_gap_told_to_the_next_record_in_line_fails_the_transaction_with_a_new_epoch(version: int) -> None:
     harness = refused(version, OUT_OF_ORDER)
@@ -219,6 +249,11 @@ def test_a_gap_told_to_the_next_record_in_line_fails_the_transaction_with_a_new_
     assert asked[-1] is (InitProducerIdRequest if version == 1 else EndTxnRequest)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "answers about sequences: a later batch goes again, the next in line fails the transaction, "
+    "what retention took begins at 0",
+)
 @VERSIONS
 def test_a_gap_told_to_a_later_record_is_tried_again(version: int) -> None:
     harness = written(version)
@@ -236,6 +271,11 @@ def test_a_gap_told_to_a_later_record_is_tried_again(version: int) -> None:
     assert (outcome(first), outcome(later)) == (5, 6)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "answers about sequences: a later batch goes again, the next in line fails the transaction, "
+    "what retention took begins at 0",
+)
 @VERSIONS
 def test_a_producer_forgotten_with_what_retention_took_begins_at_0_there(version: int) -> None:
     harness = written(version)
@@ -266,6 +306,10 @@ def test_a_producer_forgotten_though_its_records_are_there_fails_the_transaction
 # ---- Abort -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "an abort fails what was never sent, goes on with what was, and ends after it",
+)
 @VERSIONS
 def test_an_abort_fails_what_was_never_sent_and_says_that_it_is_not_in_the_log(version: int) -> None:
     harness = written(version, linger_ms=1e6)
@@ -279,6 +323,10 @@ def test_an_abort_fails_what_was_never_sent_and_says_that_it_is_not_in_the_log(v
     result.wait(0)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "an abort fails what was never sent, goes on with what was, and ends after it",
+)
 @VERSIONS
 def test_an_abort_waits_for_what_is_on_its_way(version: int) -> None:
     harness = written(version)
@@ -294,6 +342,10 @@ def test_an_abort_waits_for_what_is_on_its_way(version: int) -> None:
     result.wait(0)
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "an abort fails what was never sent, goes on with what was, and ends after it",
+)
 @VERSIONS
 def test_an_abort_goes_on_sending_what_has_been_sent_before(version: int) -> None:
     harness = written(version)
@@ -330,6 +382,10 @@ def test_a_failed_transaction_goes_on_with_what_has_been_sent_and_drops_the_rest
     assert outcome(tried) == 8
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "an abort fails what was never sent, goes on with what was, and ends after it",
+)
 def test_an_abort_forgets_partitions_that_nobody_was_told_of() -> None:
     harness = TransactionHarness(1)
     harness.begin()
@@ -341,6 +397,10 @@ def test_an_abort_forgets_partitions_that_nobody_was_told_of() -> None:
     assert harness.client.sent == []
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "an abort fails what was never sent, goes on with what was, and ends after it",
+)
 def test_an_abort_ends_what_a_lost_answer_may_have_begun() -> None:
     harness = TransactionHarness(1)
     harness.begin()
@@ -405,6 +465,10 @@ def test_a_fatal_error_fails_what_waits_and_gives_the_memory_back(version: int) 
 # ---- Coming in ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "version 1: partitions are added before anything is written to them, several by one request, each once",
+)
 def test_a_batch_waits_until_its_partition_has_been_added() -> None:
     harness = TransactionHarness(1)
     harness.begin()
@@ -416,6 +480,10 @@ def test_a_batch_waits_until_its_partition_has_been_added() -> None:
     assert len(harness.client.sent) == 1
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "version 1: partitions are added before anything is written to them, several by one request, each once",
+)
 def test_other_partitions_do_not_wait_for_one_that_is_being_added() -> None:
     harness = written(1)
     known = harness.send(partition=0)
@@ -427,6 +495,7 @@ def test_other_partitions_do_not_wait_for_one_that_is_being_added() -> None:
     assert outcome(known) == 2
 
 
+@pytest.mark.behaviour("TransactionManager", "records and rows come in only while a transaction is open")
 @VERSIONS
 def test_records_join_no_batch_that_was_open_when_the_transaction_was_ended(version: int) -> None:
     harness = written(version, linger_ms=1e6)
@@ -438,6 +507,7 @@ def test_records_join_no_batch_that_was_open_when_the_transaction_was_ended(vers
     assert harness.contents() == {0: [b"value"]}
 
 
+@pytest.mark.behaviour("TransactionManager", "records and rows come in only while a transaction is open")
 @VERSIONS
 def test_rows_are_refused_outside_of_a_transaction_and_none_has_its_place(version: int) -> None:
     harness = TransactionHarness(version)
@@ -448,6 +518,7 @@ def test_rows_are_refused_outside_of_a_transaction_and_none_has_its_place(versio
     assert harness.free == BUFFER_MEMORY
 
 
+@pytest.mark.behaviour("TransactionManager", "records and rows come in only while a transaction is open")
 @VERSIONS
 def test_partitions_of_rows_are_part_of_the_transaction(version: int) -> None:
     harness = TransactionHarness(version)
@@ -487,6 +558,10 @@ class Tripwire:
         self._harness.manager.add_partition(topic_partition)  # type: ignore[arg-type]
 
 
+@pytest.mark.behaviour(
+    "Reliability",
+    "the end of a transaction, and a close in it, wait for nobody that will not come",
+)
 @VERSIONS
 def test_a_record_that_comes_too_late_for_its_transaction_does_not_hold_up_the_end(version: int) -> None:
     harness = written(version)

@@ -19,11 +19,21 @@ def in_state(target: State, error: KafkaError | None = None) -> TransactionState
     return state
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "states follow each other as Kafka's table says; a call that the state does not allow says "
+    "what to do first",
+)
 @pytest.mark.parametrize("target", JAVA)
 def test_the_table_of_changes_is_javas(target: str) -> None:
     assert REACHED_FROM[LETTERS[target]] == {LETTERS[source] for source in JAVA[target]}
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "states follow each other as Kafka's table says; a call that the state does not allow says "
+    "what to do first",
+)
 @pytest.mark.parametrize("source", State)
 @pytest.mark.parametrize("target", State)
 def test_only_changes_of_the_table_are_made(source: State, target: State) -> None:
@@ -36,6 +46,11 @@ def test_only_changes_of_the_table_are_made(source: State, target: State) -> Non
             state.become(target, KafkaError("why"))
 
 
+@pytest.mark.behaviour(
+    "TransactionManager",
+    "states follow each other as Kafka's table says; a call that the state does not allow says "
+    "what to do first",
+)
 @pytest.mark.parametrize("source", [state for state in State if state is not State.READY])
 def test_a_call_that_is_not_allowed_says_what_to_do(source: State) -> None:
     with pytest.raises(IllegalStateError, match=r"transactional_id='pay' is .*: .*\w+") as refusal:

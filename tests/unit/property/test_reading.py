@@ -129,6 +129,17 @@ class Reader:
             getattr(self, kind)(limit)
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testMultipleAbortMarkers",
+    "FetcherTest.testReadCommittedAbortMarkerWithNoData",
+    "FetcherTest.testReadCommittedWithCompactedTopic",
+)
+@pytest.mark.behaviour(
+    "Fetcher",
+    "what is corrupt is raised with its place until a seek, once what comes before it has come; "
+    "the position stays",
+)
+@pytest.mark.behaviour("Fetcher", "read_committed drops aborted and control records and moves past them")
 @settings(max_examples=150, deadline=None)
 @given(
     st.data(),

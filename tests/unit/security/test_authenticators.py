@@ -105,6 +105,10 @@ def token(data: bytes, version: int = 2) -> memoryview:
 # ---- Each other --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testSaslUnsupportedClientVersions",
+    "SaslAuthenticatorTest.testCorrelationId",
+)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_client_and_server_agree_on_who_it_is(clock: VirtualClock, mechanism: str) -> None:
     client, server = client_of(config_of(mechanism), clock), server_of(clock)
@@ -121,6 +125,7 @@ def test_client_and_server_agree_on_who_it_is(clock: VirtualClock, mechanism: st
     assert {header.client_id for header in headers} == {"a client"}
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testSaslUnsupportedClientVersions")
 def test_servers_that_speak_less_are_spoken_to_in_their_versions(clock: VirtualClock) -> None:
     old = SPOKEN | {ApiKey.SASL_AUTHENTICATE: (0, 0)}
     client = client_of(config_of("SCRAM-SHA-256"), clock)
@@ -132,6 +137,7 @@ def test_servers_that_speak_less_are_spoken_to_in_their_versions(clock: VirtualC
     assert server.expires_at_ms == clock.monotonic_ms() + 1000
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testClientExceptionDoesNotContainSensitiveData")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("mallory", "pencil")])
 def test_wrong_credentials_are_refused_in_words_that_tell_nothing(
@@ -161,6 +167,7 @@ def test_failures_wait_as_long_as_the_settings_say(clock: VirtualClock) -> None:
     assert client_of(config_of("PLAIN"), clock).failure_delay_ms == 0
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testDisabledMechanism")
 def test_mechanism_that_the_server_does_not_have_is_an_error_that_lists_what_it_has(
     clock: VirtualClock,
 ) -> None:
@@ -177,6 +184,12 @@ def test_mechanism_that_the_server_does_not_have_is_an_error_that_lists_what_it_
     assert not client.is_complete
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.oldSaslPlainPlaintextClientWithoutSaslAuthenticateHeader",
+    "SaslAuthenticatorTest.oldSaslScramPlaintextClientWithoutSaslAuthenticateHeader",
+    "SaslAuthenticatorTest.oldSaslPlainSslClientWithoutSaslAuthenticateHeader",
+    "SaslAuthenticatorTest.oldSaslScramSslClientWithoutSaslAuthenticateHeader",
+)
 def test_tokens_without_requests_around_them_are_taken_from_old_clients(clock: VirtualClock) -> None:
     server = server_of(clock)
     _, answer = decode_response(joined(server.receive(handshake("PLAIN", 0))), SaslHandshakeRequest, 0)
@@ -186,6 +199,12 @@ def test_tokens_without_requests_around_them_are_taken_from_old_clients(clock: V
     assert server.principal.name == "alice"
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.oldSaslPlainPlaintextClientWithoutSaslAuthenticateHeaderFailure",
+    "SaslAuthenticatorTest.oldSaslScramPlaintextClientWithoutSaslAuthenticateHeaderFailure",
+    "SaslAuthenticatorTest.oldSaslPlainSslClientWithoutSaslAuthenticateHeaderFailure",
+    "SaslAuthenticatorTest.oldSaslScramSslClientWithoutSaslAuthenticateHeaderFailure",
+)
 def test_old_clients_that_fail_are_told_nothing(clock: VirtualClock) -> None:
     server = server_of(clock)
     server.receive(handshake("PLAIN", 0))
@@ -197,6 +216,10 @@ def test_old_clients_that_fail_are_told_nothing(clock: VirtualClock) -> None:
 # ---- Liars -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testSaslHandshakeRequestWithUnsupportedVersion",
+    "SaslAuthenticatorTest.testDisallowedKafkaRequestsBeforeAuthentication",
+)
 @pytest.mark.parametrize(
     "frame",
     [
@@ -222,6 +245,7 @@ def test_server_closes_on_whatever_is_not_the_beginning_of_sasl(
         server.receive(handshake("PLAIN"))
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testInvalidApiVersionsRequestSequence")
 @pytest.mark.parametrize(
     "frame", [request(MetadataRequest(), 9), handshake("PLAIN"), request(ApiVersionsRequest(), 0)]
 )
@@ -270,6 +294,16 @@ def speaks(**versions: int) -> ApiVersionsResponse:
 KNOWS_SASL = speaks(SASL_HANDSHAKE=1, SASL_AUTHENTICATE=2)
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.oldSaslPlainPlaintextServerWithoutSaslAuthenticateHeader",
+    "SaslAuthenticatorTest.oldSaslScramPlaintextServerWithoutSaslAuthenticateHeader",
+    "SaslAuthenticatorTest.oldSaslPlainSslServerWithoutSaslAuthenticateHeader",
+    "SaslAuthenticatorTest.oldSaslScramSslServerWithoutSaslAuthenticateHeader",
+    "SaslAuthenticatorTest.oldSaslPlainPlaintextServerWithoutSaslAuthenticateHeaderFailure",
+    "SaslAuthenticatorTest.oldSaslScramPlaintextServerWithoutSaslAuthenticateHeaderFailure",
+    "SaslAuthenticatorTest.oldSaslPlainSslServerWithoutSaslAuthenticateHeaderFailure",
+    "SaslAuthenticatorTest.oldSaslScramSslServerWithoutSaslAuthenticateHeaderFailure",
+)
 @pytest.mark.parametrize(
     ("messages", "error", "text"),
     [
@@ -400,6 +434,7 @@ def test_mechanism_of_the_users_own_that_comes_to_no_end_is_an_error(clock: Virt
         answers(client, KNOWS_SASL, SaslHandshakeResponse(), SaslAuthenticateResponse())
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testMechanismPluggability")
 def test_mechanism_of_the_users_own_is_spoken(clock: VirtualClock) -> None:
     class Own(SaslMechanism):
         name = "OWN"
@@ -467,6 +502,7 @@ def test_clients_do_not_authenticate_again_all_at_once(clock: VirtualClock) -> N
     assert len(times) > 40
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testConvertListOffsetResponseToSaslHandshakeResponse")
 def test_answers_to_earlier_requests_are_told_apart_while_a_client_authenticates_again(session) -> None:
     client, server = session
     asked = joined(client.begin_reauthentication(None))
@@ -481,6 +517,7 @@ def test_answers_to_earlier_requests_are_told_apart_while_a_client_authenticates
     assert client.is_complete
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testCannotReauthenticateWithDifferentPrincipal")
 def test_other_user_may_not_take_the_connection_over(session) -> None:
     client, server = session
     client._config = config_of("SCRAM-SHA-256", "bob", "brush")
@@ -494,6 +531,7 @@ def test_other_user_may_not_take_the_connection_over(session) -> None:
         client.receive(joined(refused.value.answer))
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testCannotReauthenticateWithDifferentMechanism")
 def test_other_mechanism_may_not_take_the_connection_over(session) -> None:
     client, server = session
     client._config = config_of("PLAIN")
@@ -506,6 +544,7 @@ def test_other_mechanism_may_not_take_the_connection_over(session) -> None:
         client.receive(joined(refused.value.answer))
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testCannotReauthenticateAgainFasterThanOneSecond")
 def test_nobody_authenticates_again_twice_in_a_second(clock: VirtualClock, session) -> None:
     client, server = session
     again(client, server)

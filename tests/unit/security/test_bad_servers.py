@@ -43,6 +43,11 @@ def settings_for(bad: BadServer, files: TlsFiles, port: int, folder: Path) -> di
     return settings
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testEndpointIdentificationNoReverseLookup",
+    "SslTransportLayerTest.testInvalidEndpointIdentification",
+    "SslTransportLayerTest.testEndpointIdentificationDisabled",
+)
 @pytest.mark.parametrize("name", BAD_SERVERS)
 def test_bad_server_is_refused_at_each_connection_before_anything_of_kafka_is_said(
     name: str,
@@ -84,12 +89,17 @@ def choosy_server(files: TlsFiles) -> Iterator[TlsFront]:
         yield front
 
 
+@pytest.mark.kafka(
+    "SslTransportLayerTest.testClientAuthenticationRequiredNotProvided",
+    "SslTransportLayerTest.testPeerNotifiedOfHandshakeFailureWithClientSideDelay",
+)
 def test_client_without_a_certificate_is_told_so(files: TlsFiles, choosy_server: TlsFront) -> None:
     error = refusal_of(files.settings(choosy_server.port))
     assert "none was shown" in str(error)
     assert not any(met.heard_bytes for met in choosy_server.wait_for(1))
 
 
+@pytest.mark.kafka("SslTransportLayerTest.testClientAuthenticationRequiredUntrustedProvided")
 def test_client_with_a_certificate_of_another_authority_is_told_so(
     files: TlsFiles, choosy_server: TlsFront, tmp_path: Path
 ) -> None:

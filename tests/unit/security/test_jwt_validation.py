@@ -136,6 +136,7 @@ def test_token_that_is_too_long_to_be_one_is_refused() -> None:
     assert "no JWT" in str(refusal(signed(claims(NOW_S, groups="x" * 70_000))))
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testInsufficientScopeSaslOauthBearerMechanism")
 def test_token_without_the_scope_is_refused_as_such() -> None:
     of = validator(**{"required.scope": "b kafka"})
     error = refusal(signed(claims(NOW_S)), of)

@@ -168,6 +168,7 @@ def test_token_that_would_break_the_message_is_not_sent_nor_shown() -> None:
 
 
 # ---- Both ends ---------------------------------------------------------------------------------------------
+@pytest.mark.kafka("SaslAuthenticatorTest.testValidSaslOauthBearerMechanism")
 def test_client_and_broker_agree_on_who_it_is_and_until_when() -> None:
     client = make_mechanism(prepared(UnsecuredTokenProvider("alice", lifetime_seconds=600)), "localhost")
     server = OAuthBearerServer(UNSECURED)()
@@ -181,6 +182,7 @@ def test_client_and_broker_agree_on_who_it_is_and_until_when() -> None:
     assert client.is_complete
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testInsufficientScopeSaslOauthBearerMechanism")
 def test_refused_token_ends_with_the_brokers_word_on_both_sides() -> None:
     client = make_mechanism(prepared(Fixed(signed(claims(1)))), "localhost")
     server = OAuthBearerServer(UNSECURED)()
@@ -278,6 +280,7 @@ def test_signed_token_is_believed_by_the_keys_of_a_file(
 
 
 # ---- A client's settings -----------------------------------------------------------------------------------
+@pytest.mark.kafka("SaslAuthenticatorTest.testValidSaslOauthBearerMechanismWithoutServerTokens")
 @pytest.mark.parametrize(
     ("given_settings", "message"),
     [
@@ -301,6 +304,7 @@ def test_setting_that_cannot_be_says_what_to_change(given_settings: dict[str, An
         SaslConfig.from_client_config(settings(**given_settings))
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testValidSaslOauthBearerMechanismWithoutServerTokens")
 def test_providers_own_error_reaches_who_makes_the_client() -> None:
     class Broken(AbstractTokenProvider):
         def token(self) -> str:

@@ -41,6 +41,11 @@ def test_kafka_pythons_authorization_id_is_the_user(users: Users) -> None:
     assert server.authorization_id == "alice"
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testInvalidPasswordSaslPlain",
+    "SaslAuthenticatorTest.testMissingUsernameSaslPlain",
+    "SaslAuthenticatorTest.testMissingPasswordSaslPlain",
+)
 @pytest.mark.parametrize(
     ("message", "text"),
     [
@@ -72,6 +77,7 @@ def test_server_ends_when_the_client_goes_on(users: Users) -> None:
         server.step(b"\0alice\0pencil")
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testInvalidUsernameSaslPlain")
 def test_user_that_there_is_not_is_refused_in_the_same_words(users: Users) -> None:
     texts = set()
     for user in ("alice", "bob"):

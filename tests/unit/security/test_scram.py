@@ -82,6 +82,10 @@ def test_server_says_what_rfc_7677_says() -> None:
     assert str(server.principal) == "User:user"
 
 
+@pytest.mark.kafka(
+    "SaslAuthenticatorTest.testValidSaslScramSha256",
+    "SaslAuthenticatorTest.testScramUsernameWithSpecialCharacters",
+)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_both_sides_believe_each_other_whatever_the_name(users: Users, mechanism: str) -> None:
     for name, password in users.passwords.items():
@@ -264,6 +268,7 @@ def test_server_refuses_a_first_message_of_the_client(users: Users, message: byt
     assert not server.is_complete
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testInvalidPasswordSaslScram")
 @pytest.mark.parametrize(
     ("old", "new", "text"),
     [
@@ -336,6 +341,7 @@ def test_nobody_acts_for_another(users: Users) -> None:
     assert not server.is_complete
 
 
+@pytest.mark.kafka("SaslAuthenticatorTest.testUnknownUserSaslScram")
 def test_user_that_there_is_not_looks_like_one_with_another_password(users: Users) -> None:
     def refused(name: str) -> tuple[str, str, str]:
         client, server = (

@@ -74,6 +74,10 @@ def test_a_kept_block_is_at_most_a_quarter_larger_than_asked_for(size: int) -> N
     native.kc_block_free(block)
 
 
+@pytest.mark.behaviour(
+    "BufferPool",
+    "memory of a usual size is kept for the next batch (here: blocks of the process), odd sizes are not",
+)
 def test_a_freed_block_is_handed_out_again() -> None:
     first = allocate(MIB)
     native.kc_block_free(first)
@@ -83,6 +87,10 @@ def test_a_freed_block_is_handed_out_again() -> None:
     native.kc_block_free(first)
 
 
+@pytest.mark.behaviour(
+    "BufferPool",
+    "memory of a usual size is kept for the next batch (here: blocks of the process), odd sizes are not",
+)
 def test_small_and_huge_blocks_are_not_kept() -> None:
     for size in (0, 1000, 32 * KIB - 1, MAX_IDLE + 1):
         native.kc_block_free(allocate(size))

@@ -50,6 +50,29 @@ def in_state(group: ClassicGroup, state: GroupState) -> ClassicGroup:
     return group
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testCanRebalanceWhenStable",
+    "ClassicGroupTest.testCanRebalanceWhenCompletingRebalance",
+    "ClassicGroupTest.testCannotRebalanceWhenPreparingRebalance",
+    "ClassicGroupTest.testCannotRebalanceWhenDead",
+    "ClassicGroupTest.testStableToPreparingRebalanceTransition",
+    "ClassicGroupTest.testStableToDeadTransition",
+    "ClassicGroupTest.testAwaitingRebalanceToPreparingRebalanceTransition",
+    "ClassicGroupTest.testPreparingRebalanceToDeadTransition",
+    "ClassicGroupTest.testPreparingRebalanceToEmptyTransition",
+    "ClassicGroupTest.testEmptyToDeadTransition",
+    "ClassicGroupTest.testAwaitingRebalanceToStableTransition",
+    "ClassicGroupTest.testEmptyToStableIllegalTransition",
+    "ClassicGroupTest.testStableToStableIllegalTransition",
+    "ClassicGroupTest.testEmptyToAwaitingRebalanceIllegalTransition",
+    "ClassicGroupTest.testPreparingRebalanceToPreparingRebalanceIllegalTransition",
+    "ClassicGroupTest.testPreparingRebalanceToStableIllegalTransition",
+    "ClassicGroupTest.testAwaitingRebalanceToAwaitingRebalanceIllegalTransition",
+    "ClassicGroupTest.testDeadToDeadIllegalTransition",
+    "ClassicGroupTest.testDeadToStableIllegalTransition",
+    "ClassicGroupTest.testDeadToPreparingRebalanceIllegalTransition",
+    "ClassicGroupTest.testDeadToAwaitingRebalanceIllegalTransition",
+)
 @pytest.mark.parametrize("state", GroupState)
 @pytest.mark.parametrize("following", GroupState)
 def test_states_follow_each_other_as_drawn(
@@ -66,6 +89,10 @@ def test_states_follow_each_other_as_drawn(
         assert group.state is state
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testSelectProtocol",
+    "ClassicGroupTest.testSelectProtocolChoosesCompatibleProtocol",
+)
 def test_protocol_that_most_like_best_of_those_that_all_know_wins(group: ClassicGroup) -> None:
     group.add(member("a", "range", "roundrobin"))
     assert group.select_protocol() == "range"
@@ -78,6 +105,7 @@ def test_protocol_that_most_like_best_of_those_that_all_know_wins(group: Classic
     assert group.select_protocol() == "range"
 
 
+@pytest.mark.kafka("ClassicGroupTest.testSupportsProtocols")
 def test_group_supports_who_knows_a_protocol_of_all_and_is_of_its_type(group: ClassicGroup) -> None:
     assert group.supports("consumer", {"range"})
     assert group.supports("any", {"range"})
@@ -93,6 +121,12 @@ def test_group_supports_who_knows_a_protocol_of_all_and_is_of_its_type(group: Cl
     assert group.supports("consumer", {"roundrobin"})
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testSubscribedTopics",
+    "ClassicGroupTest.testInitNextGeneration",
+    "ClassicGroupTest.testInitNextGenerationEmptyGroup",
+    "ClassicGroupTest.testIsSubscribedToTopic",
+)
 def test_generation_begins_with_a_protocol_and_the_topics_of_all(group: ClassicGroup) -> None:
     group.add(member("a"), Answer().give)
     in_state(group, PREPARING)
@@ -121,6 +155,11 @@ def test_subscription_without_the_fields_of_its_version_is_read(
     assert caplog.messages == []
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testSubscribedTopics",
+    "ClassicGroupTest.testSubscribedTopicsNonConsumerGroup",
+    "ClassicGroupTest.testIsSubscribedToTopic",
+)
 def test_topics_are_unknown_where_a_subscription_cannot_be_read_or_is_none(group: ClassicGroup) -> None:
     group.add(member("a"))
     group.member("a").protocols = (MemberProtocol("range", b"?"),)
@@ -134,6 +173,7 @@ def test_topics_are_unknown_where_a_subscription_cannot_be_read_or_is_none(group
     assert not connect.is_subscribed_to("t")
 
 
+@pytest.mark.kafka("ClassicGroupTest.testUpdateMember")
 def test_member_that_joins_again_votes_anew(group: ClassicGroup) -> None:
     group.add(member("a", "range"))
     group.update(group.member("a"), protocols("roundrobin"), 1, 2, None)
@@ -144,6 +184,10 @@ def test_member_that_joins_again_votes_anew(group: ClassicGroup) -> None:
     assert group.rebalance_timeout_ms == 1
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testCompleteJoinFuture",
+    "ClassicGroupTest.testNotCompleteJoinFuture",
+)
 def test_who_awaits_its_join_is_counted_whatever_happens_to_it(group: ClassicGroup) -> None:
     answers = [Answer[JoinResult]() for _ in range(3)]
     group.add(member("a"), answers[0].give)
@@ -164,6 +208,10 @@ def test_who_awaits_its_join_is_counted_whatever_happens_to_it(group: ClassicGro
     assert (group.awaiting_join_count, len(group)) == (0, 1)
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testCompleteSyncFuture",
+    "ClassicGroupTest.testNotCompleteSyncFuture",
+)
 def test_sync_is_answered_once(group: ClassicGroup) -> None:
     group.add(member("a"))
     answer = Answer[SyncResult]()
@@ -185,6 +233,10 @@ def test_first_member_leads_and_the_oldest_after_it(group: ClassicGroup) -> None
     assert group.leader_id is None
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testElectNewJoinedLeader",
+    "ClassicGroupTest.testMaybeElectNewJoinedLeaderChooseExisting",
+)
 def test_leader_that_has_not_rejoined_is_replaced_by_one_who_has(group: ClassicGroup) -> None:
     group.add(member("a"))
     in_state(group, PREPARING)
@@ -196,6 +248,10 @@ def test_leader_that_has_not_rejoined_is_replaced_by_one_who_has(group: ClassicG
     assert group.is_leader("b")
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testReplaceGroupInstanceWithNonExistingMember",
+    "ClassicGroupTest.testReplaceGroupInstance",
+)
 def test_static_member_is_replaced_and_the_old_one_fenced(group: ClassicGroup) -> None:
     old = member("a", instance_id="i")
     joined, synced = Answer[JoinResult](), Answer[SyncResult]()
@@ -211,6 +267,7 @@ def test_static_member_is_replaced_and_the_old_one_fenced(group: ClassicGroup) -
         group.replace_static("i", "a", "a3")
 
 
+@pytest.mark.kafka("ClassicGroupTest.testCannotAddStaticMemberIfAlreadyPresent")
 def test_instance_is_in_a_group_once(group: ClassicGroup) -> None:
     group.add(member("a", instance_id="i"))
     in_state(group, PREPARING)
@@ -218,6 +275,12 @@ def test_instance_is_in_a_group_once(group: ClassicGroup) -> None:
         group.add(member("b", instance_id="i"))
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testRemovalFromPendingAfterMemberIsStable",
+    "ClassicGroupTest.testRemovalFromPendingWhenMemberIsRemoved",
+    "ClassicGroupTest.testCanAddAndRemovePendingSyncMember",
+    "ClassicGroupTest.testRemovalFromPendingSyncWhenMemberIsRemoved",
+)
 def test_pending_member_is_pending_until_it_joins_or_goes(group: ClassicGroup) -> None:
     group.pending_joins.update(("a", "b"))
     group.add(member("a"))
@@ -229,6 +292,7 @@ def test_pending_member_is_pending_until_it_joins_or_goes(group: ClassicGroup) -
     assert group.pending_syncs == set()
 
 
+@pytest.mark.kafka("ClassicGroupTest.testNewGenerationClearsPendingSyncMembers")
 def test_new_generation_waits_for_nobodys_sync(group: ClassicGroup) -> None:
     group.add(member("a"))
     group.pending_syncs.add("a")
@@ -248,6 +312,7 @@ def test_member_is_who_has_the_id_that_goes_with_its_instance(group: ClassicGrou
         group.validate_member("b", None, "test")
 
 
+@pytest.mark.kafka("ClassicGroupTest.testValidateOffsetCommit")
 def test_offsets_are_committed_by_members_of_the_generation_or_into_an_empty_group(
     group: ClassicGroup,
 ) -> None:
@@ -272,6 +337,10 @@ def test_offsets_are_committed_by_members_of_the_generation_or_into_an_empty_gro
         in_state(group, DEAD).validate_offset_commit("a", "i", 3)
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testValidateOffsetDelete",
+    "ClassicGroupTest.testValidateDeleteGroup",
+)
 @pytest.mark.parametrize("state", [PREPARING, COMPLETING, STABLE])
 def test_only_an_empty_group_is_deleted_and_offsets_only_of_consumers(
     group: ClassicGroup, state: GroupState
@@ -291,6 +360,7 @@ def test_only_an_empty_group_is_deleted_and_offsets_only_of_consumers(
             refused()
 
 
+@pytest.mark.kafka("ClassicGroupTest.testOffsetExpirationCondition")
 def test_offsets_age_from_the_commit_or_since_the_group_is_empty_or_not_at_all(group: ClassicGroup) -> None:
     assert group.offset_expiry() == OffsetExpiry(None), "a simple group"
     group.protocol_type = "consumer"

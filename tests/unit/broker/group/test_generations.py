@@ -32,6 +32,10 @@ def harness() -> GroupHarness:
 # ---- SyncGroup ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testSyncGroupFollowerAfterLeader",
+    "GroupMetadataManagerTest.testSyncGroupLeaderAfterFollower",
+)
 @pytest.mark.parametrize("leader_first", [True, False])
 def test_everybody_gets_what_the_leader_assigned(harness: GroupHarness, leader_first: bool) -> None:
     leader, follower = harness.joined(2)
@@ -71,6 +75,7 @@ def test_assignment_is_written_before_it_is_told(harness: GroupHarness) -> None:
     ] * 2
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testSyncGroupAsLeaderAppendFailureTransformsError")
 @pytest.mark.parametrize("code", [UnknownError.errno, CoordinatorNotAvailableError.errno])
 def test_assignment_that_cannot_be_written_is_refused_and_the_group_rebalances(
     harness: GroupHarness, code: int
@@ -95,6 +100,7 @@ def test_member_that_joins_while_an_assignment_is_written_makes_it_nobodys(harne
     assert harness.group.member(leader).assignment == b""
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testSyncGroupEmptyAssignment")
 def test_who_is_assigned_nothing_gets_nothing(harness: GroupHarness) -> None:
     leader, follower = harness.joined(2)
     waiting = harness.sync(follower, 1)
@@ -102,6 +108,12 @@ def test_who_is_assigned_nothing_gets_nothing(harness: GroupHarness) -> None:
     assert (waiting.got.error_code, waiting.got.assignment) == (0, b"")
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testSyncGroupReturnsAnErrorWhenProtocolTypeIsInconsistent",
+    "GroupMetadataManagerTest.testSyncGroupReturnsAnErrorWhenProtocolNameIsInconsistent",
+    "GroupMetadataManagerTest.testSyncGroupSucceedWhenProtocolTypeAndNameAreNotProvided",
+    "GroupMetadataManagerTest.testSyncGroupSucceedWhenProtocolTypeAndNameAreConsistent",
+)
 @pytest.mark.parametrize(
     ("said", "code"),
     [
@@ -117,6 +129,11 @@ def test_protocol_that_a_member_names_is_the_groups(harness: GroupHarness, said,
     assert harness.sync(leader, 1, {}, **said).got.error_code == code, "in a stable group, or one that waits"
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testSyncGroupFromUnknownGroup",
+    "GroupMetadataManagerTest.testSyncGroupFromUnknownMember",
+    "GroupMetadataManagerTest.testSyncGroupFromIllegalGeneration",
+)
 def test_sync_of_no_group_no_member_or_another_generation_is_refused(harness: GroupHarness) -> None:
     assert harness.sync("a", 1).got.error_code == UnknownMemberIdError.errno
     (leader,) = harness.joined()
@@ -129,6 +146,7 @@ def test_sync_of_no_group_no_member_or_another_generation_is_refused(harness: Gr
     assert harness.sync(leader, 1).got.error_code == CoordinatorNotAvailableError.errno
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testLeaderFailureInSyncGroup")
 def test_leader_whose_session_ends_before_it_assigns_has_the_others_rejoin(harness: GroupHarness) -> None:
     leader, follower = harness.joined(2)
     waiting = harness.sync(follower, 1)
@@ -139,6 +157,11 @@ def test_leader_whose_session_ends_before_it_assigns_has_the_others_rejoin(harne
     assert leader not in harness.group
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testRebalanceTimesOutWhenSyncRequestIsNotReceived",
+    "GroupMetadataManagerTest.testRebalanceTimesOutWhenSyncRequestIsNotReceivedFromFollowers",
+    "GroupMetadataManagerTest.testRebalanceTimesOutWhenSyncRequestIsNotReceivedFromLeaders",
+)
 @pytest.mark.parametrize("late", ["nobody asks", "a follower", "the leader"])
 def test_who_does_not_ask_for_its_assignment_in_the_rebalance_timeout_is_removed(
     harness: GroupHarness, late: str
@@ -156,6 +179,7 @@ def test_who_does_not_ask_for_its_assignment_in_the_rebalance_timeout_is_removed
         assert waiting[0].got.error_code == RebalanceInProgressError.errno
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testRebalanceDoesNotTimeOutWhenAllSyncAreReceived")
 def test_group_in_which_all_have_asked_stays(harness: GroupHarness) -> None:
     members = harness.stable(2)
     for _ in range(3 * REBALANCE_MS // 5_000):
@@ -167,6 +191,13 @@ def test_group_in_which_all_have_asked_stays(harness: GroupHarness) -> None:
 # ---- Heartbeat ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testHeartbeatDuringPreparingRebalance",
+    "GroupMetadataManagerTest.testHeartbeatDuringCompletingRebalance",
+    "GroupMetadataManagerTest.testValidHeartbeat",
+    "GroupMetadataManagerTest.testClassicGroupMemberHeartbeatMaintainsSession",
+    "GroupMetadataManagerTest.testHeartbeatDuringRebalanceCausesRebalanceInProgress",
+)
 def test_heartbeat_keeps_a_session_and_tells_of_a_rebalance(harness: GroupHarness) -> None:
     (member,) = harness.joined()
     assert harness.heartbeat(member, 1) == 0, "before there is an assignment, too"
@@ -180,6 +211,13 @@ def test_heartbeat_keeps_a_session_and_tells_of_a_rebalance(harness: GroupHarnes
     assert harness.heartbeat(member, 1) == RebalanceInProgressError.errno
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testHeartbeatUnknownGroup",
+    "GroupMetadataManagerTest.testHeartbeatDeadGroup",
+    "GroupMetadataManagerTest.testHeartbeatEmptyGroup",
+    "GroupMetadataManagerTest.testHeartbeatUnknownMemberExistingGroup",
+    "GroupMetadataManagerTest.testHeartbeatIllegalGeneration",
+)
 def test_heartbeat_of_no_group_no_member_or_another_generation_is_refused(harness: GroupHarness) -> None:
     unknown = UnknownMemberIdError.errno
     assert harness.heartbeat("a", 1) == unknown
@@ -199,6 +237,10 @@ def test_heartbeat_while_the_groups_are_read_is_good(harness: GroupHarness) -> N
     assert harness.heartbeat("a", 1) == NotCoordinatorError.errno
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testHeartbeatExpirationShouldRemoveMember",
+    "GroupMetadataManagerTest.testClassicGroupMemberSessionTimeout",
+)
 def test_member_that_is_not_heard_of_is_removed_and_the_others_rejoin(harness: GroupHarness) -> None:
     leader, follower = harness.stable(2)
     harness.pass_ms(SESSION_MS - 1)
@@ -210,6 +252,7 @@ def test_member_that_is_not_heard_of_is_removed_and_the_others_rejoin(harness: G
     assert (answer.got.leader, [one.member_id for one in answer.got.members]) == (follower, [follower])
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testClassicGroupMemberSessionTimeoutDuringRebalance")
 def test_member_that_waits_for_the_others_lives(harness: GroupHarness) -> None:
     leader, follower = harness.stable(2)
     waiting = harness.join(leader)
@@ -235,6 +278,7 @@ def test_member_that_waits_for_an_assignment_lives(harness: GroupHarness) -> Non
     assert harness.heartbeat(follower, 1) == 0
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testNewMemberFailureAfterJoinGroupCompletion")
 def test_rebalance_ends_when_those_who_are_missing_are_given_up(harness: GroupHarness) -> None:
     members = harness.stable(3)
     waiting = harness.join(members[0])
@@ -253,6 +297,7 @@ def test_member_that_leaves_has_the_others_rejoin_at_once(harness: GroupHarness)
     assert harness.join(follower).got.leader == follower
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testValidLeaveGroup")
 def test_last_member_leaves_an_empty_group_that_is_written(harness: GroupHarness) -> None:
     (member,) = harness.stable()
     assert harness.leave((member, None)) == [0]
@@ -294,6 +339,11 @@ def test_last_member_that_leaves_a_group_whose_log_fails_is_sent_away(harness: G
     assert not harness.registry.exists(GROUP)
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testLeaveGroupUnknownGroup",
+    "GroupMetadataManagerTest.testLeaveGroupUnknownMemberIdExistingGroup",
+    "GroupMetadataManagerTest.testStaticMembersLeaveUnknownGroup",
+)
 def test_who_is_no_member_cannot_leave(harness: GroupHarness) -> None:
     assert harness.leave(("a", None)) == [UnknownMemberIdError.errno]
     harness.stable()
@@ -316,6 +366,12 @@ def test_rebalance_goes_on_when_the_one_who_was_missing_leaves(harness: GroupHar
     assert waiting.got.generation_id == 2
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testPendingMembersLeaveGroup",
+    "GroupMetadataManagerTest.testPendingMemberBatchLeaveGroup",
+    "GroupMetadataManagerTest.testJoinedMemberPendingMemberBatchLeaveGroup",
+    "GroupMetadataManagerTest.testJoinedMemberPendingMemberBatchLeaveGroupWithUnknownMember",
+)
 def test_id_that_was_given_may_leave_without_having_joined(harness: GroupHarness) -> None:
     (member,) = harness.stable()
     pending = harness.join(version=4).got.member_id

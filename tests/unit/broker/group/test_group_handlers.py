@@ -230,6 +230,7 @@ def test_groups_are_listed_in_every_version(broker: BrokerHarness, version: int)
         assert broker.ask(ListGroupsRequest(states_filter=["Empty"]), version).groups == []
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testDescribeGroupStable")
 @pytest.mark.parametrize("version", range(7))
 def test_stable_group_is_described_with_what_its_members_said_and_have(
     broker: BrokerHarness, version: int
@@ -251,6 +252,7 @@ def test_stable_group_is_described_with_what_its_members_said_and_have(
     assert (group.authorized_operations > 0) == (version >= 3)
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testDescribeGroupRebalancing")
 def test_group_that_rebalances_is_described_without_it(broker: BrokerHarness) -> None:
     member_id = stable(broker)
     join(broker, version=3)
@@ -261,6 +263,10 @@ def test_group_that_rebalances_is_described_without_it(broker: BrokerHarness) ->
     assert group.authorized_operations < 0, "nobody asked"
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testDescribeGroupsBeforeV6GroupIdNotFoundException",
+    "GroupMetadataManagerTest.testDescribeGroupsGroupIdNotFoundException",
+)
 @pytest.mark.parametrize(
     ("version", "code", "message"), [(5, 0, None), (6, GroupIdNotFoundError.errno, "Group x not found.")]
 )

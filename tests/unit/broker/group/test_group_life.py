@@ -29,6 +29,10 @@ def harness() -> GroupHarness:
 # ---- From its records --------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testReplayGroupMetadataRecords",
+    "GroupMetadataManagerTest.testOnLoadedSchedulesClassicGroupMemberHeartbeats",
+)
 def test_group_comes_back_as_it_was_written_and_its_sessions_begin_anew(harness: GroupHarness) -> None:
     members = harness.stable(2, "static")
     harness.pass_ms(SESSION_MS - 1)
@@ -115,6 +119,10 @@ def test_record_that_has_a_member_twice_is_refused() -> None:
 # ---- Another node's ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testCompleteAllJoinFutures",
+    "GroupMetadataManagerTest.testClassicGroupOnUnloadedEmptyAndPreparingRebalance",
+)
 def test_who_waits_for_a_group_that_moves_is_sent_to_its_new_coordinator(harness: GroupHarness) -> None:
     leader, _ = harness.stable(2)
     joining = harness.join(leader)
@@ -127,6 +135,10 @@ def test_who_waits_for_a_group_that_moves_is_sent_to_its_new_coordinator(harness
     assert len(harness.timer) == 0
 
 
+@pytest.mark.kafka(
+    "ClassicGroupTest.testCompleteAllSyncFutures",
+    "GroupMetadataManagerTest.testClassicGroupOnUnloadedCompletingRebalance",
+)
 def test_who_waits_for_an_assignment_of_a_group_that_moves_is_sent_there_too(harness: GroupHarness) -> None:
     leader, follower = harness.joined(2)
     harness.log.is_holding = True
@@ -168,6 +180,7 @@ def test_commit_to_a_group_that_does_not_exist_is_an_admins_or_refused(harness: 
 # ---- Listed, deleted ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka("ClassicGroupTest.testIsInStates", "GroupMetadataManagerTest.testListGroups")
 def test_groups_are_listed_by_state_and_type_in_any_case(harness: GroupHarness) -> None:
     harness.stable()
     harness.registry.ensure_simple("simple")
@@ -188,6 +201,7 @@ def test_groups_are_listed_by_state_and_type_in_any_case(harness: GroupHarness) 
         listed()
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testClassicGroupDelete")
 def test_group_with_members_or_none_at_all_is_not_deleted(harness: GroupHarness) -> None:
     (member,) = harness.stable()
     codes = harness.delete(GROUP, "nothing").got
@@ -228,6 +242,7 @@ def test_deleted_group_waits_for_nobody(harness: GroupHarness) -> None:
     assert harness.join(pending, version=4).got.error_code == UnknownMemberIdError.errno
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testClassicGroupMaybeDelete")
 def test_idle_group_has_a_tombstone_another_none(harness: GroupHarness) -> None:
     harness.registry.ensure_simple("simple")
     assert [value for _, value in harness.registry.removal("simple")] == [None]

@@ -35,6 +35,10 @@ def harness() -> GroupHarness:
     return GroupHarness()
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupReturnsTheProtocolType",
+    "GroupMetadataManagerTest.testDelayInitialRebalanceByGroupInitialRebalanceDelayOnEmptyGroup",
+)
 def test_first_member_leads_the_first_generation_after_the_delay(harness: GroupHarness) -> None:
     answer = harness.join()
     assert harness.state == "PreparingRebalance"
@@ -76,6 +80,7 @@ def test_member_id_fits_its_field_however_long_its_clients_name_is(harness: Grou
         assert re.fullmatch("ü{255}-[0-9a-f-]{36}", answer.got.member_id)
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testGenerateRecordsOnNewClassicGroup")
 def test_new_group_is_written_before_anybody_is_in_it(harness: GroupHarness) -> None:
     harness.join()
     value = harness.log.last_value()
@@ -84,6 +89,9 @@ def test_new_group_is_written_before_anybody_is_in_it(harness: GroupHarness) -> 
     assert value.current_state_timestamp == harness.clock.wall_ms()
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testGenerateRecordsOnNewClassicGroupFailureTransformsError",
+)
 def test_new_group_that_cannot_be_written_is_forgotten_and_its_members_told(harness: GroupHarness) -> None:
     harness.log.is_holding = True
     answer = harness.join()
@@ -112,17 +120,24 @@ def test_group_that_is_not_coordinated_here_is_not_looked_at(harness: GroupHarne
     assert not harness.registry.exists(GROUP)
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testLeaveGroupInvalidGroup")
 def test_group_without_a_name_has_no_members(harness: GroupHarness) -> None:
     assert harness.join(group_id="").got.error_code == InvalidGroupIdError.errno
     assert not harness.registry.exists("")
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testJoinGroupUnknownMemberNewGroup")
 def test_member_id_of_a_group_that_does_not_exist_is_unknown(harness: GroupHarness) -> None:
     got = harness.join("somebody").got
     assert (got.error_code, got.member_id) == (UnknownMemberIdError.errno, "somebody")
     assert not harness.registry.exists(GROUP)
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupWithEmptyProtocolType",
+    "GroupMetadataManagerTest.testJoinGroupWithEmptyGroupProtocol",
+    "GroupMetadataManagerTest.testJoinGroupProtocolTypeIsNotProvidedWhenAnErrorOccurs",
+)
 @pytest.mark.parametrize(("kind", "protocols"), [("", RANGE), ("consumer", ())])
 def test_member_says_its_type_and_a_protocol(harness: GroupHarness, kind: str, protocols) -> None:
     got = harness.join(protocol_type=kind, protocols=protocols).got
@@ -130,6 +145,11 @@ def test_member_says_its_type_and_a_protocol(harness: GroupHarness, kind: str, p
     assert (got.protocol_type, got.protocol_name) == (None, None)
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testClassicGroupJoinInconsistentProtocolType",
+    "GroupMetadataManagerTest.testJoinGroupInconsistentGroupProtocol",
+    "GroupMetadataManagerTest.testJoinGroupSecondJoinInconsistentProtocol",
+)
 def test_member_that_has_no_protocol_with_the_others_or_is_of_another_type_is_refused(
     harness: GroupHarness,
 ) -> None:
@@ -151,6 +171,10 @@ def test_protocol_is_chosen_among_those_that_all_know(harness: GroupHarness) -> 
 # ---- The delay of a first rebalance ------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testResetRebalanceDelayWhenNewMemberJoinsGroupDuringInitialRebalance",
+    "GroupMetadataManagerTest.testDelayRebalanceUptoRebalanceTimeout",
+)
 def test_first_rebalance_waits_anew_for_each_that_comes_and_no_longer_than_the_rebalance_timeout() -> None:
     harness = GroupHarness()
     first = harness.join(rebalance_ms=8_000)
@@ -194,12 +218,14 @@ def test_dynamic_member_is_given_its_id_and_joins_with_it(harness: GroupHarness)
     assert (answer.got.error_code, answer.got.member_id) == (0, first.member_id)
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testStaticMemberJoinAsFirstMember")
 def test_static_member_needs_no_second_request(harness: GroupHarness) -> None:
     answer = harness.join(instance_id="i", version=9)
     harness.pass_ms(DELAY_MS)
     assert answer.got.error_code == 0
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testHeartbeatExpirationShouldRemovePendingMember")
 def test_id_that_nobody_comes_back_with_is_forgotten_after_a_session(harness: GroupHarness) -> None:
     member_id = harness.join(version=4).got.member_id
     harness.pass_ms(SESSION_MS - 1)
@@ -209,6 +235,7 @@ def test_id_that_nobody_comes_back_with_is_forgotten_after_a_session(harness: Gr
     assert harness.join(member_id, version=4).got.error_code == UnknownMemberIdError.errno
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testJoinGroupCompletionWhenPendingMemberJoins")
 def test_rebalance_waits_for_an_id_that_was_given_until_it_comes(harness: GroupHarness) -> None:
     (member,) = harness.stable()
     pending = harness.join(version=4).got.member_id
@@ -218,6 +245,10 @@ def test_rebalance_waits_for_an_id_that_was_given_until_it_comes(harness: GroupH
     assert (rejoining.got.generation_id, late.got.generation_id) == (2, 2)
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupCompletionWhenPendingMemberTimesOut",
+    "GroupMetadataManagerTest.testSecondMemberPartiallyJoinAndTimeout",
+)
 def test_rebalance_goes_on_when_the_id_that_was_given_is_forgotten(harness: GroupHarness) -> None:
     (member,) = harness.stable()
     harness.join(version=4)
@@ -227,6 +258,9 @@ def test_rebalance_goes_on_when_the_id_that_was_given_is_forgotten(harness: Grou
     assert [one.member_id for one in rejoining.got.members] == [member]
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupExistingPendingMemberWithGroupInstanceIdThrowsException",
+)
 def test_id_that_was_given_is_no_static_members(harness: GroupHarness) -> None:
     pending = harness.join(version=4).got.member_id
     refused = harness.join(pending, instance_id="i", version=5).got
@@ -236,6 +270,12 @@ def test_id_that_was_given_is_no_static_members(harness: GroupHarness) -> None:
 # ---- Too many ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupShouldReceiveErrorIfGroupOverMaxSize",
+    "GroupMetadataManagerTest.testDynamicMembersJoinGroupWithMaxSizeAndNotRequiredKnownMember",
+    "GroupMetadataManagerTest.testStaticMembersJoinGroupWithMaxSize",
+    "GroupMetadataManagerTest.testDynamicMembersCanRejoinGroupWithMaxSizeWhileRebalancing",
+)
 @pytest.mark.parametrize("version", [3, 4])
 def test_one_more_than_group_max_size_is_refused(version: int) -> None:
     harness = GroupHarness(group_max_size=2)
@@ -247,6 +287,10 @@ def test_one_more_than_group_max_size_is_refused(version: int) -> None:
     assert [one.got.error_code for one in rejoined] == [0, 0]
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testOnLoadedExceedGroupMaxSizeTriggersRebalance",
+    "GroupMetadataManagerTest.testLastJoiningMembersAreKickedOutWhenRejoiningGroupWithMaxSize",
+)
 def test_last_to_rejoin_are_refused_when_they_have_become_too_many() -> None:
     harness = GroupHarness()
     members = harness.stable(3)
@@ -259,6 +303,9 @@ def test_last_to_rejoin_are_refused_when_they_have_become_too_many() -> None:
     assert len(after.group) == 2
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testDynamicMembersJoinGroupWithMaxSizeAndRequiredKnownMember",
+)
 def test_those_who_rejoin_first_are_let_in_while_a_rebalance_goes_on() -> None:
     harness = GroupHarness(group_max_size=2)
     answers = [harness.join(version=4) for _ in range(3)]
@@ -272,6 +319,10 @@ def test_those_who_rejoin_first_are_let_in_while_a_rebalance_goes_on() -> None:
 # ---- Members that join again -------------------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupAsExistingLeaderTriggersRebalanceInStableState",
+    "GroupMetadataManagerTest.testJoinGroupFromUnchangedLeaderShouldRebalance",
+)
 def test_leader_that_joins_a_stable_group_again_has_everybody_rejoin(harness: GroupHarness) -> None:
     leader, follower = harness.stable(2)
     again = harness.join(leader)
@@ -280,6 +331,10 @@ def test_leader_that_joins_a_stable_group_again_has_everybody_rejoin(harness: Gr
     assert (again.got.generation_id, other.got.generation_id) == (2, 2)
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupExistingMemberDoesNotTriggerRebalanceInStableState",
+    "GroupMetadataManagerTest.testJoinGroupFromUnchangedFollowerDoesNotRebalance",
+)
 def test_follower_that_says_nothing_new_is_told_of_the_generation_that_goes_on(harness: GroupHarness) -> None:
     leader, follower = harness.stable(2)
     got = harness.join(follower).got
@@ -287,12 +342,18 @@ def test_follower_that_says_nothing_new_is_told_of_the_generation_that_goes_on(h
     assert harness.state == "Stable"
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupAsExistingMemberWithUpdatedMetadataTriggersRebalanceInStableState",
+)
 def test_follower_that_subscribes_to_something_else_has_everybody_rejoin(harness: GroupHarness) -> None:
     _, follower = harness.stable(2)
     answer = harness.join(follower, protocols=(MemberProtocol("range", b"more"),))
     assert (answer.result, harness.state) == (None, "PreparingRebalance")
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupExistingMemberUpdatedMetadataTriggersRebalance",
+)
 def test_member_that_has_not_heard_its_answer_is_told_again(harness: GroupHarness) -> None:
     leader, follower = harness.joined(2)
     assert len(harness.join(leader).got.members) == 2
@@ -302,12 +363,21 @@ def test_member_that_has_not_heard_its_answer_is_told_again(harness: GroupHarnes
     assert (changed.result, harness.state) == (None, "PreparingRebalance")
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupUnknownConsumerExistingGroup",
+    "GroupMetadataManagerTest.testJoinGroupExistingMemberInEmptyState",
+)
 def test_member_that_joins_an_empty_group_by_an_old_id_begins_from_the_start(harness: GroupHarness) -> None:
     (member,) = harness.stable()
     harness.leave((member, None))
     assert harness.join(member).got.error_code == UnknownMemberIdError.errno
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupUnknownConsumerNewDeadGroup",
+    "GroupMetadataManagerTest.testExistingMemberJoinDeadGroup",
+    "GroupMetadataManagerTest.testStaticMemberRejoinWithLeaderIdAndUnexpectedDeadGroup",
+)
 def test_nobody_joins_a_dead_group(harness: GroupHarness) -> None:
     (member,) = harness.stable()
     harness.group.transition_to(GroupState.DEAD)
@@ -319,6 +389,10 @@ def test_nobody_joins_a_dead_group(harness: GroupHarness) -> None:
 # ---- Members that go or come too late ----------------------------------------------------------------------
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testNewMemberJoinExpiration",
+    "GroupMetadataManagerTest.testNewMemberTimeoutCompletion",
+)
 def test_new_member_that_is_answered_too_late_is_told_to_begin_anew(harness: GroupHarness) -> None:
     (member,) = harness.stable(rebalance_ms=2 * NEW_MEMBER_JOIN_TIMEOUT_MS)
     answer = harness.join()
@@ -330,6 +404,7 @@ def test_new_member_that_is_answered_too_late_is_told_to_begin_anew(harness: Gro
     assert [one.member_id for one in harness.group] == [member]
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testCompleteJoinRemoveNotYetRejoinedDynamicMembers")
 def test_member_that_does_not_rejoin_in_time_is_out_of_the_group(harness: GroupHarness) -> None:
     leader, follower = harness.stable(2)
     answer = harness.join(leader)
@@ -341,6 +416,7 @@ def test_member_that_does_not_rejoin_in_time_is_out_of_the_group(harness: GroupH
     assert harness.heartbeat(follower, 1) == UnknownMemberIdError.errno
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testRebalanceCompletesBeforeMemberJoins")
 def test_leader_that_does_not_rejoin_is_followed_by_one_who_has(harness: GroupHarness) -> None:
     leader, follower = harness.stable(2)
     answer = harness.join(follower, protocols=(MemberProtocol("range", b"more"),))
@@ -349,6 +425,7 @@ def test_leader_that_does_not_rejoin_is_followed_by_one_who_has(harness: GroupHa
     assert leader not in harness.group
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testGenerationIdIncrementsOnRebalance")
 def test_generation_grows_by_one_each_time(harness: GroupHarness) -> None:
     (member,) = harness.stable()
     for generation_id in (2, 3, 4):

@@ -26,6 +26,11 @@ def harness() -> GroupHarness:
     return GroupHarness()
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testReplaceStaticMemberInStableStateNoError",
+    "GroupMetadataManagerTest.testStaticMemberRejoinAsFollowerWithUnknownMemberId",
+    "GroupMetadataManagerTest.testGetDifferentStaticMemberIdAfterEachRejoin",
+)
 def test_member_that_comes_back_keeps_its_assignment_without_a_rebalance(harness: GroupHarness) -> None:
     leader, follower = harness.stable(0, "a", "b")
     got = harness.join(instance_id="b", version=9).got
@@ -35,6 +40,7 @@ def test_member_that_comes_back_keeps_its_assignment_without_a_rebalance(harness
     assert harness.sync(got.member_id, 1, instance_id="b").got.assignment == follower.encode()
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testReplaceStaticMemberInStableStateSucceeds")
 def test_new_id_is_written_before_it_is_told(harness: GroupHarness) -> None:
     _, follower = harness.stable(0, "a", "b")
     harness.log.is_holding = True
@@ -46,6 +52,10 @@ def test_new_id_is_written_before_it_is_told(harness: GroupHarness) -> None:
     assert bytes(written["b"].assignment) == follower.encode()
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testReplaceStaticMemberInStableStateErrors",
+    "GroupMetadataManagerTest.testStaticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWhileSelectProtocolUnchangedPersistenceFailure",
+)
 def test_new_id_that_cannot_be_written_is_taken_back(harness: GroupHarness) -> None:
     leader, follower = harness.stable(0, "a", "b")
     harness.log.failures.append(UnknownError.errno)
@@ -60,6 +70,7 @@ def test_new_id_that_cannot_be_written_is_taken_back(harness: GroupHarness) -> N
     assert follower not in harness.group
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testStaticMemberRejoinWithLeaderIdAndUnknownMemberId")
 @pytest.mark.parametrize(("version", "skips"), [(9, True), (8, False)])
 def test_leader_that_comes_back_assigns_nothing(harness: GroupHarness, version: int, skips: bool) -> None:
     leader, _ = harness.stable(0, "a", "b")
@@ -74,6 +85,11 @@ def test_leader_that_comes_back_assigns_nothing(harness: GroupHarness, version: 
         assert (got.leader, got.members) == (leader, ())
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testStaticMemberFenceDuplicateRejoinedFollower",
+    "GroupMetadataManagerTest.testLeaveGroupWithFencedInstanceId",
+    "GroupMetadataManagerTest.testStaticMembersFencedInstanceBatchLeaveGroup",
+)
 def test_old_id_is_fenced_everywhere(harness: GroupHarness) -> None:
     _, old = harness.stable(0, "a", "b")
     harness.join(instance_id="b", version=9)
@@ -86,6 +102,10 @@ def test_old_id_is_fenced_everywhere(harness: GroupHarness) -> None:
     assert harness.state == "Stable"
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testReplaceStaticMemberInCompletingRebalanceStateTriggersRebalance",
+    "GroupMetadataManagerTest.testStaticMemberFenceDuplicateSyncingFollowerAfterMemberIdChanged",
+)
 def test_sync_that_waits_under_the_old_id_is_fenced(harness: GroupHarness) -> None:
     _, old = harness.joined(0, "a", "b")
     waiting = harness.sync(old, 1, instance_id="b")
@@ -94,6 +114,10 @@ def test_sync_that_waits_under_the_old_id_is_fenced(harness: GroupHarness) -> No
     assert harness.state == "PreparingRebalance", "the leader may have assigned to the old id"
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testJoinGroupReplaceStaticMember",
+    "GroupMetadataManagerTest.testStaticMemberFenceDuplicateRejoiningFollowerAfterMemberIdChanged",
+)
 def test_join_that_waits_under_the_old_id_is_fenced(harness: GroupHarness) -> None:
     first = harness.join(instance_id="a")
     second = harness.join(instance_id="a")
@@ -102,6 +126,11 @@ def test_join_that_waits_under_the_old_id_is_fenced(harness: GroupHarness) -> No
     assert (second.got.error_code, len(second.got.members)) == (0, 1)
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testReplaceStaticMemberInStableStateWithUpdatedProtocolTriggersRebalance",
+    "GroupMetadataManagerTest.testStaticMemberRejoinWithFollowerIdAndChangeOfProtocol",
+    "GroupMetadataManagerTest.testStaticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWithSelectedProtocolChanged",
+)
 def test_member_that_comes_back_by_another_protocol_has_everybody_rejoin() -> None:
     harness = GroupHarness()
     leader, _ = harness.stable(0, "a", "b", protocols=BOTH)
@@ -112,6 +141,9 @@ def test_member_that_comes_back_by_another_protocol_has_everybody_rejoin() -> No
     assert answer.got.protocol_name == other.got.protocol_name == "range"
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testStaticMemberRejoinWithUnknownMemberIdAndChangeOfProtocolWhileSelectProtocolUnchanged",
+)
 def test_member_that_comes_back_with_other_topics_is_written_with_them(harness: GroupHarness) -> None:
     harness.stable(0, "a", "b")
     got = harness.join(instance_id="b", protocols=OTHER_TOPICS, version=9).got
@@ -120,6 +152,12 @@ def test_member_that_comes_back_with_other_topics_is_written_with_them(harness: 
     assert written["b"] == OTHER_TOPICS[0].metadata
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testStaticMemberRejoinWithKnownMemberId",
+    "GroupMetadataManagerTest.testStaticMemberRejoinWithLeaderIdAndKnownMemberId",
+    "GroupMetadataManagerTest.testStaticMemberRejoinWithKnownLeaderIdToTriggerRebalanceAndFollowerWithChangeOfProtocol",
+    "GroupMetadataManagerTest.testStaticMemberRejoinAsFollowerWithKnownMemberIdAndNoProtocolChange",
+)
 def test_leader_that_rejoins_by_its_id_has_everybody_rejoin_a_follower_does_not(
     harness: GroupHarness,
 ) -> None:
@@ -129,6 +167,14 @@ def test_leader_that_rejoins_by_its_id_has_everybody_rejoin_a_follower_does_not(
     assert (answer.result, harness.state) == (None, "PreparingRebalance")
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testStaticMemberRejoinWithExplicitUnknownMemberId",
+    "GroupMetadataManagerTest.testStaticMemberRejoinAsFollowerWithMismatchedInstanceId",
+    "GroupMetadataManagerTest.testStaticMemberRejoinAsLeaderWithMismatchedInstanceId",
+    "GroupMetadataManagerTest.testStaticMemberSyncAsLeaderWithInvalidMemberId",
+    "GroupMetadataManagerTest.testStaticMemberJoinWithUnknownInstanceIdAndKnownMemberId",
+    "GroupMetadataManagerTest.testStaticMemberHeartbeatLeaderWithInvalidMemberId",
+)
 def test_instance_of_another_member_or_of_nobody_is_refused(harness: GroupHarness) -> None:
     leader, follower = harness.stable(0, "a", "b")
     assert harness.join(follower, instance_id="a").got.error_code == FencedInstanceIdError.errno
@@ -139,6 +185,11 @@ def test_instance_of_another_member_or_of_nobody_is_refused(harness: GroupHarnes
     assert harness.state == "Stable"
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testStaticMemberFollowerFailToRejoinBeforeRebalanceTimeout",
+    "GroupMetadataManagerTest.testStaticMemberLeaderFailToRejoinBeforeRebalanceTimeout",
+    "GroupMetadataManagerTest.testGroupStuckInRebalanceTimeoutDueToNonjoinedStaticMember",
+)
 def test_static_member_that_does_not_rejoin_is_waited_for_until_its_session_ends(
     harness: GroupHarness,
 ) -> None:
@@ -149,6 +200,7 @@ def test_static_member_that_does_not_rejoin_is_waited_for_until_its_session_ends
     assert answer.got.generation_id == 2
 
 
+@pytest.mark.kafka("GroupMetadataManagerTest.testCompleteJoinPhaseNoMembersRejoinedExtendsJoinPhase")
 def test_rebalance_of_static_members_that_have_all_gone_ends_with_their_sessions() -> None:
     harness = GroupHarness()
     static, dynamic = harness.stable(1, "a", session_ms=150_000)[::-1]
@@ -192,6 +244,11 @@ def test_member_that_leaves_while_its_new_id_is_written_is_answered_once(harness
     assert harness.group.static_member_id("b") is None
 
 
+@pytest.mark.kafka(
+    "GroupMetadataManagerTest.testLeaveGroupStaticMemberWithUnknownMemberId",
+    "GroupMetadataManagerTest.testStaticMembersValidBatchLeaveGroup",
+    "GroupMetadataManagerTest.testStaticMembersUnknownInstanceBatchLeaveGroup",
+)
 def test_static_members_are_removed_by_their_instance_alone(harness: GroupHarness) -> None:
     _, _, third = harness.stable(0, "a", "b", "c")
     unknown = UnknownMemberIdError.errno

@@ -28,6 +28,10 @@ def started(
     return manager, make_log(manager)
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testCleanSegments",
+    "LogCleanerManagerTest.testCleanableOffsetsForNone",
+)
 @pytest.mark.parametrize("codec", CODECS)
 def test_of_each_key_the_last_record_stays_as_it_was(codec: Compression) -> None:
     manager, log = started()
@@ -47,6 +51,7 @@ def test_of_each_key_the_last_record_stays_as_it_was(codec: Compression) -> None
     assert next(iter(first)).headers == [("header", b"of a")]
 
 
+@pytest.mark.kafka("LogCleanerTest.testBuildOffsetMap")
 @pytest.mark.parametrize("seed", range(20))
 def test_reading_all_gives_the_same_last_values_as_before(seed: int) -> None:
     chance = random.Random(seed)
@@ -83,6 +88,7 @@ def test_reading_all_gives_the_same_last_values_as_before(seed: int) -> None:
         )
 
 
+@pytest.mark.kafka("LogCleanerManagerTest.testCleanableOffsetsActiveSegment")
 def test_active_segment_is_left_alone() -> None:
     manager, log = started()
     append(log, [(b"a", b"1"), (b"a", b"2")])
@@ -101,6 +107,7 @@ def test_what_is_not_yet_on_disk_is_left_alone() -> None:
     assert manager.clean_filthiest() is not None
 
 
+@pytest.mark.kafka("LogCleanerTest.testCleaningWithDeletes", "LogCleanerTest.testCleanTombstone")
 def test_tombstone_stays_until_its_time_is_up_from_when_it_was_first_cleaned() -> None:
     time = clock()
     manager, log = started(time=time, delete_retention_ms=DAY_MS)
@@ -142,6 +149,7 @@ def test_records_before_the_dirty_part_give_way_to_later_ones() -> None:
     assert [(record.key, record.value) for record in kept(log)] == [(b"b", b"2"), (b"a", b"3")]
 
 
+@pytest.mark.kafka("LogCleanerTest.testSegmentGrouping")
 def test_small_segments_become_one_again() -> None:
     manager, log = started()
     for index in range(40):
@@ -156,6 +164,10 @@ def test_small_segments_become_one_again() -> None:
     assert [(record.key, record.value) for record in kept(log)] == [(b"a", b"39" * 100), (b"z", b"")]
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testDuplicateCheckAfterCleaning",
+    "LogCleanerTest.testLogCleanerRetainsProducerLastSequence",
+)
 def test_batch_with_the_last_sequence_number_of_a_producer_stays_without_records() -> None:
     disk = SimulatedDisk()
     manager, log = started(disk)
@@ -178,6 +190,7 @@ def test_batch_with_the_last_sequence_number_of_a_producer_stays_without_records
     append(again, [(b"c", b"6")], base_sequence=3, **producer)
 
 
+@pytest.mark.kafka("LogCleanerTest.testCleanSegmentsRetainingLastEmptyBatch")
 def test_last_batch_of_what_is_cleaned_stays_to_tell_where_the_log_went_on() -> None:
     manager, log = started()
     append(log, [(b"a", b"1")])
@@ -191,6 +204,7 @@ def test_last_batch_of_what_is_cleaned_stays_to_tell_where_the_log_went_on() -> 
     assert batches(log, end)[-1].last_offset == end - 1
 
 
+@pytest.mark.behaviour("Broker storage", "a read in a gap goes on behind it")
 def test_read_position_in_a_gap_goes_on_behind_it() -> None:
     manager, log = started()
     for index in range(30):
@@ -213,6 +227,10 @@ def test_offsets_by_time_are_those_of_what_is_left() -> None:
     assert log.offset_for_timestamp(NOW_MS + 285) == (NOW_MS + 290, 58, 0)
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testPartialSegmentClean",
+    "LogCleanerTest.testBuildPartialOffsetMap",
+)
 def test_map_that_is_too_small_cleans_in_several_rounds() -> None:
     manager = open_manager(
         SimulatedDisk(), cleaner=CleanerConfig(dedupe_buffer_size=20 * BYTES_PER_ENTRY), **CONFIG
@@ -225,6 +243,10 @@ def test_map_that_is_too_small_cleans_in_several_rounds() -> None:
     assert [record.value for record in kept(log)] == [b"%d" % number for number in range(150, 200)]
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testLogToClean",
+    "LogCleanerManagerTest.testGrabFilthiestCompactedLogReturnsLogWithDirtiestRatio",
+)
 def test_dirtiest_log_comes_first() -> None:
     manager = open_manager(SimulatedDisk(), **{**CONFIG, "min_cleanable_dirty_ratio": 0.5})
     manager.create_topic(TOPIC, 2, TOPIC_ID, {})
@@ -262,6 +284,12 @@ def test_log_is_left_alone_until_enough_of_it_is_dirty_or_it_is_overdue() -> Non
     assert compacted(manager) == 1
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testCleaningWithUncleanableSection",
+    "LogCleanerTest.testLogToCleanWithUncleanableSection",
+    "LogCleanerManagerTest.testCleanableOffsetsForTime",
+    "LogCleanerManagerTest.testCleanableOffsetsForShortTime",
+)
 def test_young_records_are_left_alone() -> None:
     time = clock()
     manager, log = started(time=time, min_compaction_lag_ms=DAY_MS)
@@ -281,6 +309,9 @@ def test_segment_of_a_compacted_topic_is_closed_by_its_lag() -> None:
     assert log.segment_count == 2
 
 
+@pytest.mark.kafka(
+    "LogCleanerManagerTest.testLogsWithSegmentsToDeleteShouldConsiderCleanupPolicyCompactDeleteLogs",
+)
 def test_policy_compact_and_delete_does_both() -> None:
     manager, log = started(cleanup_policy="compact,delete", retention_ms=DAY_MS)
     append(log, [(b"old", b"1"), (b"a", b"2")], at=NOW_MS - 2 * DAY_MS)
@@ -294,6 +325,9 @@ def test_policy_compact_and_delete_does_both() -> None:
     assert [record.value for record in kept(log)] == [b"4"]
 
 
+@pytest.mark.kafka(
+    "LogCleanerManagerTest.testLogsWithSegmentsToDeleteShouldNotConsiderCleanupPolicyDeleteLogs",
+)
 def test_topic_that_only_deletes_is_never_compacted() -> None:
     manager, log = started(cleanup_policy="delete")
     append(log, [(b"a", b"1"), (b"a", b"2")])
@@ -301,6 +335,10 @@ def test_topic_that_only_deletes_is_never_compacted() -> None:
     assert compacted(manager) == 0
 
 
+@pytest.mark.kafka(
+    "LogCleanerManagerTest.testUpdateCheckpointsShouldAddOffsetToPartition",
+    "LogCleanerManagerTest.testDoneCleaning",
+)
 def test_what_was_cleaned_is_remembered_by_a_file_as_kafkas() -> None:
     disk = SimulatedDisk()
     manager, log = started(disk)
@@ -315,6 +353,7 @@ def test_what_was_cleaned_is_remembered_by_a_file_as_kafkas() -> None:
     assert compacted(manager) == 0
 
 
+@pytest.mark.kafka("LogCleanerManagerTest.testUpdateCheckpointsShouldRemovePartitionData")
 def test_checkpoint_of_a_topic_that_was_made_anew_does_not_count() -> None:
     manager, log = started()
     for number in range(20):
@@ -331,6 +370,11 @@ def test_checkpoint_of_a_topic_that_was_made_anew_does_not_count() -> None:
     assert [record.value for record in kept(log)] == [b"39"]
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testMessageLargerThanMaxMessageSizeWithCorruptHeader",
+    "LogCleanerManagerTest.testGrabFilthiestCompactedLogThrowsException",
+    "LogCleanerManagerTest.testGrabFilthiestCompactedLogIgnoresUncleanablePartitions",
+)
 def test_broken_log_is_set_aside_by_one_line_and_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
     disk = SimulatedDisk()
     manager = open_manager(disk, **CONFIG)
@@ -355,6 +399,10 @@ def test_broken_log_is_set_aside_by_one_line_and_others_go_on(caplog: pytest.Log
     assert [record.value for record in kept(logs[1])] == [b"2"]
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testCleanSegmentsWithAbort",
+    "LogCleanerManagerTest.testConcurrentLogCleanupAndTopicDeletion",
+)
 def test_log_that_is_closed_while_it_is_cleaned_is_left_as_it_was() -> None:
     disk = SimulatedDisk()
     manager, log = started(disk)
@@ -368,6 +416,10 @@ def test_log_that_is_closed_while_it_is_cleaned_is_left_as_it_was() -> None:
     assert log.segments() == segments
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testCleanSegmentsWithConcurrentSegmentDeletion",
+    "LogCleanerManagerTest.testLogsWithSegmentsToDeleteShouldConsiderCleanupPolicyCompactLogs",
+)
 def test_records_deleted_by_a_client_meanwhile_do_not_come_back() -> None:
     manager, log = started()
     append(log, [(b"a", b"1"), (b"b", b"2")])
@@ -409,6 +461,10 @@ def test_rate_of_reading_and_writing_is_limited() -> None:
     assert time.monotonic_ms() - before_ms == pytest.approx(3 * size, rel=0.2)
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testLargeMessage",
+    "LogCleanerTest.testMessageLargerThanMaxMessageSize",
+)
 def test_batch_that_is_larger_than_what_is_read_at_once_is_cleaned() -> None:
     manager = open_manager(SimulatedDisk(), cleaner=CleanerConfig(io_buffer_size=64), **CONFIG)
     log = make_log(manager)
@@ -419,6 +475,7 @@ def test_batch_that_is_larger_than_what_is_read_at_once_is_cleaned() -> None:
     assert [record.value for record in kept(log)] == [b"2" * 700, b"3"]
 
 
+@pytest.mark.kafka("LogCleanerTest.testCorruptMessageSizeLargerThanBytesAvailable")
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
 def test_any_flipped_byte_of_a_batch_stops_the_cleaning_and_changes_nothing(codec: Compression) -> None:
     disk = SimulatedDisk()
@@ -442,6 +499,7 @@ def test_any_flipped_byte_of_a_batch_stops_the_cleaning_and_changes_nothing(code
         assert broken.read_file(path) == data, position
 
 
+@pytest.mark.kafka("LogCleanerTest.testLogCleanerStats")
 def test_what_was_read_and_kept_is_counted() -> None:
     manager, log = started()
     append(log, [(b"a", b"1"), (b"a", b"2"), (b"b", b"3")])
@@ -458,6 +516,7 @@ def test_what_was_read_and_kept_is_counted() -> None:
     assert result.bytes_kept == left.size
 
 
+@pytest.mark.kafka("LogCleanerTest.testCleaningWithUnkeyedMessages")
 def test_records_without_a_key_from_before_the_policy_are_dropped() -> None:
     disk = SimulatedDisk()
     manager, log = started(disk, cleanup_policy="delete")
@@ -469,6 +528,7 @@ def test_records_without_a_key_from_before_the_policy_are_dropped() -> None:
     assert [(record.key, record.value) for record in kept(the_log(manager))] == [(b"a", b"1")]
 
 
+@pytest.mark.kafka("LogCleanerTest.testCleaningBeyondMissingOffsets")
 def test_offsets_that_are_missing_do_not_stop_the_cleaning() -> None:
     disk = SimulatedDisk()
     manager, log = started(disk)
@@ -508,6 +568,7 @@ def grouped(*segments: Any, end: int = 1000) -> list[list[int]]:
     return [[segment.base_offset for segment in group] for group in groups]
 
 
+@pytest.mark.kafka("LogCleanerTest.testSegmentGrouping")
 def test_neighbours_are_grouped_as_far_as_the_limits_of_a_segment_let_them() -> None:
     assert grouped(sized(0, 60), sized(10, 40), sized(20, 1)) == [[0, 10], [20]]
     assert grouped(sized(0, index=30), sized(10, index=20), sized(20)) == [[0, 10], [20]]
@@ -515,6 +576,12 @@ def test_neighbours_are_grouped_as_far_as_the_limits_of_a_segment_let_them() -> 
     assert grouped(sized(0, 500), sized(10)) == [[0], [10]]
 
 
+@pytest.mark.kafka(
+    "LogCleanerTest.testSegmentGroupingWithSparseOffsetsAndEmptySegments",
+    "LogCleanerTest.testSegmentGroupingWithSparseOffsets",
+    "LogCleanerTest.testSegmentGroupingFollowingLoadOfZeroIndex",
+    "LogCleanerTest.testBuildOffsetMapFakeLarge",
+)
 def test_segments_whose_offsets_lie_too_far_apart_stay_apart() -> None:
     far = 2**31
     assert grouped(sized(0), sized(5), sized(far), end=far + 10) == [[0, 5], [far]]
@@ -524,6 +591,16 @@ def test_segments_whose_offsets_lie_too_far_apart_stay_apart() -> None:
     assert grouped(sized(0), sized(5), sized(far, 0), end=far + 10) == [[0, 5, far]]
 
 
+@pytest.mark.kafka(
+    "LogCleanerManagerTest.testDirtyOffsetResetIfLargerThanEndOffset",
+    "LogCleanerManagerTest.testDirtyOffsetResetIfSmallerThanStartOffset",
+    "LogCleanerManagerTest.testLogStartOffsetLargerThanActiveSegmentBaseOffset",
+    "LogCleanerManagerTest.testDirtyOffsetLargerThanActiveSegmentBaseOffset",
+    "LogCleanerManagerTest.testMaybeTruncateCheckpointShouldTruncateData",
+    "LogCleanerManagerTest.testCleanableOffsetsNeedsCheckpointReset",
+    "LogCleanerManagerTest.testCheckpointUpdatedForInvalidOffsetNoCleaning",
+    "LogCleanerManagerTest.testCheckpointUpdatedForInvalidOffsetNotSelected",
+)
 @pytest.mark.parametrize("offset", [10**6, -5])
 def test_checkpoint_outside_the_log_is_passed_over(offset: int) -> None:
     disk = SimulatedDisk()

@@ -84,6 +84,7 @@ def check(disk: SimulatedDisk, before: Records, end: int, what: str) -> None:
     assert latest(again) == {**before, b"next": (end, b"")}, what
 
 
+@pytest.mark.kafka("LogCleanerTest.testRecoveryAfterCrash")
 def test_kill_at_every_call_keeps_the_last_record_of_each_key() -> None:
     for call in range(call_count()):
         disk, before, end = crashed_at(call)
@@ -159,6 +160,11 @@ def test_full_disk_is_said_once_and_cleaning_goes_on_when_there_is_room(
     assert latest(log) == before
 
 
+@pytest.mark.kafka("LogCleanerTest.testRecoveryAfterCrash")
+@pytest.mark.behaviour(
+    "Broker storage",
+    "segments that were being replaced are taken back or put in place, at each of the stages",
+)
 @pytest.mark.parametrize(
     ("cleaned", "swapped", "old"),
     [

@@ -67,6 +67,10 @@ def check_recovers(disk: SimulatedDisk, data: bytes, batches: int, what: str) ->
     assert [record.value for record in read_all(again)] == expected + values_of(batches), what
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "whatever happens to the last segment, just the records before the damage stay",
+)
 @pytest.mark.parametrize("compression", Compression, ids=lambda each: each.name.lower())
 def test_torn_tail_leaves_the_whole_batches_before_it_in_every_codec(compression: Compression) -> None:
     data, ends, disk = three_batches(compression)
@@ -81,6 +85,10 @@ def test_torn_tail_leaves_the_whole_batches_before_it_in_every_codec(compression
                 check_recovers(disk, torn, whole, f"{junk[:1]!r} from {size} on")
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "whatever happens to the last segment, just the records before the damage stay",
+)
 @pytest.mark.parametrize("compression", Compression, ids=lambda each: each.name.lower())
 def test_flipped_bit_in_the_last_batch_cuts_that_batch_in_every_codec(compression: Compression) -> None:
     data, ends, disk = three_batches(compression)

@@ -268,6 +268,7 @@ def test_no_descriptor_is_left_open_after_close() -> None:
     assert disk.open_count == 0
 
 
+@pytest.mark.behaviour("Broker storage", "without its snapshot of producers the recovery point does not move")
 def test_recovery_point_stays_where_it_is_if_a_snapshot_cannot_be_written() -> None:
     disk = SimulatedDisk()
     manager = open_manager(disk, **CONFIG)
@@ -286,6 +287,7 @@ def test_recovery_point_stays_where_it_is_if_a_snapshot_cannot_be_written() -> N
     assert log.recovery_point == before
 
 
+@pytest.mark.behaviour("Broker storage", "a disk that has failed stops appends and reads")
 def test_disk_that_has_failed_stops_appends_and_reads() -> None:
     disk = SimulatedDisk()
     manager = open_manager(disk)

@@ -51,6 +51,10 @@ def test_file_of_epochs_is_kafkas() -> None:
     assert disk.read_file(FILE) == b"0\n3\n0 0\n3 2\n7 4\n"
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "leader epochs are those of the batches, end where the next begins, and go with the records",
+)
 @pytest.mark.parametrize(
     ("epoch", "answer"),
     [(-1, (-1, -1)), (0, (0, 2)), (1, (0, 2)), (3, (3, 4)), (6, (3, 4)), (7, (7, 6)), (8, (-1, -1))],
@@ -86,6 +90,10 @@ def test_epoch_without_records_is_replaced_by_the_next_one() -> None:
     assert disk.read_file(FILE) == b"0\n4\n0 0\n3 2\n7 4\n9 6\n"
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "leader epochs are those of the batches, end where the next begins, and go with the records",
+)
 @pytest.mark.parametrize(("start", "content"), [(2, b"0\n2\n3 2\n7 4\n"), (3, b"0\n2\n3 3\n7 4\n")])
 def test_deleted_records_take_their_epochs_along(start: int, content: bytes) -> None:
     disk = SimulatedDisk()
@@ -114,6 +122,10 @@ def test_epochs_outlive_a_kill_and_a_clean_end() -> None:
         manager.close()
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "leader epochs are those of the batches, end where the next begins, and go with the records",
+)
 @pytest.mark.parametrize(
     "content",
     [

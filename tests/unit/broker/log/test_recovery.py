@@ -47,6 +47,10 @@ def recovered(disk: SimulatedDisk, data: bytes) -> int:
     return (log.log_end_offset - 1) // 2
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "whatever happens to the last segment, just the records before the damage stay",
+)
 def test_segment_cut_at_any_byte_keeps_the_whole_batches_before() -> None:
     disk, ends = three_batches()
     data = disk.read_file(FIRST)
@@ -101,6 +105,10 @@ def files(disk: SimulatedDisk, suffix: str) -> list[Path]:
     return [FOLDER / name for name in disk.listdir(FOLDER) if name.endswith(suffix)]
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "a missing, cut or damaged offset or time index is built anew, at a start and under way",
+)
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "flipped", "zeroed"])
 def test_damaged_indexes_are_built_anew(suffix: str, damage: str) -> None:
@@ -135,6 +143,10 @@ def test_every_flip_in_an_offset_index_is_survived_by_reads() -> None:
         manager.close()
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "a missing, cut or damaged offset or time index is built anew, at a start and under way",
+)
 def test_index_that_is_emptied_under_a_running_log_is_built_anew() -> None:
     disk, _ = closed_segments()
     log = the_log(open_manager(disk, **CONFIG))
@@ -144,6 +156,7 @@ def test_index_that_is_emptied_under_a_running_log_is_built_anew() -> None:
         assert log.read(offset, 1).next_offset == offset + 1
 
 
+@pytest.mark.behaviour("Broker storage", "an index without its log, and what a deletion has left, is removed")
 def test_leftovers_of_a_crash_are_removed() -> None:
     disk, records = closed_segments()
     for name in (
@@ -195,6 +208,10 @@ def test_damage_below_the_recovery_point_puts_the_partition_offline_and_keeps_it
         manager.log(TP)
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "a log that was closed is not scanned; else only what lies past the recovery point is",
+)
 def test_closed_log_is_not_scanned() -> None:
     disk = SimulatedDisk()
     manager = open_manager(disk)
@@ -208,6 +225,7 @@ def test_closed_log_is_not_scanned() -> None:
     assert log.log_end_offset == 1, "a scan would have cut the batch for its CRC"
 
 
+@pytest.mark.behaviour("Broker storage", "the marker of a clean end is gone as soon as it has been read")
 def test_marker_is_removed_as_soon_as_it_is_read() -> None:
     disk = SimulatedDisk()
     open_manager(disk).close()
@@ -218,6 +236,10 @@ def test_marker_is_removed_as_soon_as_it_is_read() -> None:
     assert not any(disk.copy().lose_power(clock(seed)).exists(marker) for seed in range(20))
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "a log that was closed is not scanned; else only what lies past the recovery point is",
+)
 def test_only_what_lies_past_the_recovery_point_is_read_as_a_whole() -> None:
     disk, _ = closed_segments()
     reads: dict[Path, int] = {}
@@ -232,6 +254,7 @@ def test_only_what_lies_past_the_recovery_point_is_read_as_a_whole() -> None:
     assert all(number <= 6 for path, number in reads.items() if path != last)
 
 
+@pytest.mark.behaviour("Broker storage", "a log that ends before its start begins anew at its start")
 def test_log_that_ends_before_its_start_begins_anew_there() -> None:
     disk, _ = three_batches()
     overwrite(disk, Path("/data/log-start-offset-checkpoint"), b"0\n1\nflights 0 100\n")

@@ -62,6 +62,10 @@ def through(log: UnifiedLog, max_bytes: int) -> tuple[bytes, int]:
     return found, slices
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "a read that is sent from its file has the bytes of the segment, also of one that is deleted meanwhile",
+)
 @pytest.mark.parametrize("flush", ["ack", "os"])
 @pytest.mark.parametrize("segment_bytes", [100_000, 1 << 30])
 def test_slices_have_the_bytes_of_the_segments_whatever_the_limit(
@@ -144,6 +148,10 @@ def open_count(folder: Path) -> int:
     return sum(name.startswith(str(folder / TOPIC)) for name in names)
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "a read that is sent from its file has the bytes of the segment, also of one that is deleted meanwhile",
+)
 def test_slice_outlives_the_deletion_of_its_segment(tmp_path: Path) -> None:
     manager = open_manager(tmp_path, segment_bytes=100_000)
     log = fill(manager, 100)
@@ -213,6 +221,10 @@ def test_random_reads_of_many_consumers_are_those_of_a_list(tmp_path: Path) -> N
     assert len(read_all(log)) == log.high_watermark - log.log_start_offset
 
 
+@pytest.mark.behaviour(
+    "Broker storage",
+    "a missing, cut or damaged offset or time index is built anew, at a start and under way",
+)
 def test_index_that_is_damaged_while_the_log_is_open_misleads_no_reader(tmp_path: Path) -> None:
     log = fill(open_manager(tmp_path), 200)
     whole, _ = through(log, 60_000)

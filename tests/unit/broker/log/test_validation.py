@@ -38,6 +38,19 @@ def patched(data: memoryview, position: int, form: str, value: int) -> memoryvie
     return memoryview(changed)
 
 
+@pytest.mark.kafka(
+    "LogValidatorTest.testBatchWithoutRecordsNotAllowed",
+    "LogValidatorTest.testRecordBatchWithCountOverrides",
+    "LogValidatorTest.testInconsistentCountAndOffset",
+    "LogValidatorTest.testUnmatchedNumberOfRecords",
+    "LogValidatorTest.checkInvalidSequence",
+    "LogValidatorTest.testControlRecordsNotAllowedFromClients",
+    "LogValidatorTest.testNonIncreasingOffsetRecordBatchHasMetricsLogged",
+)
+@pytest.mark.behaviour(
+    "Broker storage",
+    "batches that are not as they should be are refused, with the records that are to blame",
+)
 @pytest.mark.parametrize(
     ("sent", "error"),
     [
@@ -91,6 +104,11 @@ def records(*keys_and_times: tuple[bytes | None, int], codec: Compression = Comp
 CODECS = list(Compression)
 
 
+@pytest.mark.kafka("LogValidatorTest.testInvalidRecordExceptionHasBatchIndex")
+@pytest.mark.behaviour(
+    "Broker storage",
+    "batches that are not as they should be are refused, with the records that are to blame",
+)
 @pytest.mark.parametrize("codec", CODECS)
 def test_compacted_topic_names_the_records_without_a_key(codec: Compression) -> None:
     log = log_with(cleanup_policy="compact")
@@ -103,6 +121,17 @@ def test_compacted_topic_names_the_records_without_a_key(codec: Compression) -> 
     assert log.append(batch([b"value"]), now_ms=NOW_MS).last_offset == 0
 
 
+@pytest.mark.kafka(
+    "LogValidatorTest.testInvalidCreateTimeNonCompressedV2",
+    "LogValidatorTest.testInvalidCreateTimeCompressedV2",
+    "LogValidatorTest.testInvalidTimestampExceptionHasBatchIndex",
+    "LogValidatorTest.testRecordWithPastTimestampIsRejected",
+    "LogValidatorTest.testRecordWithFutureTimestampIsRejected",
+)
+@pytest.mark.behaviour(
+    "Broker storage",
+    "batches that are not as they should be are refused, with the records that are to blame",
+)
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_out_of_the_limits_of_time_are_named(codec: Compression) -> None:
     log = log_with(message_timestamp_before_max_ms=1000, message_timestamp_after_max_ms=500)
@@ -117,6 +146,7 @@ def test_records_out_of_the_limits_of_time_are_named(codec: Compression) -> None
     ]
 
 
+@pytest.mark.kafka("LogValidatorTest.testBatchWithInvalidRecordsAndInvalidTimestamp")
 def test_one_bad_timestamp_makes_the_whole_an_invalid_timestamp() -> None:
     log = log_with(cleanup_policy="compact")
     with pytest.raises(RefusedTimestampsError) as refused:
@@ -164,6 +194,15 @@ def test_batch_that_would_become_too_large_is_refused_as_too_large(codec: Compre
         log.append(batch([b"a" * 100_000], compression=codec), now_ms=NOW_MS)
 
 
+@pytest.mark.kafka(
+    "LogValidatorTest.checkRecompression",
+    "LogValidatorTest.checkCompressed",
+    "LogValidatorTest.testRelativeOffsetAssignmentNonCompressedV2",
+    "LogValidatorTest.testRelativeOffsetAssignmentCompressedV2",
+    "LogValidatorTest.testDifferentLevelDoesNotCauseRecompression",
+    "LogValidatorTest.testDifferentCodecCausesRecompression",
+    "LogValidatorTest.checkNonCompressed",
+)
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("wanted", ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"])
 def test_topic_says_how_batches_are_compressed(codec: Compression, wanted: str) -> None:
@@ -193,6 +232,11 @@ def test_batch_that_grows_beyond_the_limit_by_the_topics_codec_is_refused() -> N
     assert log.log_end_offset == 0
 
 
+@pytest.mark.kafka(
+    "LogValidatorTest.checkLogAppendTimeWithoutRecompression",
+    "LogValidatorTest.checkLogAppendTimeWithRecompression",
+    "LogValidatorTest.checkLogAppendTimeNonCompressed",
+)
 @pytest.mark.parametrize("codec", CODECS)
 def test_append_time_is_set_whatever_the_codec(codec: Compression) -> None:
     log = log_with(message_timestamp_type="LogAppendTime")

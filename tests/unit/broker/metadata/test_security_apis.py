@@ -296,6 +296,11 @@ def test_keys_of_a_quota_come_in_kafkas_order(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.kafka(
+    "ClientQuotaManagerTest.testSetAndRemoveDefaultUserQuota",
+    "ClientQuotaManagerTest.testSetAndRemoveUserQuota",
+    "ClientQuotaManagerTest.testSetAndRemoveUserClientQuota",
+)
 def test_quotas_are_set_found_and_removed_by_kafka_s_rules(tmp_path: Path) -> None:
     with broker_in_hand(tmp_path) as broker:
         assert alter_quota(broker, {"user": "alice"}, producer_byte_rate=1.0) == 0

@@ -37,6 +37,11 @@ REBALANCING, UNAUTHORIZED, MAX_SIZE, FENCED, UNKNOWN = 27, 30, 81, 82, -1
 
 
 # ---- The way into the group --------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testJoinGroupRequestWithMemberIdRequired",
+    "ConsumerCoordinatorTest.testNormalJoinGroupLeader",
+)
+@pytest.mark.behaviour("AbstractCoordinator", "a member id that is required is the one that was given")
 def test_a_lone_member_joins_with_the_id_that_it_is_given_and_leads_itself(make_member):
     member = make_member().subscribe("a")
     assert member.poll()
@@ -58,6 +63,12 @@ def test_the_coordinator_has_a_connection_of_its_own(make_member):
     assert asked == {COORDINATOR_ID - 2}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testNormalJoinGroupFollower")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "the leader assigns, others take what they are given; partitions of topics that are not "
+    "subscribed make it join again",
+)
 def test_a_follower_sends_no_assignment_and_takes_what_it_is_given(make_member):
     member = make_member()
     member.group.follow(A1)
@@ -68,6 +79,15 @@ def test_a_follower_sends_no_assignment_and_takes_what_it_is_given(make_member):
     assert (sync.protocol_type, sync.protocol_name) == ("consumer", "range")
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testJoinGroupRequestTimeout",
+    "AbstractCoordinatorTest.testJoinGroupRequestTimeoutLowerBoundedByDefaultRequestTimeout",
+    "AbstractCoordinatorTest.testJoinGroupRequestMaxTimeout",
+)
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "joining may take the request timeout, or the rebalance timeout and five seconds",
+)
 @pytest.mark.parametrize(
     ("request_timeout_ms", "max_poll_interval_ms", "wanted_ms"),
     [(30_000, 300_000, 305_000), (600_000, 300_000, 600_000), (30_000, 2**31 - 1, 2**31 - 1 + 5000)],
@@ -90,6 +110,7 @@ def test_joining_may_take_the_rebalance_timeout_and_five_seconds_or_the_request_
     assert member.sent(JoinGroupRequest)[0].rebalance_timeout_ms == max_poll_interval_ms
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testTimeoutAndRetryJoinGroupIfNeeded")
 def test_a_poll_without_time_never_waits_and_joins_step_by_step(make_member):
     member = make_member().subscribe("a")
     before_ms = member.clock.monotonic_ms()
@@ -102,6 +123,17 @@ def test_a_poll_without_time_never_waits_and_joins_step_by_step(make_member):
 
 
 # ---- Refused joins and syncs -------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testGroupMaxSizeExceptionIsFatal",
+    "AbstractCoordinatorTest.testJoinGroupRequestWithFencedInstanceIdException",
+    "ConsumerCoordinatorTest.testGroupReadUnauthorized",
+    "ConsumerCoordinatorTest.testJoinGroupInvalidGroupId",
+    "ConsumerCoordinatorTest.testInvalidSessionTimeout",
+)
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "fatal answers are raised; others back off, or end with the time",
+)
 @pytest.mark.parametrize(
     ("code", "error"),
     [
@@ -123,6 +155,11 @@ def test_a_fatal_answer_to_join_is_raised_and_the_next_poll_tries_anew(make_memb
     assert member.assigned == {A0, A1}
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testSyncGroupRequestWithFencedInstanceIdException",
+    "ConsumerCoordinatorTest.testUnexpectedErrorOnSyncGroup",
+)
+@pytest.mark.behaviour("AbstractCoordinator", "an instance id that another has taken is fatal")
 @pytest.mark.parametrize(
     ("code", "error"),
     [
@@ -139,6 +176,10 @@ def test_a_fatal_answer_to_sync_is_raised(make_member, code, error):
     assert member.poll()
 
 
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "fatal answers are raised; others back off, or end with the time",
+)
 @pytest.mark.parametrize("request_class", [JoinGroupRequest, SyncGroupRequest])
 @pytest.mark.parametrize("code", [NOT_COORDINATOR, NOT_AVAILABLE])
 def test_another_coordinator_is_looked_for_and_the_join_begins_anew(make_member, request_class, code):
@@ -149,6 +190,11 @@ def test_another_coordinator_is_looked_for_and_the_join_begins_anew(make_member,
     assert member.assigned == {A0, A1}
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testBackoffAndRetryUponRetriableError")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "fatal answers are raised; others back off, or end with the time",
+)
 def test_a_coordinator_that_loads_is_asked_again_after_a_while(make_member):
     member = make_member().subscribe("a")
     member.group.errors[JoinGroupRequest].extend([0, LOADING, LOADING, LOADING])
@@ -158,6 +204,11 @@ def test_a_coordinator_that_loads_is_asked_again_after_a_while(make_member):
     assert len(member.sent(FindCoordinatorRequest)) == 1
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testReturnUponRetriableErrorAndExpiredTimer")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "fatal answers are raised; others back off, or end with the time",
+)
 def test_a_retriable_refusal_ends_with_the_time_and_goes_on_later(make_member):
     member = make_member().subscribe("a")
     member.group.errors[JoinGroupRequest].extend([0] + [LOADING] * 8)
@@ -165,6 +216,7 @@ def test_a_retriable_refusal_ends_with_the_time_and_goes_on_later(make_member):
     assert member.poll(60_000)
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testJoinGroupRequestWithGroupInstanceIdNotFound")
 def test_an_unknown_member_joins_again_without_its_id(make_member):
     member = make_member().join("a")
     member.group.errors[JoinGroupRequest].append(UNKNOWN_MEMBER)
@@ -174,6 +226,10 @@ def test_an_unknown_member_joins_again_without_its_id(make_member):
     assert [each.member_id for each in (refused, fresh, given)] == ["member-1", "", "member-2"]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testUnknownMemberIdOnSyncGroup",
+    "ConsumerCoordinatorTest.testIllegalGenerationOnSyncGroup",
+)
 @pytest.mark.parametrize(
     ("code", "member_ids"), [(ILLEGAL_GENERATION, ["member-1"]), (UNKNOWN_MEMBER, ["", "member-2"])]
 )
@@ -184,6 +240,10 @@ def test_a_sync_of_a_past_generation_joins_again_at_once(make_member, code, memb
     assert [each.member_id for each in member.sent(JoinGroupRequest)[2:]] == member_ids
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testJoinGroupRequestWithRebalanceInProgress",
+    "ConsumerCoordinatorTest.testRebalanceInProgressOnSyncGroup",
+)
 @pytest.mark.parametrize("request_class", [JoinGroupRequest, SyncGroupRequest])
 def test_a_rebalance_that_begins_meanwhile_is_joined_at_once(make_member, request_class):
     member = make_member().subscribe("a")
@@ -192,6 +252,13 @@ def test_a_rebalance_that_begins_meanwhile_is_joined_at_once(make_member, reques
     assert len(member.sent(JoinGroupRequest)) == 3
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testRetainMemberIdAfterJoinGroupDisconnect",
+    "AbstractCoordinatorTest.testRetainMemberIdAfterSyncGroupDisconnect",
+    "ConsumerCoordinatorTest.testDisconnectInJoin",
+    "KafkaConsumerTest.testShouldAttemptToRejoinGroupAfterSyncGroupFailed",
+)
+@pytest.mark.behaviour("AbstractCoordinator", "the member id outlives a connection lost in join or sync")
 @pytest.mark.parametrize("request_class", [JoinGroupRequest, SyncGroupRequest])
 def test_the_member_id_is_kept_when_the_connection_is_lost_in_join_or_sync(make_member, request_class):
     member = make_member().join("a")
@@ -208,6 +275,7 @@ def test_the_member_id_is_kept_when_the_connection_is_lost_in_join_or_sync(make_
     assert member.assigned == {A0, A1}
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testJoinGroupProtocolTypeAndName")
 @pytest.mark.parametrize("field", ["protocol_type", "sync_protocol_type", "sync_protocol_name"])
 def test_an_answer_of_another_kind_of_group_is_refused(make_member, field):
     member = make_member().subscribe("a")
@@ -216,6 +284,7 @@ def test_an_answer_of_another_kind_of_group_is_refused(make_member, field):
         member.poll()
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testJoinGroupProtocolTypeAndName")
 def test_an_answer_without_a_protocol_type_is_as_good(make_member):
     member = make_member()
     member.group.protocol_type = member.group.sync_protocol_type = None
@@ -261,6 +330,7 @@ def test_brokers_without_groups_or_too_old_are_named_in_a_sentence(make_member):
 
 
 # ---- Heartbeats --------------------------------------------------------------------------------------------
+@pytest.mark.kafka("ConsumerCoordinatorTest.testNormalHeartbeat")
 def test_heartbeats_go_out_at_their_interval_while_the_application_is_away(make_member):
     member = make_member(heartbeat_interval_ms=3000).join("a")
     member.background(30_500)
@@ -269,6 +339,10 @@ def test_heartbeats_go_out_at_their_interval_while_the_application_is_away(make_
     assert {(each.group_id, each.generation_id, each.member_id) for each in beats} == {("g", 1, "member-1")}
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testPollHeartbeatAwakesHeartbeatThread",
+    "KafkaConsumerTest.verifyHeartbeatSent",
+)
 def test_heartbeats_go_out_while_the_application_waits_in_poll(make_member):
     member = make_member(heartbeat_interval_ms=3000).join("a")
     end_ms = member.clock.monotonic_ms() + 10_000
@@ -277,6 +351,14 @@ def test_heartbeats_go_out_while_the_application_waits_in_poll(make_member):
     assert len(member.sent(HeartbeatRequest)) == 3
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testHeartbeatSentWhenCompletingRebalance",
+    "AbstractCoordinatorTest.testHeartbeatRebalanceInProgressResponseDuringRebalancing",
+)
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "heartbeats go on while a rebalance completes, which they need not be told",
+)
 def test_a_heartbeat_is_sent_while_completing_a_rebalance_and_its_rebalance_in_progress_ignored(make_member):
     member = make_member(heartbeat_interval_ms=3000).subscribe("a")
     member.cluster.held.add(SyncGroupRequest)
@@ -290,6 +372,10 @@ def test_a_heartbeat_is_sent_while_completing_a_rebalance_and_its_rebalance_in_p
     assert len(member.sent(JoinGroupRequest)) == 2
 
 
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "heartbeats go on while a rebalance completes, which they need not be told",
+)
 def test_no_heartbeat_is_sent_while_joining(make_member):
     member = make_member(heartbeat_interval_ms=3000).join("a")
     member.membership.request_rejoin("to see")
@@ -300,6 +386,7 @@ def test_no_heartbeat_is_sent_while_joining(make_member):
     assert member.sent(HeartbeatRequest) == []
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testTimeoutAndRetryJoinGroupIfNeeded")
 def test_a_join_that_is_answered_while_the_application_is_away_goes_on(make_member):
     member = make_member().subscribe("a")
     member.cluster.held.add(JoinGroupRequest)
@@ -325,6 +412,10 @@ def test_a_group_that_rebalances_is_joined_by_the_next_poll(make_member):
     assert member.membership.generation().generation_id == 2
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testIllegalGeneration",
+    "ConsumerCoordinatorTest.testUnknownMemberId",
+)
 @pytest.mark.parametrize(("code", "kept"), [(ILLEGAL_GENERATION, "member-1"), (UNKNOWN_MEMBER, "")])
 def test_a_heartbeat_of_no_member_resets_the_generation(make_member, code, kept):
     member = make_member().join("a")
@@ -345,6 +436,8 @@ def test_a_heartbeat_that_may_go_better_next_time_changes_nothing(make_member):
     assert len(member.sent(JoinGroupRequest)) == 2
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testHeartbeatRequestWithFencedInstanceIdException")
+@pytest.mark.behaviour("AbstractCoordinator", "an instance id that another has taken is fatal")
 def test_a_fenced_instance_is_told_so_by_the_next_poll(make_member):
     member = make_member(group_instance_id="i").join("a")
     member.group.errors[HeartbeatRequest].append(FENCED)
@@ -353,6 +446,7 @@ def test_a_fenced_instance_is_told_so_by_the_next_poll(make_member):
         member.poll()
 
 
+@pytest.mark.behaviour("AbstractCoordinator", "late errors of an old generation reset nothing")
 @pytest.mark.parametrize("error", [UnknownMemberIdError(), IllegalGenerationError(), FencedInstanceIdError()])
 def test_a_late_error_of_an_old_generation_resets_nothing(make_member, error):
     member = make_member().join("a")
@@ -367,6 +461,12 @@ def test_a_late_error_of_an_old_generation_resets_nothing(make_member, error):
     assert member.membership.generation().was_reset()
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testHeartbeatIllegalGenerationResponseWithOldGeneration",
+    "AbstractCoordinatorTest.testHeartbeatUnknownMemberResponseWithOldGeneration",
+    "AbstractCoordinatorTest.testHeartbeatInstanceFencedResponseWithOldGeneration",
+)
+@pytest.mark.behaviour("AbstractCoordinator", "late errors of an old generation reset nothing")
 @pytest.mark.parametrize("code", [UNKNOWN_MEMBER, ILLEGAL_GENERATION, FENCED])
 def test_a_late_heartbeat_answer_of_an_old_generation_resets_nothing(make_member, code):
     member = make_member().join("a")
@@ -394,6 +494,8 @@ def test_a_silent_coordinator_is_given_up_after_the_session_timeout(make_member)
     assert len(member.sent(HeartbeatRequest)) >= 2
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testUncaughtExceptionInHeartbeatThread")
+@pytest.mark.behaviour("AbstractCoordinator", "an error in the background is raised by the next poll")
 def test_an_error_in_the_background_surfaces_in_the_next_poll(make_member):
     member = make_member().join("a")
     member.group.errors[HeartbeatRequest].append(UNAUTHORIZED)
@@ -405,6 +507,7 @@ def test_an_error_in_the_background_surfaces_in_the_next_poll(make_member):
 
 
 # ---- The poll interval -------------------------------------------------------------------------------------
+@pytest.mark.kafka("HeartbeatTest.testResetSession", "HeartbeatTest.testPollTimeout")
 def test_who_stays_away_too_long_leaves_and_is_told_what_to_do(make_member, caplog):
     member = make_member(max_poll_interval_ms=10_000).join("a")
     with caplog.at_level(logging.WARNING):
@@ -419,6 +522,8 @@ def test_who_stays_away_too_long_leaves_and_is_told_what_to_do(make_member, capl
     assert member.listener.take() == [("lost", {A0, A1}), ("assigned", {A0, A1})]
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testUpdateLastHeartbeatPollWhenCoordinatorUnknown")
+@pytest.mark.behaviour("ConsumerCoordinator", "a coordinator that is not known does not count as not polling")
 def test_an_unknown_coordinator_does_not_let_the_poll_interval_expire(make_member):
     member = make_member(max_poll_interval_ms=10_000).join("a")
     with member.group.lost():
@@ -435,6 +540,17 @@ def test_an_unknown_coordinator_does_not_let_the_poll_interval_expire(make_membe
 
 
 # ---- Wakeups -----------------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testWakeupAfterJoinGroupSent",
+    "AbstractCoordinatorTest.testWakeupAfterJoinGroupSentExternalCompletion",
+    "AbstractCoordinatorTest.testWakeupAfterJoinGroupReceived",
+    "AbstractCoordinatorTest.testWakeupAfterJoinGroupReceivedExternalCompletion",
+    "AbstractCoordinatorTest.testWakeupAfterSyncGroupSentExternalCompletion",
+    "AbstractCoordinatorTest.testWakeupAfterSyncGroupReceived",
+    "AbstractCoordinatorTest.testWakeupAfterSyncGroupReceivedExternalCompletion",
+    "ConsumerCoordinatorTest.testWakeupDuringJoin",
+)
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, in callbacks too, loses nothing")
 @pytest.mark.parametrize("request_class", [FindCoordinatorRequest, JoinGroupRequest, SyncGroupRequest])
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_wakeup_at_any_stage_loses_nothing(make_member, request_class, answered):
@@ -454,6 +570,11 @@ def test_a_wakeup_at_any_stage_loses_nothing(make_member, request_class, answere
     assert member.membership.generation().generation_id == 1
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testWakeupInOnJoinComplete",
+    "ConsumerCoordinatorTest.testWakeupFromAssignmentCallback",
+)
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, in callbacks too, loses nothing")
 def test_a_wakeup_in_the_callback_of_an_assignment_has_it_called_again(make_member):
     member = make_member().subscribe("a")
     member.listener.raises["assigned"] = WakeupError("in the listener")
@@ -466,6 +587,7 @@ def test_a_wakeup_in_the_callback_of_an_assignment_has_it_called_again(make_memb
     assert member.listener.take() == []
 
 
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, in callbacks too, loses nothing")
 def test_a_wakeup_in_the_callback_of_a_revocation_has_it_called_again(make_member):
     member = make_member().join("a")
     member.membership.request_rejoin("to see")
@@ -477,6 +599,15 @@ def test_a_wakeup_in_the_callback_of_a_revocation_has_it_called_again(make_membe
 
 
 # ---- Leaving -----------------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testLeaveGroupSentWithGroupInstanceIdUnSet",
+    "AbstractCoordinatorTest.testHandleNormalLeaveGroupResponseAndTruncatedLeaveReason",
+    "ConsumerCoordinatorTest.testMaybeLeaveGroup",
+)
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "only dynamic members say that they leave; reasons are cut to 255",
+)
 def test_a_member_leaves_and_its_reason_is_cut_to_255(make_member):
     member = make_member().join("a")
     member.membership.leave("because " * 100)
@@ -488,6 +619,11 @@ def test_a_member_leaves_and_its_reason_is_cut_to_255(make_member):
     assert member.membership.generation() == NO_GENERATION
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testRejoinReason")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "only dynamic members say that they leave; reasons are cut to 255",
+)
 def test_a_reason_to_join_is_cut_to_255(make_member):
     member = make_member().join("a")
     member.membership.request_rejoin("because " * 100)
@@ -495,6 +631,12 @@ def test_a_reason_to_join_is_cut_to_255(make_member):
     assert len(member.sent(JoinGroupRequest)[-1].reason) == 255
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testLeaveGroupSentWithGroupInstanceIdUnSet")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "only dynamic members say that they leave; reasons are cut to 255",
+)
+@pytest.mark.behaviour("ConsumerCoordinator", "a static member that closes stays in its group")
 def test_a_static_member_gives_its_partitions_back_but_does_not_leave(make_member):
     member = make_member(group_instance_id="i").join("a")
     member.membership.close(Timer(member.clock, 1000))
@@ -524,6 +666,7 @@ def test_who_left_in_the_middle_of_joining_does_not_go_on_with_it(make_member):
     assert member.state is MemberState.UNJOINED
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testGetGroupMetadata")
 def test_group_metadata_say_who_the_member_is(make_member):
     member = make_member(group_instance_id="i")
     assert member.membership.group_metadata() == ConsumerGroupMetadata("g", -1, "", "i", "<unjoined>")

@@ -62,6 +62,12 @@ def beating():
     return Beating().begin()
 
 
+@pytest.mark.kafka(
+    "HeartbeatTest.testShouldHeartbeat",
+    "HeartbeatTest.testShouldNotHeartbeat",
+    "HeartbeatTest.testTimeToNextHeartbeat",
+    "HeartbeatTest.testResetTimeouts",
+)
 def test_the_first_beat_is_due_one_interval_after_the_begin(beating):
     assert beating.due_ms == INTERVAL_MS
     beating.turn(INTERVAL_MS - 1)
@@ -80,6 +86,7 @@ def test_no_second_beat_is_sent_while_one_is_on_its_way(beating):
     assert beating.sent == 1
 
 
+@pytest.mark.kafka("HeartbeatTest.testSessionTimeoutExpired", "HeartbeatTest.testResetSession")
 def test_the_session_is_over_when_no_answer_came_for_its_time_out(beating):
     beating.turn(INTERVAL_MS)
     beating.cluster.held.add(HeartbeatRequest)
@@ -100,6 +107,7 @@ def test_a_beat_that_failed_is_sent_again_after_the_back_off(beating):
     assert beating.due_ms == BACKOFF_MS
 
 
+@pytest.mark.kafka("HeartbeatTest.testPollTimeout")
 def test_there_is_no_beat_once_the_application_had_to_poll(beating):
     beating.sender.polled(beating.clock.monotonic_ms() + INTERVAL_MS)
     beating.turn(INTERVAL_MS)
@@ -109,6 +117,7 @@ def test_there_is_no_beat_once_the_application_had_to_poll(beating):
     assert beating.sent == 1
 
 
+@pytest.mark.kafka("HeartbeatTest.testResetTimeouts")
 def test_who_has_ended_beats_no_more_and_has_no_session(beating):
     beating.sender.end()
     assert beating.due_ms == math.inf
@@ -169,6 +178,7 @@ def thread(turns, guard):
     assert not made.is_alive
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testPollHeartbeatAwakesHeartbeatThread")
 def test_the_thread_begins_when_it_is_first_woken_and_has_a_turn_each_time(thread, turns):
     assert not thread.is_alive
     turns.wake_background()
@@ -187,6 +197,7 @@ def test_the_thread_has_no_turn_while_somebody_is_in_the_consumer(thread, turns,
     assert turns.await_turn(1)
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testHeartbeatThreadClose")
 def test_the_thread_does_not_outlive_its_close_and_does_not_begin_after_it(thread, turns):
     turns.wake_background()
     assert turns.await_turn(1)

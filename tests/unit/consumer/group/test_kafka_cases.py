@@ -1,4 +1,4 @@
-"""Cases of Kafka's coordinator tests that no other test shows; ``tests/CASES.md`` says which is which."""
+"""Cases of Kafka's coordinator tests that no other test shows; docs/PORTED_TESTS.md says which is which."""
 
 import logging
 
@@ -19,6 +19,7 @@ ILLEGAL_GENERATION, UNKNOWN_MEMBER, MAX_SIZE = 22, 25, 81
 
 
 # ---- The coordinator ---------------------------------------------------------------------------------------
+@pytest.mark.kafka("AbstractCoordinatorTest.testCoordinatorDiscoveryExponentialBackoff")
 def test_a_coordinator_that_is_named_but_cannot_be_had_is_asked_for_with_growing_pauses(make_member):
     member = make_member().subscribe("a")
     with member.group.lost():
@@ -27,6 +28,7 @@ def test_a_coordinator_that_is_named_but_cannot_be_had_is_asked_for_with_growing
     assert member.poll()
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testWakeupFromEnsureCoordinatorReady")
 def test_a_wakeup_ends_the_wait_for_the_coordinator_and_no_look_that_waits_for_nothing(make_member):
     member = make_member()
     member.poll(0)
@@ -37,6 +39,7 @@ def test_a_wakeup_ends_the_wait_for_the_coordinator_and_no_look_that_waits_for_n
     assert member.membership.ensure_coordinator(Timer(member.clock, 1000))
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testLookupCoordinator")
 def test_a_look_for_the_coordinator_that_no_broker_can_be_asked_for_fails_at_once(make_member):
     member = make_member()
     member.cluster.down.add(0)
@@ -48,6 +51,10 @@ def test_a_look_for_the_coordinator_that_no_broker_can_be_asked_for_fails_at_onc
     assert second.succeeded()
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testAuthenticationErrorInEnsureCoordinatorReady",
+    "ConsumerCoordinatorTest.testAuthenticationFailureInEnsureActiveGroup",
+)
 def test_an_authentication_that_failed_is_raised_by_who_looks_for_the_coordinator(make_member, monkeypatch):
     member = make_member().subscribe("a")
     error = SaslAuthenticationFailedError("wrong password")
@@ -62,6 +69,7 @@ def test_an_authentication_that_failed_is_raised_by_who_looks_for_the_coordinato
 
 
 # ---- Joining -----------------------------------------------------------------------------------------------
+@pytest.mark.kafka("AbstractCoordinatorTest.testRejoinReason")
 def test_the_coordinator_is_told_why_the_group_is_joined_again(make_member):
     member = make_member().join("a")
     assert member.sent(JoinGroupRequest)[0].reason == ""
@@ -78,6 +86,10 @@ def test_the_coordinator_is_told_why_the_group_is_joined_again(make_member):
     assert {each.member_id for each in member.sent(JoinGroupRequest)[1:]} == {"member-1"}
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testNoGenerationWillNotTriggerProtocolNameCheck",
+    "ConsumerCoordinatorTest.testPrepareJoinAndRejoinAfterFailedRebalance",
+)
 def test_an_answer_to_who_has_left_meanwhile_is_not_held_against_it(make_member):
     member = make_member().subscribe("a")
     member.cluster.held.add(SyncGroupRequest)
@@ -91,6 +103,11 @@ def test_an_answer_to_who_has_left_meanwhile_is_not_held_against_it(make_member)
     assert member.assigned == {A0, A1}
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testJoinGroupUnknownMemberResponseWithOldGeneration",
+    "AbstractCoordinatorTest.testSyncGroupUnknownMemberResponseWithOldGeneration",
+    "AbstractCoordinatorTest.testSyncGroupIllegalGenerationResponseWithOldGeneration",
+)
 @pytest.mark.parametrize(
     ("request_class", "code"),
     [
@@ -122,6 +139,9 @@ def test_a_late_refusal_of_join_or_sync_resets_no_other_generation(make_member, 
     assert member.poll()
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testHeartbeatRebalanceInProgressResponseDuringRebalancing",
+)
 def test_a_beat_that_was_on_its_way_when_joining_began_does_not_have_it_begin_again(make_member):
     member = make_member().join("a")
     member.cluster.held.update([HeartbeatRequest, JoinGroupRequest])
@@ -146,6 +166,11 @@ def leaving_answered(member, answer):
     )
 
 
+@pytest.mark.kafka(
+    "AbstractCoordinatorTest.testHandleNormalLeaveGroupResponse",
+    "AbstractCoordinatorTest.testHandleMultipleMembersLeaveGroupResponse",
+    "AbstractCoordinatorTest.testHandleLeaveGroupResponseWithEmptyMemberResponse",
+)
 @pytest.mark.parametrize("codes", [[], [0], [0, 0]])
 def test_who_may_go_goes_whatever_else_the_answer_names(make_member, caplog, codes):
     member = make_member().join("a")
@@ -157,6 +182,7 @@ def test_who_may_go_goes_whatever_else_the_answer_names(make_member, caplog, cod
     assert member.membership.generation() == NO_GENERATION
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testHandleLeaveGroupResponseWithException")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -177,6 +203,7 @@ def test_who_is_not_let_go_goes_and_says_so(make_member, caplog, answer):
     assert member.assigned == set()
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testPendingMemberShouldLeaveGroup")
 def test_who_has_an_id_but_no_generation_yet_leaves_too(make_member):
     member = make_member().subscribe("a")
     join = member.group._join
@@ -195,6 +222,7 @@ def test_who_has_an_id_but_no_generation_yet_leaves_too(make_member):
 
 
 # ---- In the background -------------------------------------------------------------------------------------
+@pytest.mark.kafka("AbstractCoordinatorTest.testUncaughtExceptionInHeartbeatThread")
 def test_whatever_goes_wrong_in_the_background_is_raised_by_the_next_poll(make_member):
     member = make_member().join("a")
     send = member.client.send

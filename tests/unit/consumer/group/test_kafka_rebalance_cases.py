@@ -1,4 +1,4 @@
-"""Cases of ConsumerCoordinatorTest about rebalances that no other test shows; see ``tests/CASES.md``."""
+"""Cases of ConsumerCoordinatorTest about rebalances that no other test shows; see docs/PORTED_TESTS.md."""
 
 import threading
 
@@ -39,6 +39,7 @@ def joins(member):
 
 
 # ---- The coordinator ---------------------------------------------------------------------------------------
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCoordinatorNotAvailableWithUserAssignedType")
 def test_who_chose_its_partitions_does_not_look_for_a_coordinator_by_itself(make_member):
     member = make_member()
     member.subscriptions.assign_from_user([A0])
@@ -52,6 +53,10 @@ def test_who_chose_its_partitions_does_not_look_for_a_coordinator_by_itself(make
     assert len(member.sent(FindCoordinatorRequest)) == 1
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCoordinatorNotAvailable",
+    "ConsumerCoordinatorTest.testNotCoordinator",
+)
 @pytest.mark.parametrize("code", [NOT_AVAILABLE, NOT_COORDINATOR])
 def test_a_beat_that_reaches_no_coordinator_has_it_looked_for_and_the_generation_kept(make_member, code):
     member = make_member().join("a")
@@ -63,6 +68,9 @@ def test_a_beat_that_reaches_no_coordinator_has_it_looked_for_and_the_generation
     assert joins(member) == 2
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCoordinatorUnknownInUnsentCallbacksAfterCoordinatorDead",
+)
 def test_who_is_told_of_a_lost_request_finds_the_coordinator_given_up(make_member):
     member = make_member().join("a")
     found = []
@@ -76,6 +84,9 @@ def test_who_is_told_of_a_lost_request_finds_the_coordinator_given_up(make_membe
 
 
 # ---- As the leader -----------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testPerformAssignmentShouldUpdateGroupSubscriptionAfterAssignmentIfNeeded",
+)
 def test_topics_that_the_assignor_gives_unasked_are_followed_and_cause_no_rebalance(cooperative, assignor):
     cooperative.group.others = {"zoe": subscribed("a")}
     assignor.gives = {"member-1": Assignment((A0,)), "zoe": Assignment((A1, B0))}
@@ -89,6 +100,10 @@ def test_topics_that_the_assignor_gives_unasked_are_followed_and_cause_no_rebala
     assert joins(cooperative) == 3
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testPerformAssignmentShouldValidateCooperativeAssignment",
+    "ConsumerCoordinatorTest.testPerformAssignmentShouldSkipValidateCooperativeAssignmentForBuiltInCooperativeStickyAssignor",
+)
 @pytest.mark.parametrize(
     ("name", "protocols", "is_refused"),
     [
@@ -111,6 +126,9 @@ def test_only_cooperative_assignors_of_users_are_watched(make_member, assignor, 
         assert member.assigned == {A1}
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testStaticLeaderRejoinsGroupAndCanDetectMetadataChangesForOtherMembers",
+)
 def test_a_leader_that_comes_back_watches_topics_of_others_too(make_member):
     member = make_member({"a": 1, "b": 1}, group_instance_id="i")
     member.group.skip_assignment = True
@@ -126,6 +144,15 @@ def test_a_leader_that_comes_back_watches_topics_of_others_too(make_member):
 RACKS = ["r0", "r1", "r2", "r0", "r1", "r2"]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testRackAwareConsumerRebalanceWithDifferentRacks",
+    "ConsumerCoordinatorTest.testRackAwareConsumerRebalanceWithAdditionalRacks",
+    "ConsumerCoordinatorTest.testRackAwareConsumerRebalanceWithLessRacks",
+    "ConsumerCoordinatorTest.testRackAwareConsumerRebalanceWithNewPartitions",
+    "ConsumerCoordinatorTest.testRackAwareConsumerRebalanceWithNoMetadataChange",
+    "ConsumerCoordinatorTest.testRackAwareConsumerRebalanceWithNoRackChange",
+    "ConsumerCoordinatorTest.testRackAwareConsumerRebalanceWithNewReplicasOnSameRacks",
+)
 @pytest.mark.parametrize(
     ("after", "is_change"),
     [
@@ -155,6 +182,10 @@ def test_replicas_are_a_change_if_they_are_in_other_racks(make_member, after, is
 
 
 # ---- What changes meanwhile --------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testRebalanceWithMetadataChange",
+    "ConsumerCoordinatorTest.testRackAwareConsumerRebalanceWithDifferentRacks",
+)
 def test_metadata_that_change_back_leave_a_join_that_failed_to_be_made_again(make_member):
     member = make_member().join("a")
     member.cluster.held.add(JoinGroupRequest)
@@ -170,6 +201,7 @@ def test_metadata_that_change_back_leave_a_join_that_failed_to_be_made_again(mak
     assert [what for what, _ in member.listener.take()] == ["revoked", "assigned"]
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testMetadataTopicsDuringSubscriptionChange")
 def test_topics_of_before_and_after_are_followed_until_the_group_has_joined_anew(make_member):
     member = make_member({"a": 1, "b": 1}).join("a")
     assert member.metadata.wanted_topics == {"a"}
@@ -180,6 +212,10 @@ def test_topics_of_before_and_after_are_followed_until_the_group_has_joined_anew
     assert member.metadata.wanted_topics == {"b"}
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testMetadataRefreshDuringRebalance",
+    "ConsumerCoordinatorTest.testUpdateMetadataDuringRebalance",
+)
 @pytest.mark.parametrize(("topics", "pattern", "new"), [(["a"], "[ab]", B0), (["a", "b"], None, B1)])
 def test_what_comes_while_the_leader_syncs_is_joined_for_at_once(make_member, topics, pattern, new):
     member = make_member(dict.fromkeys(topics, 1))
@@ -199,6 +235,10 @@ def test_what_comes_while_the_leader_syncs_is_joined_for_at_once(make_member, to
     assert member.assigned == before
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testForceMetadataRefreshForPatternSubscriptionDuringRebalance",
+    "ConsumerCoordinatorTest.testForceMetadataDeleteForPatternSubscriptionDuringRebalance",
+)
 @pytest.mark.parametrize("comes", [True, False])
 def test_a_pattern_is_matched_anew_whenever_the_group_is_joined(make_member, comes):
     member = make_member({"a": 1, "b": 1})
@@ -222,6 +262,11 @@ def test_a_pattern_is_matched_anew_whenever_the_group_is_joined(make_member, com
     assert joins(member) == 3
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testRebalanceAfterTopicUnavailableWithSubscribe",
+    "ConsumerCoordinatorTest.testRebalanceAfterTopicUnavailableWithPatternSubscribe",
+    "ConsumerCoordinatorTest.testRebalanceAfterNotMatchingTopicUnavailableWithPatternSubscribe",
+)
 @pytest.mark.parametrize("pattern", [None, "a|test.*"])
 def test_a_topic_that_is_not_there_yet_is_assigned_once_it_is(make_member, pattern):
     member = make_member({"other": 1})
@@ -234,6 +279,7 @@ def test_a_topic_that_is_not_there_yet_is_assigned_once_it_is(make_member, patte
     assert member.listener.take() == [("assigned", set()), ("revoked", set()), ("assigned", {A0})]
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testSubscriptionChangeWithAuthorizationFailure")
 def test_what_is_forbidden_is_raised_until_another_subscription_does_without_it(make_member):
     member = make_member({"a": 1, "b": 1}).subscribe("a", "b")
     member.metadata.error = TopicAuthorizationFailedError("b")
@@ -250,6 +296,10 @@ def test_what_is_forbidden_is_raised_until_another_subscription_does_without_it(
 
 
 # ---- Lost, revoked, assigned -------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testUnsubscribeWithInvalidGeneration",
+    "KafkaConsumerTest.testUnsubscribeShouldTriggerPartitionsLostWithNoGeneration",
+)
 def test_who_was_thrown_out_before_it_leaves_has_lost_its_partitions(make_member):
     member = make_member().join("a")
     member.group.errors[HeartbeatRequest].append(UNKNOWN_MEMBER)
@@ -259,6 +309,10 @@ def test_who_was_thrown_out_before_it_leaves_has_lost_its_partitions(make_member
     assert member.assigned == set()
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.shouldLoseAllOwnedPartitionsBeforeRejoiningAfterDroppingOutOfTheGroup",
+    "ConsumerCoordinatorTest.shouldLoseAllOwnedPartitionsBeforeRejoiningAfterResettingGenerationId",
+)
 @pytest.mark.parametrize("code", [ILLEGAL_GENERATION, UNKNOWN_MEMBER])
 def test_what_was_kept_while_joining_is_lost_if_the_sync_is_refused(cooperative, code):
     cooperative.join("a")
@@ -268,6 +322,7 @@ def test_what_was_kept_while_joining_is_lost_if_the_sync_is_refused(cooperative,
     assert cooperative.listener.take() == [("lost", {A0, A1, A2}), ("assigned", {A0, A1, A2})]
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.shouldUpdateConsumerGroupMetadataBeforeCallbacks")
 def test_a_listener_finds_the_generation_that_it_is_told_of(cooperative, assignor):
     cooperative.join("a")
     assignor.gives = {"member-1": Assignment((A0,))}
@@ -280,6 +335,13 @@ def test_a_listener_finds_the_generation_that_it_is_told_of(cooperative, assigno
     assert found[:2] == [("revoked", 2), ("assigned", 2)]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testOnAssignmentExceptionThrownFirstNonBlockingSubCallbacks",
+    "ConsumerCoordinatorTest.testOnPartitionsAssignExceptionThrownWhenNoPreviousThrownCallbacks",
+    "ConsumerCoordinatorTest.testOnAssignmentExceptionShouldBeRenderedIfNotKafkaException",
+    "ConsumerCoordinatorTest.testOnPartitionsAssignExceptionShouldBeRenderedIfNotKafkaException",
+    "KafkaConsumerTest.testRebalanceException",
+)
 @pytest.mark.parametrize("error_type", [IllegalStateError, ValueError])
 @pytest.mark.parametrize("of_assignor", [True, False])
 def test_errors_of_assignor_and_listener_are_raised_as_they_are(
@@ -297,6 +359,10 @@ def test_errors_of_assignor_and_listener_are_raised_as_they_are(
 
 
 # ---- The rest ----------------------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCloseCoordinatorNotKnownNoCommits",
+    "ConsumerCoordinatorTest.testCloseCoordinatorUnavailableNoCommits",
+)
 def test_who_has_nothing_to_commit_and_no_coordinator_closes_at_once(make_member):
     member = make_member().join("a")
     member.cluster.held.add(FindCoordinatorRequest)
@@ -307,6 +373,7 @@ def test_who_has_nothing_to_commit_and_no_coordinator_closes_at_once(make_member
     assert member.assigned == set()
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testThreadSafeAssignedPartitionsMetric")
 def test_assigned_partitions_are_counted_while_they_change(make_member):
     member = make_member()
     counts, ended = [], threading.Event()

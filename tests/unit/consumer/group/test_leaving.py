@@ -27,6 +27,10 @@ def rejoin(member):
 
 
 # ---- Leaving and closing -----------------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testUnsubscribeWithValidGeneration",
+    "KafkaConsumerTest.testUnsubscribeShouldTriggerPartitionsRevokedWithValidGeneration",
+)
 def test_unsubscribing_gives_all_back_leaves_and_another_subscription_joins_again(make_member):
     member = make_member().join("a")
     member.membership.leave("the consumer unsubscribed from all topics")
@@ -41,6 +45,7 @@ def test_unsubscribing_gives_all_back_leaves_and_another_subscription_joins_agai
     assert member.assigned == {A0, A1}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testUnsubscribeWithValidGeneration")
 def test_leaving_in_the_middle_of_a_rebalance_loses_what_is_still_held(cooperative):
     cooperative.join("a")
     cooperative.membership.request_rejoin("to see")
@@ -53,6 +58,15 @@ def test_leaving_in_the_middle_of_a_rebalance_loses_what_is_still_held(cooperati
     assert [node_id for node_id, request in cooperative.cluster.requests if is_leave(request)] == [0]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testCloseNoResponseForLeaveGroup",
+    "KafkaConsumerTest.testLeaveGroupTimeout",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
+    "time it sends and waits for nothing",
+)
 @pytest.mark.parametrize("state", ["unknown", "unavailable", "silent"])
 def test_close_is_bounded_whatever_the_coordinator_does(make_member, state):
     member = make_member()
@@ -70,6 +84,15 @@ def test_close_is_bounded_whatever_the_coordinator_does(make_member, state):
     assert member.assigned == set()
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testLeaveGroupOnClose",
+    "ConsumerCoordinatorTest.testCloseNoWait",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "close: commits, then leaves; bounded while the coordinator is unknown or silent; without "
+    "time it sends and waits for nothing",
+)
 def test_close_without_time_sends_and_does_not_wait(make_member):
     member = make_member().join("a")
     member.cluster.held.add(LeaveGroupRequest)
@@ -79,6 +102,10 @@ def test_close_without_time_sends_and_does_not_wait(make_member):
     assert len(member.sent(LeaveGroupRequest)) == 1
 
 
+@pytest.mark.kafka(
+    "KafkaConsumerTest.testUnsubscribeShouldTriggerPartitionsRevokedWithValidGeneration",
+    "KafkaConsumerTest.testRebalanceException",
+)
 def test_close_finishes_though_the_listener_fails(make_member):
     member = make_member().join("a")
     member.listener.raises["revoked"] = ValueError("mine")
@@ -126,6 +153,13 @@ def positioned(member):
     return member
 
 
+@pytest.mark.kafka(
+    "FetcherTest.testInflightFetchOnPendingPartitions",
+    "FetcherTest.testFetchingPendingPartitions",
+    "OffsetFetcherTest.testFetchingPendingPartitionsBeforeAndAfterSubscriptionReset",
+    "SubscriptionStateTest.testMarkingPartitionPending",
+    "ConsumerCoordinatorTest.testJoinPrepareAndCommitCompleted",
+)
 def test_what_was_consumed_is_committed_before_it_is_revoked_and_nothing_handed_out_meanwhile(
     make_member, commits
 ):
@@ -146,6 +180,7 @@ def test_what_was_consumed_is_committed_before_it_is_revoked_and_nothing_handed_
     assert len(positioned(member).subscriptions.fetchable_partitions()) == 2
 
 
+@pytest.mark.kafka("KafkaConsumerTest.testReturnRecordsDuringRebalance")
 def test_cooperative_hands_out_what_it_keeps_while_it_commits(cooperative, commits):
     cooperative.membership.commits = commits
     positioned(cooperative.join("a", "b"))
@@ -157,6 +192,10 @@ def test_cooperative_hands_out_what_it_keeps_while_it_commits(cooperative, commi
     assert cooperative.listener.take() == [("revoked", {B0}), ("assigned", set())]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testOnJoinPrepareWithOffsetCommitShouldKeepJoinAfterNonRetryableException",
+    "ConsumerCoordinatorTest.testOnJoinPrepareWithOffsetCommitShouldKeepJoinAfterRebalanceTimeout",
+)
 def test_a_commit_that_fails_or_never_ends_does_not_stop_the_rebalance(make_member, commits):
     member = make_member(commits=commits, max_poll_interval_ms=20_000).join("a")
     member.membership.request_rejoin("to see")
@@ -167,6 +206,7 @@ def test_a_commit_that_fails_or_never_ends_does_not_stop_the_rebalance(make_memb
     assert member.poll()
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testOnJoinPrepareWithOffsetCommitShouldSuccessAfterRetry")
 def test_a_commit_that_may_go_better_is_tried_again_before_anything_is_given_up(make_member, commits):
     member = make_member(commits=commits).join("a")
     answers = [RequestFuture.failure(RetriableCommitFailedError("moved")) for _ in range(3)]
@@ -182,6 +222,9 @@ def test_a_commit_that_may_go_better_is_tried_again_before_anything_is_given_up(
     assert member.listener.take() == [("revoked", {A0, A1}), ("assigned", {A0, A1})]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testOnJoinPrepareWithOffsetCommitShouldKeepJoinAfterRebalanceTimeout",
+)
 def test_a_commit_that_keeps_failing_is_given_up_at_its_time(make_member, commits, caplog):
     member = make_member(commits=commits, max_poll_interval_ms=2000).join("a")
     commits.future = RequestFuture.failure(RetriableCommitFailedError("moved"))
@@ -190,6 +233,7 @@ def test_a_commit_that_keeps_failing_is_given_up_at_its_time(make_member, commit
     assert "not committed before the rebalance: moved" in caplog.text
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testAutoCommitDynamicAssignmentRebalance")
 def test_a_member_without_generation_has_nothing_to_commit(make_member, commits):
     member = make_member(commits=commits).join("a")
     member.group.errors[HeartbeatRequest].append(UNKNOWN_MEMBER)
@@ -216,6 +260,7 @@ def test_auto_commit_begins_anew_with_every_assignment(make_member, commits):
 
 
 # ---- Counted -----------------------------------------------------------------------------------------------
+@pytest.mark.kafka("AbstractCoordinatorTest.testMetrics")
 def test_rebalances_are_counted_with_their_callbacks_and_failures(make_member):
     member = make_member().join("a")
     member.listener.meanwhile = lambda what: member.clock.advance(50)

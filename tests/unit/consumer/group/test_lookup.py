@@ -14,6 +14,11 @@ from kafkacore.protocol.generated.join_group import JoinGroupRequest
 NOT_AVAILABLE, UNAUTHORIZED = 15, 30
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testCoordinatorDiscoveryExponentialBackoff")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "the search for the coordinator backs off exponentially; one whose connection ends is looked for again",
+)
 def test_discovery_backs_off_exponentially_with_jitter(make_member):
     member = make_member().subscribe("a")
     member.group.errors[FindCoordinatorRequest].extend([NOT_AVAILABLE] * 5)
@@ -32,6 +37,11 @@ def test_discovery_backs_off_exponentially_with_jitter(make_member):
     assert len({gap / expected for gap, expected in zip(gaps, [100, 200, 400, 800, 1000], strict=True)}) > 1
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testCoordinatorDisconnect")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "the search for the coordinator backs off exponentially; one whose connection ends is looked for again",
+)
 def test_a_coordinator_whose_connection_ends_is_looked_for_again(make_member):
     member = make_member().join("a")
     before = len(member.sent(FindCoordinatorRequest))
@@ -47,6 +57,11 @@ def test_a_coordinator_whose_connection_ends_is_looked_for_again(make_member):
     assert len(member.sent(JoinGroupRequest)) == 2
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testGroupDescribeUnauthorized")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "fatal answers are raised; others back off, or end with the time",
+)
 def test_no_permission_for_the_group_is_raised_and_tried_again_when_asked(make_member):
     member = make_member().subscribe("a")
     member.group.errors[FindCoordinatorRequest].append(UNAUTHORIZED)
@@ -55,6 +70,10 @@ def test_no_permission_for_the_group_is_raised_and_tried_again_when_asked(make_m
     assert member.poll()
 
 
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "fatal answers are raised; others back off, or end with the time",
+)
 def test_a_coordinator_that_cannot_be_found_ends_with_the_time(make_member):
     member = make_member().subscribe("a")
     member.cluster.down.add(0)
@@ -63,6 +82,11 @@ def test_a_coordinator_that_cannot_be_found_ends_with_the_time(make_member):
     assert member.poll()
 
 
+@pytest.mark.kafka("AbstractCoordinatorTest.testLookupCoordinator")
+@pytest.mark.behaviour(
+    "AbstractCoordinator",
+    "the search for the coordinator backs off exponentially; one whose connection ends is looked for again",
+)
 def test_a_lookup_that_others_wait_for_is_one_request(make_member):
     member = make_member()
     member.poll(0)

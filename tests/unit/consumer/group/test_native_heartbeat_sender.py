@@ -133,6 +133,7 @@ def test_nothing_is_told_after_the_end_and_of_what_was_begun_before(sender, brok
     assert {each.error_code for each in heard} == {0}
 
 
+@pytest.mark.kafka("HeartbeatTest.testSessionTimeoutExpired")
 def test_a_coordinator_that_says_nothing_is_silent_past_the_session(sender, broker):
     sender.connect()
     broker.is_silent = True
@@ -156,6 +157,7 @@ def test_a_beat_without_an_answer_is_missed_in_the_time_of_a_request(sender, bro
     assert SYSTEM_CLOCK.monotonic_ms() - begun_ms >= 200
 
 
+@pytest.mark.kafka("HeartbeatTest.testPollTimeout")
 def test_no_beat_comes_behind_the_poll_deadline(sender, broker):
     sender.connect()
     sender.heartbeats.polled(SYSTEM_CLOCK.monotonic_ms() - 1)

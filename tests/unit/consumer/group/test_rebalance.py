@@ -39,6 +39,12 @@ def rejoin(member):
 
 
 # ---- Leader and follower -----------------------------------------------------------------------------------
+@pytest.mark.kafka("ConsumerCoordinatorTest.testNormalJoinGroupLeader")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "the leader assigns, others take what they are given; partitions of topics that are not "
+    "subscribed make it join again",
+)
 def test_the_leader_assigns_for_all_members_by_what_they_subscribe_to(make_member):
     member = make_member({"a": 2, "b": 1})
     member.group.others = {"zoe": subscribed("a", "b")}
@@ -48,6 +54,10 @@ def test_the_leader_assigns_for_all_members_by_what_they_subscribe_to(make_membe
     assert member.assigned == {A0}
 
 
+@pytest.mark.kafka(
+    "SubscriptionStateTest.testGroupSubscribe",
+    "ConsumerCoordinatorTest.testPatternJoinGroupLeader",
+)
 def test_the_leader_waits_for_metadata_of_topics_that_others_subscribe_to(make_member):
     member = make_member({"a": 2, "b": 1})
     member.group.others = {"zoe": subscribed("b")}
@@ -69,6 +79,7 @@ def test_a_topic_that_does_not_exist_keeps_nobody_from_the_others(make_member):
     assert member.assigned == {A0, A1}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testSubscriptionRackId")
 def test_members_tell_what_they_own_and_of_which_generation(make_member):
     member = make_member(client_rack="r1").join("a")
     told = member.group.subscription(member.sent(JoinGroupRequest)[-1])
@@ -127,6 +138,10 @@ def test_what_an_assignor_of_the_user_raises_is_raised_by_poll(cooperative, assi
         cooperative.poll()
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testOnLeaderElectedShouldSkipAssignment",
+    "ConsumerCoordinatorTest.testStaticLeaderRejoinsGroupAndCanTriggersRebalance",
+)
 def test_a_leader_that_comes_back_does_not_assign_when_told_so_but_watches_the_topics(make_member):
     member = make_member(group_instance_id="i")
     member.group.skip_assignment = True
@@ -155,6 +170,16 @@ def test_member_with_an_unreadable_subscription_gets_nothing(make_member, caplog
 
 
 # ---- Assignments that do not fit ---------------------------------------------------------------------------
+@pytest.mark.kafka(
+    "SubscriptionStateTest.cantAssignPartitionForUnsubscribedTopics",
+    "SubscriptionStateTest.cantAssignPartitionForUnmatchedPattern",
+    "ConsumerCoordinatorTest.testOutdatedCoordinatorAssignment",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "the leader assigns, others take what they are given; partitions of topics that are not "
+    "subscribed make it join again",
+)
 def test_an_assignment_of_unsubscribed_topics_forces_a_rejoin(make_member):
     member = make_member({"a": 2, "b": 1}).subscribe("a")
     member.group.follow(A0, B0)
@@ -180,6 +205,10 @@ def test_a_leader_that_never_learns_is_not_asked_without_a_pause(make_member):
     assert 8 <= len(member.sent(SyncGroupRequest)) <= 20
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testPatternJoinGroupLeader",
+    "ConsumerCoordinatorTest.testPatternJoinGroupFollower",
+)
 def test_with_a_pattern_an_assignment_of_a_topic_that_we_do_not_know_yet_is_taken(make_member):
     member = make_member({"a": 1, "other": 1})
     member.group.follow(A0, TopicPartition("abc", 0))
@@ -204,6 +233,11 @@ def test_a_topic_that_was_added_while_joining_may_be_assigned_at_once_and_is_joi
     assert set(member.group.subscription(member.sent(JoinGroupRequest)[-1]).topics) == {"a", "b"}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testPerformAssignmentShouldValidateCooperativeAssignment")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "eager gives all back, cooperative the difference; an assignment that is not safe is refused",
+)
 def test_an_unsafe_cooperative_assignment_is_refused(cooperative, assignor):
     cooperative.group.others = {"zoe": subscribed("a", owned_partitions=[A2], generation_id=1)}
     assignor.gives = {"member-1": Assignment((A0, A2)), "zoe": Assignment((A1,))}
@@ -215,6 +249,10 @@ def test_an_unsafe_cooperative_assignment_is_refused(cooperative, assignor):
 
 
 # ---- Eager and cooperative ---------------------------------------------------------------------------------
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "eager gives all back, cooperative the difference; an assignment that is not safe is refused",
+)
 def test_eager_revokes_all_before_it_joins(make_member):
     member = make_member().join("a")
     told_at_join = []
@@ -227,6 +265,10 @@ def test_eager_revokes_all_before_it_joins(make_member):
     assert member.listener.take() == [("revoked", {A0, A1}), ("assigned", {A0, A1})]
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "eager gives all back, cooperative the difference; an assignment that is not safe is refused",
+)
 def test_cooperative_revokes_only_the_difference_after_syncing_and_joins_again(cooperative, assignor):
     cooperative.join("a")
     assignor.gives = {"member-1": Assignment((A0, A1))}
@@ -241,6 +283,7 @@ def test_cooperative_revokes_only_the_difference_after_syncing_and_joins_again(c
     assert set(cooperative.group.subscription(joins[-1]).owned_partitions) == {A0, A1}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testRejoinGroup")
 def test_cooperative_is_told_only_of_what_is_new(cooperative, assignor):
     assignor.gives = {"member-1": Assignment((A0,))}
     cooperative.join("a")
@@ -265,6 +308,11 @@ def test_partitions_that_stay_keep_their_positions(cooperative, assignor):
 
 
 # ---- What changes under the group --------------------------------------------------------------------------
+@pytest.mark.kafka("ConsumerCoordinatorTest.testMetadataChangeTriggersRebalance")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "new partitions and topics make it join again; a pattern follows topics that come and go",
+)
 def test_the_leader_joins_again_when_a_topic_gets_partitions(make_member):
     member = make_member().join("a")
     add_partition(member, A2)
@@ -274,6 +322,10 @@ def test_the_leader_joins_again_when_a_topic_gets_partitions(make_member):
     assert "a" in member.sent(JoinGroupRequest)[-1].reason
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "new partitions and topics make it join again; a pattern follows topics that come and go",
+)
 def test_the_leader_joins_again_when_a_topic_of_another_member_changes(make_member):
     member = make_member({"a": 1, "b": 1})
     member.group.others = {"zoe": subscribed("b")}
@@ -294,6 +346,7 @@ def test_a_follower_leaves_partition_changes_to_the_leader(make_member):
     assert len(member.sent(JoinGroupRequest)) == 2
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testNonRackAwareConsumerRebalanceWithDifferentRacks")
 def test_racks_of_replicas_count_only_for_who_has_a_rack(make_member):
     for rack, joins in [(None, 2), ("r1", 3)]:
         member = make_member({"a": 1}, node_count=2, client_rack=rack)
@@ -308,6 +361,11 @@ def test_racks_of_replicas_count_only_for_who_has_a_rack(make_member):
         assert len(member.sent(JoinGroupRequest)) == joins
 
 
+@pytest.mark.kafka("KafkaConsumerTest.testRegexSubscription")
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "new partitions and topics make it join again; a pattern follows topics that come and go",
+)
 def test_a_pattern_follows_new_and_deleted_topics(make_member):
     member = make_member({"a": 1, "other": 1}).join(pattern="a.*")
     assert member.assigned == {A0}
@@ -324,6 +382,10 @@ def test_a_pattern_follows_new_and_deleted_topics(make_member):
     assert member.assigned == {new}
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "new partitions and topics make it join again; a pattern follows topics that come and go",
+)
 def test_a_follower_with_a_pattern_joins_again_for_a_new_topic(make_member):
     member = make_member({"a": 1})
     member.group.follow(A0)
@@ -334,6 +396,10 @@ def test_a_follower_with_a_pattern_joins_again_for_a_new_topic(make_member):
     assert "subscription" in member.sent(JoinGroupRequest)[-1].reason
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testExcludeInternalTopicsConfigOption",
+    "ConsumerCoordinatorTest.testIncludeInternalTopicsConfigOption",
+)
 @pytest.mark.parametrize(("excluded", "topics"), [(True, {"_a"}), (False, {"_a", "__internal"})])
 def test_a_pattern_matches_internal_topics_only_if_asked(make_member, excluded, topics):
     member = make_member({"_a": 1, "__internal": 1}, exclude_internal_topics=excluded)
@@ -369,6 +435,7 @@ def test_a_leader_that_follows_now_does_not_ask_for_the_others_topics_any_more(m
     assert member.metadata.wanted_topics == {"a"}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testRejoinGroup")
 def test_another_subscription_joins_again(make_member):
     member = make_member({"a": 1, "b": 1}).join("a")
     member.subscribe("b")
@@ -377,6 +444,7 @@ def test_another_subscription_joins_again(make_member):
     assert member.listener.take() == [("revoked", {A0}), ("assigned", {B0})]
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testOutdatedCoordinatorAssignment")
 def test_a_subscription_that_changes_while_joining_is_joined_with(make_member):
     member = make_member({"a": 1, "b": 1}).subscribe("a")
     member.cluster.held.add(SyncGroupRequest)
@@ -388,6 +456,10 @@ def test_a_subscription_that_changes_while_joining_is_joined_with(make_member):
 
 
 # ---- Lost --------------------------------------------------------------------------------------------------
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a generation that is gone: its partitions are lost, not revoked",
+)
 def test_partitions_of_a_lost_generation_are_lost_not_revoked(cooperative):
     cooperative.join("a")
     cooperative.group.errors[HeartbeatRequest].append(UNKNOWN_MEMBER)
@@ -397,6 +469,10 @@ def test_partitions_of_a_lost_generation_are_lost_not_revoked(cooperative):
     assert cooperative.listener.take() == [("lost", {A0, A1, A2}), ("assigned", {A0, A1, A2})]
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a generation that is gone: its partitions are lost, not revoked",
+)
 def test_a_generation_that_goes_in_the_middle_of_the_callback_is_seen_by_the_next_poll(make_member):
     member = make_member().subscribe("a")
 
@@ -412,6 +488,10 @@ def test_a_generation_that_goes_in_the_middle_of_the_callback_is_seen_by_the_nex
     assert [what for what, _ in member.listener.take()] == ["assigned", "lost", "assigned"]
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "a generation that is gone: its partitions are lost, not revoked",
+)
 def test_a_generation_that_goes_in_the_middle_of_a_revocation_loses_what_was_kept(cooperative):
     cooperative.join("a", "b")
 
@@ -428,6 +508,7 @@ def test_a_generation_that_goes_in_the_middle_of_a_revocation_loses_what_was_kep
     ]  # fmt: skip
 
 
+@pytest.mark.behaviour("AbstractCoordinator", "a wakeup at any stage, in callbacks too, loses nothing")
 @pytest.mark.parametrize("what", ["revoked", "assigned"])
 def test_an_interrupted_callback_is_called_again(make_member, what):
     member = make_member().join("a")
@@ -459,6 +540,7 @@ def test_an_assignment_that_cannot_be_read_is_raised_once_and_joined_anew(make_m
     assert member.assigned == {A0, A1}
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testPrepareJoinAndRejoinAfterFailedRebalance")
 def test_a_generation_that_goes_before_its_assignment_is_taken_over_is_joined_anew(make_member):
     member = make_member().subscribe("a")
     while member.state is not MemberState.STABLE:
@@ -473,6 +555,10 @@ def test_a_generation_that_goes_before_its_assignment_is_taken_over_is_joined_an
 
 
 # ---- Callbacks ---------------------------------------------------------------------------------------------
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "callbacks that raise: all are called, the first error is raised, the consumer stays whole",
+)
 def test_a_listener_that_fails_has_its_error_raised_and_the_group_is_joined_nevertheless(make_member):
     member = make_member().join("a")
     member.listener.raises["revoked"] = ValueError("first")
@@ -484,6 +570,14 @@ def test_a_listener_that_fails_has_its_error_raised_and_the_group_is_joined_neve
     assert member.listener.take() == [("revoked", {A0, A1}), ("assigned", {A0, A1})]
 
 
+@pytest.mark.kafka(
+    "ConsumerCoordinatorTest.testRevokeExceptionThrownFirstNonBlockingSubCallbacks",
+    "ConsumerCoordinatorTest.testOnRevokeExceptionShouldBeRenderedIfNotKafkaException",
+)
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "callbacks that raise: all are called, the first error is raised, the consumer stays whole",
+)
 def test_the_first_error_is_raised_all_callbacks_run_and_the_assignment_is_taken(cooperative, assignor):
     cooperative.join("a")
     assignor.gives = {"member-1": Assignment((A0, B0))}
@@ -497,6 +591,10 @@ def test_the_first_error_is_raised_all_callbacks_run_and_the_assignment_is_taken
     assert assignor.told[-1][0] == {A0, B0}
 
 
+@pytest.mark.behaviour(
+    "ConsumerCoordinator",
+    "callbacks that raise: all are called, the first error is raised, the consumer stays whole",
+)
 def test_after_a_revocation_that_failed_the_group_is_still_joined_again(cooperative, assignor):
     cooperative.join("a")
     assignor.gives = {"member-1": Assignment((A0,))}

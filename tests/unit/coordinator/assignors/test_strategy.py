@@ -59,6 +59,10 @@ def test_range_has_many_spellings(strategy: Any) -> None:
     assert isinstance(made, RangePartitionAssignor)
 
 
+@pytest.mark.kafka(
+    "KafkaConsumerTest.testSubscriptionWithEmptyPartitionAssignment",
+    "KafkaConsumerTest.testAssignorNameConflict",
+)
 @pytest.mark.parametrize(
     ("strategy", "message"),
     [
@@ -102,11 +106,13 @@ class Cooperative(RangePartitionAssignor):
         return [RebalanceProtocol.COOPERATIVE]
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testSelectRebalanceProtocol")
 def test_assignors_without_a_common_protocol_are_refused() -> None:
     with pytest.raises(KafkaConfigurationError, match="range, together share no"):
         assignors_for([RangePartitionAssignor, Cooperative])
 
 
+@pytest.mark.kafka("ConsumerCoordinatorTest.testSelectRebalanceProtocol")
 def test_cooperative_is_taken_if_all_support_it() -> None:
     assert common_protocol([Cooperative()]) is RebalanceProtocol.COOPERATIVE
     assert common_protocol([RangePartitionAssignor()]) is RebalanceProtocol.EAGER
