@@ -18,7 +18,8 @@ demo: $(VENV)/.demo  ## Real flight records through our broker and Spark to Parq
 # named by TEST_ARGS, runs in one, which shows what it does. How they are divided: tests/support/workers.py.
 TEST_WORKERS ?= $(if $(TEST_ARGS),0,3)
 
-unit: build  ## The tests that start no server, in about two minutes; no Java, Maven, browser, Kerberos or Spark
+unit: $(VENV)/.unit  ## The tests that start no server, in about two minutes; no Java, Maven, browser, Kerberos or Spark
+	@$(COMPILE)
 	$(BIN)/python -m pytest --numprocesses=$(TEST_WORKERS) $(or $(TEST_ARGS),tests/unit)
 
 JARS := PYTHONPATH=tests/support $(BIN)/python -m peers.jars
@@ -79,21 +80,26 @@ build: $(VENV)/.dev  ## Compile the Cython modules that have changed; ONLY=wire,
 $(VENV)/.python:
 	@command -v $(PYTHON) > /dev/null || { echo "missing: Python 3.11 or newer ($(PYTHON)): on Debian and Ubuntu," \
 		"apt-get install python3 python3-venv python3-dev; another one: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@$(PYTHON) tools/check_tools.py demo
+	@$(PYTHON) tools/check_tools.py unit
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@touch $@
 
 # The sources are not among the prerequisites: `make build` compiles those that have changed, and installs nothing.
 $(VENV)/.demo: $(VENV)/.python pyproject.toml setup.py
+	@$(PYTHON) tools/check_tools.py demo
 	@echo "Installing kafkacore with the demo extra (PySpark is large: the first time takes a few minutes) ..."
 	$(BIN)/python tools/set_up.py demo
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.python pyproject.toml setup.py
-	@$(PYTHON) tools/check_tools.py test
+$(VENV)/.unit: $(VENV)/.python pyproject.toml setup.py
+	@$(PYTHON) tools/check_tools.py unit
 	@echo "Installing kafkacore with the test and lint extras (PySpark is large: the first time takes a few minutes) ..."
 	$(BIN)/python tools/set_up.py demo test lint
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.unit
+	@$(PYTHON) tools/check_tools.py test
 	@touch $(VENV)/.demo $@
 
 clean:  ## Remove what was built and installed here, and the demo's data

@@ -1,7 +1,7 @@
 """Name each tool that kafkacore's set-up needs and this machine lacks, and what to install for it.
 
-``check_tools.py demo``, ``test`` or ``sanitize`` in, one line per missing tool out, exit status 1 if there
-is any. Runs on any Python 3, before a virtual environment exists, so it uses nothing that is newer.
+``check_tools.py unit``, ``demo``, ``test`` or ``sanitize`` in, one line per missing tool out, exit status
+1 if there is any. Runs on any Python 3 before a virtual environment exists, so it uses nothing newer.
 """
 
 import os
@@ -92,7 +92,7 @@ def missing(purpose):
     header = os.path.join(sysconfig.get_paths()["include"], "Python.h")
     if not os.path.exists(header):
         yield "Python's C headers (%s): on Debian and Ubuntu, apt-get install python3-dev" % header
-    java = missing_java()
+    java = None if purpose == "unit" else missing_java()
     if java:
         yield java
 

@@ -71,6 +71,10 @@ def test_tools_of_some_tests_are_named_and_not_required(tmp_path: Path) -> None:
     assert consequence == "The tests that need them are left out."
 
 
+def test_unit_tests_need_no_java(tmp_path: Path) -> None:
+    assert lacks(machine(tmp_path / "bin", {"cc": ""}), "unit") == []
+
+
 def test_demo_needs_neither_maven_nor_javac(tmp_path: Path) -> None:
     assert lacks(machine(tmp_path / "bin", {"cc": "", "java": ALL["java"]}), "demo") == []
 
