@@ -7,9 +7,9 @@ import struct
 from collections.abc import Callable, Iterator
 
 import pytest
+from eventually import eventually
 from model.selector_frames import frames_of, stream_of
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError, InvalidReceiveError
 from kafkacore.network import ConnectionPhase, MemoryPool, NetworkSend, Selector
 from kafkacore.testing import VirtualClock
@@ -54,10 +54,7 @@ class Pair:
             self.received.setdefault(receive.source_id, []).append(bytes(receive.payload))
 
     def poll_until(self, condition: Callable[[], bool]) -> None:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 60_000
-        while not condition():
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "what was waited for did not come"
-            self.poll(50)
+        eventually(condition, step=lambda: self.poll(50))
 
     def send(self, connection_id: str, *pieces: bytes) -> NetworkSend:
         send = NetworkSend(connection_id, list(pieces))

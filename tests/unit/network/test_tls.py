@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import eventually
 from model.certificates import Authority
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -61,10 +62,7 @@ class Ends:
             self.ended |= selector.disconnected
 
     def until(self, is_done: Callable[[], object]) -> None:
-        deadline = SYSTEM_CLOCK.monotonic_ms() + 60_000
-        while not is_done():
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline, (self.ready, self.ended)
-            self.poll()
+        eventually(is_done, lambda: (self.ready, self.ended), step=self.poll)
 
     def close(self) -> None:
         self.client.close_all()
