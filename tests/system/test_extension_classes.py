@@ -19,7 +19,9 @@ def test_no_call_of_an_extension_class_crashes(tmp_path: Path) -> None:
     """
     note = tmp_path / "note"
     command = [sys.executable, "-m", "model.extension_classes", str(note)]
-    done = subprocess.run(command, cwd=PROJECT / "tests", capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=PROJECT / "tests" / "support", capture_output=True, text=True, check=False
+    )
     if done.returncode not in {0, 1} or "classes" not in done.stdout:
         call = note.read_bytes().rstrip(b"\0").decode(errors="replace")
         pytest.fail(f"crashed in {call}:\n{done.stderr[-4000:]}")
