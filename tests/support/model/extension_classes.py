@@ -241,7 +241,11 @@ of("broker.log._indexes.IndexFile", Files(), Path("x"), struct.Struct(">ii"), 80
 INDEX = of("broker.log._indexes.OffsetIndex", Files(), Path("x"), 0, 800)
 TIMES = of("broker.log._indexes.TimeIndex", Files(), Path("x"), 0, 800)
 CONFIG = SimpleNamespace(segment_bytes=1000, max_segment_ms=1000, index_interval_bytes=10)
-of("broker.log.growing_segment.GrowingSegment", Files().file("x", True), 0, INDEX, TIMES, 0, CONFIG, 5)
+APPENDER = of(
+    "broker.log._segment_appender.SegmentAppender", Files().file("x", True), 0, INDEX, TIMES, 0, CONFIG, 5
+)
+SEGMENTS = Made(lambda: [SimpleNamespace(base_offset=0, appender=APPENDER())])
+of("broker.log._local_log.LocalLog", SEGMENTS, 0)
 of("broker.log._log_file.LogFile", Files(), Path("x"), True)
 
 

@@ -10,7 +10,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from kafkacore.broker.log._growing_segment cimport (
+from kafkacore.broker.log._index_builder cimport (
     Buffer, Index, add_batch, add_time, put_bytes, reserve,
 )
 from kafkacore.broker.log._key_walk cimport (

@@ -2,8 +2,8 @@ from typing import Final, final
 
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.log_structs import RecordError as RecordError
+from kafkacore.broker.log.log_structs import ValidatedBatch
 from kafkacore.errors import InvalidRecordError, InvalidTimestampError
-from kafkacore.record import BatchHeader
 from kafkacore.structs import TopicPartition
 
 MAX_RECORD_ERRORS: Final[int]
@@ -25,4 +25,4 @@ def validate_append(
     now_ms: int,
     topic_partition: TopicPartition,
     budget: ValidationBudget | None = None,
-) -> tuple[BatchHeader, memoryview, int, bool] | None: ...
+) -> ValidatedBatch | None: ...

@@ -16,7 +16,7 @@ from kafkacore.broker.log._batch_filter import BatchFilter
 from kafkacore.broker.log._indexes import MAX_RELATIVE_OFFSET
 from kafkacore.broker.log._key_walk import STOPPED_AT_BATCH, STOPPED_FULL, map_batch, map_keys
 from kafkacore.broker.log._offset_map import BYTES_PER_ENTRY, OffsetMap
-from kafkacore.broker.log.growing_segment import MAX_SEGMENT_SIZE
+from kafkacore.broker.log._segment_appender import MAX_SEGMENT_SIZE
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.replacement import CLEANED_SUFFIX, cleaned_file, remove_cleaned, write_files
 from kafkacore.broker.log.segment import (

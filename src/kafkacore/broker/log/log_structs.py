@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from kafkacore.record import BatchHeader
+    from kafkacore.record import RecordBatch
 
 LogT = TypeVar("LogT", contravariant=True)
 
 #: A batch that may be appended, its bytes, its latest timestamp, and whether it gets the time of the append.
-ValidatedBatch: TypeAlias = "tuple[BatchHeader, memoryview, int, bool]"
+ValidatedBatch: TypeAlias = "tuple[RecordBatch, memoryview, int, bool]"
 
 
 class LogAppendInfo(NamedTuple):

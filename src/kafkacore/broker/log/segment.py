@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from kafkacore.broker.log._batches import find_batch, walk_batches, whole_batches
 from kafkacore.broker.log._indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimestampOffset
+from kafkacore.broker.log._segment_appender import SegmentAppender
 from kafkacore.broker.log.config import LogConfig
-from kafkacore.broker.log.growing_segment import GrowingSegment
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.position_cache import PositionCache
 from kafkacore.broker.storage.disk import Disk
@@ -49,7 +49,7 @@ class RecordsSlice(NamedTuple):
     next_offset: int
 
 
-class LogSegment(GrowingSegment):
+class LogSegment:
     """Used under its log's lock.
 
     Parameters
@@ -67,9 +67,25 @@ class LogSegment(GrowingSegment):
     ------
     CorruptRecordError
         An index file that cannot be one; see :meth:`remove_indexes`.
+
+    Attributes
+    ----------
+    appender:
+        Appends to its files. :class:`~kafkacore.broker.log._local_log.LocalLog` calls it directly, because
+        every produce request passes there.
     """
 
-    __slots__ = ("_ending", "_files", "folder", "positions")
+    __slots__ = (
+        "_ending",
+        "_file",
+        "_files",
+        "appender",
+        "base_offset",
+        "folder",
+        "offset_index",
+        "positions",
+        "time_index",
+    )
 
     def __init__(
         self,
@@ -100,8 +116,36 @@ class LogSegment(GrowingSegment):
             file.release_hold()
             # From now on it is a damage if it is not there.
             file.creates = False
-        super().__init__(file, size or 0, offset_index, time_index, base_offset, config, created_ms)
+        self._file = file
+        self.base_offset = base_offset
+        self.offset_index = offset_index
+        self.time_index = time_index
+        self.appender = SegmentAppender(
+            file, size or 0, offset_index, time_index, base_offset, config, created_ms
+        )
         self.positions = PositionCache(self.size)
+
+    @property
+    def size(self) -> int:
+        """Bytes of batches in its file."""
+        return self.appender.size
+
+    @property
+    def config(self) -> LogConfig:
+        return self.appender.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self.appender.config = config
+
+    @property
+    def max_timestamp(self) -> TimestampOffset:
+        """The largest timestamp, and the last offset of the first batch that has it."""
+        return self.appender.max_timestamp
+
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, -1 if there is none."""
+        return self.appender.first_timestamp()
 
     def _path(self, suffix: str) -> Path:
         return segment_file(self.folder, self.base_offset, suffix + self._ending)
@@ -148,7 +192,7 @@ class LogSegment(GrowingSegment):
             if not min_one_message:
                 return RecordsSlice(memoryview(b""), start_offset)
             max_bytes = size
-        data = self._file.pread(min(max_bytes, self.size - position), position)
+        data = self._file.pread(min(max_bytes, self.appender.size - position), position)
         length, next_offset = whole_batches(data, limit_offset)
         if length == 0:
             self._check_end(data, position, start_offset, end_offset)
@@ -186,10 +230,11 @@ class LogSegment(GrowingSegment):
         """What :meth:`_find` looks for from ``position`` on, and where it begins; ``None``, which begins
         behind all.
         """
-        while self.size - position >= BATCH_OVERHEAD:
-            chunk = self._file.pread(min(_SEARCH_CHUNK, self.size - position), position)
+        end = self.appender.size
+        while end - position >= BATCH_OVERHEAD:
+            chunk = self._file.pread(min(_SEARCH_CHUNK, end - position), position)
             was_found, at, size = find_batch(chunk, offset)
-            if size < 0 or (was_found and size > self.size - position - at):
+            if size < 0 or (was_found and size > end - position - at):
                 raise CorruptRecordError(f"no batch at position {position + at}", offset=offset)
             position += at
             if was_found:
@@ -227,11 +272,10 @@ class LogSegment(GrowingSegment):
     def header_of(self, entry: tuple[int, int]) -> BatchHeader | None:
         """Of the batch that an index entry names; ``None`` if it is not there."""
         offset, position = entry
-        if not 0 <= position <= self.size - BATCH_OVERHEAD:
+        size = self.appender.size
+        if not 0 <= position <= size - BATCH_OVERHEAD:
             return None
-        headers, _, _, _ = walk_batches(
-            self._file.pread(BATCH_OVERHEAD, position), position, self.size, False
-        )
+        headers, _, _, _ = walk_batches(self._file.pread(BATCH_OVERHEAD, position), position, size, False)
         return headers[0] if headers and headers[0].last_offset == offset else None
 
     def records(self, position: int, size: int) -> memoryview:
@@ -256,13 +300,14 @@ class LogSegment(GrowingSegment):
         chunk_size = SCAN_CHUNK if check_crcs else _SEARCH_CHUNK
         expected = self.base_offset if expected_offset is None else expected_offset
         needed = BATCH_OVERHEAD
-        while position < self.size:
-            chunk = self._file.pread(min(max(needed, chunk_size), self.size - position), position)
-            if len(chunk) < min(needed, self.size - position):
+        appender = self.appender
+        while position < appender.size:
+            chunk = self._file.pread(min(max(needed, chunk_size), appender.size - position), position)
+            if len(chunk) < min(needed, appender.size - position):
                 raise CorruptRecordError(f"the file ends at {position + len(chunk)}", offset=expected)
-            headers, position, needed, damage = walk_batches(chunk, position, self.size, check_crcs)
+            headers, position, needed, damage = walk_batches(chunk, position, appender.size, check_crcs)
             for index, header in enumerate(headers):
-                if header.base_offset < expected or not self.fits_offset(header.last_offset):
+                if header.base_offset < expected or not appender.fits_offset(header.last_offset):
                     damage = f"base offset {header.base_offset} is not behind {expected - 1}"
                     headers = headers[:index]
                     break
@@ -311,8 +356,9 @@ class LogSegment(GrowingSegment):
 
     def max_timestamp_below(self, limit_offset: int) -> TimestampOffset:
         """The largest timestamp of the batches before ``limit_offset``, with the last offset of its batch."""
-        if self.max_timestamp.offset < limit_offset:
-            return self.max_timestamp
+        largest = self.max_timestamp
+        if largest.offset < limit_offset:
+            return largest
         # Appending adds to both indexes at once, so that the time index covers all that the walk leaves out.
         index = self.time_index.file.last_below(lambda entry: self.base_offset + entry[1] < limit_offset)
         largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
@@ -346,7 +392,7 @@ class LogSegment(GrowingSegment):
             is_sound = first is None
         if self.size and not self.time_index.file.count:
             is_sound = False
-        if not is_sound or not self.fits_offset(self.time_index.last.offset):
+        if not is_sound or not self.appender.fits_offset(self.time_index.last.offset):
             self.rebuild_indexes()
 
     def rebuild_indexes(self) -> None:
@@ -354,7 +400,7 @@ class LogSegment(GrowingSegment):
         self._start_indexes()
         for headers in self.headers():
             for header in headers:
-                self.index(header)
+                self.appender.index(header)
         self.time_index.maybe_append(*self.max_timestamp, closing=True)
 
     def _start_indexes(self, offset_entries: int = 0, time_entries: int = 0, last_size: int = 0) -> None:
@@ -362,8 +408,8 @@ class LogSegment(GrowingSegment):
         self.time_index.file.create()
         self.offset_index.cut(offset_entries)
         self.time_index.cut(time_entries)
-        self.max_timestamp = self.time_index.last
-        self.begin_entries(last_size)
+        self.appender.max_timestamp = self.time_index.last
+        self.appender.begin_entries(last_size)
         self.positions = PositionCache(self.size)
 
     def begin_recovery(self, offset_entries: int, time_entries: int, last_size: int) -> None:
@@ -378,7 +424,7 @@ class LogSegment(GrowingSegment):
     def cut(self, size: int) -> None:
         """Let nothing but the first ``size`` bytes, which have been looked at, be in the file."""
         if size < self.size:
-            self.size = size
+            self.appender.size = size
             self._file.truncate(size)
         self.positions = PositionCache(0)
 

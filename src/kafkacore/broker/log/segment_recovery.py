@@ -68,7 +68,7 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
         for headers in below:
             kept = [header for header in headers if header.last_offset < recovery_point]
             for header in kept:
-                segment.index(header)
+                segment.appender.index(header)
             if kept:
                 position = kept[-1].position + kept[-1].size_in_bytes
                 next_offset = kept[-1].last_offset + 1
@@ -84,7 +84,7 @@ def recover_segment(segment: LogSegment, recovery_point: int, *, trusts_indexes:
     try:
         for headers in segment.headers(position, expected_offset=next_offset, check_crcs=True):
             for header in headers:
-                segment.index(header)
+                segment.appender.index(header)
             end = headers[-1].position + headers[-1].size_in_bytes
             next_offset = headers[-1].last_offset + 1
     except CorruptRecordError as error:

@@ -1,30 +1,34 @@
-"""The log of one partition: appends, reads, offsets, retention, over its segments.
-
-Batches from clients in, offsets out; offsets in, record bytes out. Does not know: topics, requests, other
-partitions. Source of the behaviour: Kafka's ``UnifiedLog`` and ``LocalLog``, for the only replica.
-"""
+"""The log of one partition: appends, reads, offsets and retention. Source: Kafka's ``UnifiedLog``."""
 
 from __future__ import annotations
 
 import errno
 import logging
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import overload
 from uuid import UUID
 
 from kafkacore.broker.log import checkpoints
+from kafkacore.broker.log._indexes import NO_TIMESTAMP
+from kafkacore.broker.log._local_log import LocalLog
+from kafkacore.broker.log._segment_appender import AppendNotUndoneError
+from kafkacore.broker.log._validation import ValidationBudget, validate_append
 from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.epochs import EpochEndOffset
-from kafkacore.broker.log.growing_log import GrowingLog
 from kafkacore.broker.log.loader import LoadedLog, load_log, write_again
-from kafkacore.broker.log.log_structs import BackgroundWork, FetchDataInfo, TimestampAndOffset
+from kafkacore.broker.log.log_structs import (
+    BackgroundWork,
+    FetchDataInfo,
+    LogAppendInfo,
+    TimestampAndOffset,
+    ValidatedBatch,
+)
 from kafkacore.broker.log.open_files import OpenFiles
 from kafkacore.broker.log.producer_entries import ProducerStateEntry
 from kafkacore.broker.log.reading import (
-    LogOffsetMetadata,
     ReadLimits,
     batch_at_time,
     latest_in_time,
@@ -33,6 +37,7 @@ from kafkacore.broker.log.reading import (
 from kafkacore.broker.log.replacement import announce, put_in_place
 from kafkacore.broker.log.retention import count_expired
 from kafkacore.broker.log.segment import LogSegment
+from kafkacore.broker.storage.disk import DISK_FULL
 from kafkacore.clock import Clock
 from kafkacore.errors import CorruptRecordError, KafkaStorageError, OffsetOutOfRangeError
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE, first_at_time, read_batches
@@ -43,10 +48,11 @@ logger = logging.getLogger(__name__)
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
-class UnifiedLog(GrowingLog):
+class UnifiedLog:
     """One partition's log. May be used by any thread.
 
-    Offsets are attributes that may be read without a lock; each moves on its own.
+    Offsets are attributes that may be read without a lock; each moves on its own. A compiled
+    :class:`~kafkacore.broker.log._local_log.LocalLog` holds the segments and the log end offset.
 
     Parameters
     ----------
@@ -107,8 +113,7 @@ class UnifiedLog(GrowingLog):
         self._flush_lock = Lock()
         # Segments are being replaced, so that none may be removed.
         self._is_replacing = False
-        #: Bytes appended since the start, and how many of them are on disk.
-        self.appended_bytes = 0
+        #: How many of :attr:`appended_bytes` are on disk.
         self.flushed_bytes = 0
         # How many of these were so when producers were last written down.
         self._noted = 0
@@ -136,21 +141,28 @@ class UnifiedLog(GrowingLog):
                 raise
 
     def _take_over(self, loaded: LoadedLog, recovery_point: int) -> None:
-        self._segments = loaded.segments
-        self._bases = [segment.base_offset for segment in self._segments]
+        self._local = LocalLog(loaded.segments, loaded.log_end_offset)
         self._producers = loaded.producers
         self._epochs = loaded.epochs
         self.log_start_offset = loaded.log_start_offset
-        self.log_end_offset = loaded.log_end_offset
         # sync_recovered() comes before anybody reads.
         self._recovered = loaded.recovered
         self._recovered_from = recovery_point
-        self.recovery_point = self.log_end_offset
-        self.high_watermark = self.log_end_offset
+        self.recovery_point = loaded.log_end_offset
+        self.high_watermark = loaded.log_end_offset
         #: Where the high watermark is.
-        self.high_watermark_metadata = self._end_metadata()
+        self.high_watermark_metadata = self._local.log_end_metadata
         # Nobody syncs the folder of a log that has never had a record.
-        self._is_folder_dirty = not loaded.is_synced or not self.log_end_offset
+        self._is_folder_dirty = not loaded.is_synced or not loaded.log_end_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._local.log_end_offset
+
+    @property
+    def appended_bytes(self) -> int:
+        """Since the start."""
+        return self._local.appended_bytes
 
     @property
     def last_stable_offset(self) -> int:
@@ -160,17 +172,17 @@ class UnifiedLog(GrowingLog):
     @property
     def size_in_bytes(self) -> int:
         with self._lock:
-            return sum(segment.size for segment in self._segments)
+            return sum(segment.size for segment in self._local.segments)
 
     @property
     def segment_count(self) -> int:
-        return len(self._segments)
+        return len(self._local.segments)
 
     def update_config(self, config: LogConfig) -> None:
         """Obey ``config`` from the next append and the next look for old segments on."""
         with self._lock:
             self.config = config
-            for segment in self._segments:
+            for segment in self._local.segments:
                 segment.config = config
 
     def active_producers(self) -> list[ProducerStateEntry]:
@@ -178,16 +190,92 @@ class UnifiedLog(GrowingLog):
         with self._lock:
             return self._producers.entries()
 
+    # ---- Append ---------------------------------------------------------------------------------------
+
+    @overload
+    def append(self, records: memoryview, *, now_ms: int) -> LogAppendInfo: ...
+    @overload
+    def append(
+        self, records: memoryview, *, now_ms: int, budget: ValidationBudget | None
+    ) -> LogAppendInfo | None: ...
+    def append(
+        self, records: memoryview, *, now_ms: int, budget: ValidationBudget | None = None
+    ) -> LogAppendInfo | None:
+        """Append one batch from a client.
+
+        Parameters
+        ----------
+        records:
+            The batch. No reference to it is kept.
+        now_ms:
+            Wall time.
+        budget:
+            What the validation may cost. If that may not be enough, ``None`` is returned and nothing is done.
+
+        Raises
+        ------
+        CorruptRecordError, InvalidRecordError, RefusedRecordsError, RefusedTimestampsError, \
+        MessageSizeTooLargeError, RecordListTooLargeError
+            See :func:`~kafkacore.broker.log._validation.validate_append`.
+        InvalidProducerEpochError, OutOfOrderSequenceNumberError
+            See :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.check`.
+        KafkaStorageError
+            The disk refuses. If it is full, appends work again once it no longer is; otherwise the log is
+            offline.
+        """
+        batch = validate_append(records, self.config, now_ms, self.topic_partition, budget)
+        return None if batch is None else self.append_validated(batch, now_ms)
+
+    def validate(self, records: memoryview, *, now_ms: int) -> ValidatedBatch:
+        """Return the batch as :meth:`append_validated` takes it. Any thread; raises as :meth:`append`."""
+        batch = validate_append(records, self.config, now_ms, self.topic_partition)
+        assert batch is not None, "only a budget can be too small"
+        return batch
+
+    def append_validated(self, validated: ValidatedBatch, now_ms: int) -> LogAppendInfo:
+        """Append what :meth:`validate` has returned; raises as :meth:`append`."""
+        # In one function and without helpers, since each produce request passes through here.
+        batch, _, max_timestamp, is_append_time = validated
+        if is_append_time:
+            max_timestamp = now_ms
+        local = self._local
+        with self._lock:
+            if self.failure is not None or self._is_closed:
+                self._check_usable()
+            duplicate = self._producers.check(batch) if batch.producer_id >= 0 else None
+            if duplicate is not None:
+                time_ms = duplicate.timestamp if is_append_time else NO_TIMESTAMP
+                first, last = duplicate.first_offset, duplicate.last_offset
+                info = LogAppendInfo(first, last, time_ms, self.log_start_offset, duplicate=True)
+            else:
+                try:
+                    if not self._has_identity:
+                        self._write_identity()
+                    if local.should_roll(batch, max_timestamp, now_ms):
+                        self._roll(now_ms)
+                    info = local.append(
+                        batch, self._epochs.latest, is_append_time, max_timestamp, self.log_start_offset
+                    )
+                except OSError as error:
+                    if error.errno in DISK_FULL and not isinstance(error, AppendNotUndoneError):
+                        raise self._full(local.log_end_offset) from error
+                    raise self._fail("append", error) from error
+                self._producers.update(batch, info[0], max_timestamp)
+                if not self._flushes_acks:
+                    self.high_watermark = local.log_end_offset
+                    self.high_watermark_metadata = local.log_end_metadata
+        # A repeated batch too, if it is not flushed yet: the sync may have failed for want of a descriptor.
+        if self._flushes_acks and info[1] >= self.high_watermark:
+            self._work.mark_dirty(self)
+        return info
+
     def _roll(self, now_ms: int) -> None:
         """Begin a segment at the log's end."""
         # Epochs and the snapshot first: with them, no start has to look for either before the segment.
-        active = self._segments[-1]
-        active.become_inactive()
+        self._local.segments[-1].become_inactive()
         self._epochs.sync()
         self._producers.take_snapshot()
-        segment = LogSegment(self._files, self.folder, self.log_end_offset, self.config, now_ms)
-        self._segments.append(segment)
-        self._bases.append(segment.base_offset)
+        self._local.roll(LogSegment(self._files, self.folder, self.log_end_offset, self.config, now_ms))
         self._is_folder_dirty = True
         # In "os" mode too: a closed segment is synced once, so that recovery never has to read it.
         self._work.mark_dirty(self)
@@ -226,25 +314,23 @@ class UnifiedLog(GrowingLog):
         """
         with self._reading(start_offset):
             limit = self.high_watermark if max_offset is None else min(max_offset, self.high_watermark)
-            if not self.log_start_offset <= start_offset <= self.log_end_offset:
+            local = self._local
+            if not self.log_start_offset <= start_offset <= local.log_end_offset:
                 raise OffsetOutOfRangeError(
                     f"offset {start_offset} of {self.name} is outside "
-                    f"{self.log_start_offset}..{self.log_end_offset}"
+                    f"{self.log_start_offset}..{local.log_end_offset}"
                 )
             if start_offset < limit:
                 known = self.high_watermark_metadata[:2] if limit == self.high_watermark else (None, 0)
                 found = read_log(
-                    self._segments,
-                    max(bisect_right(self._bases, start_offset) - 1, 0),
-                    ReadLimits(start_offset, max_bytes, min_one_message, limit, self.log_end_offset, *known),
+                    local.segments,
+                    local.index_of(start_offset),
+                    ReadLimits(start_offset, max_bytes, min_one_message, limit, local.log_end_offset, *known),
                     may_slice=may_slice and self._disk.has_descriptors,
                 )
                 if found is not None:
                     return FetchDataInfo(*found)
         return FetchDataInfo(memoryview(b""), start_offset)
-
-    def _end_metadata(self) -> LogOffsetMetadata:
-        return LogOffsetMetadata(self._segments[-1], self._segments[-1].size, self.log_end_offset)
 
     # A batch is decompressed without the lock, which appends and reads would wait for.
 
@@ -256,7 +342,7 @@ class UnifiedLog(GrowingLog):
         start_offset = self.log_start_offset
         while True:
             with self._reading():
-                records = batch_at_time(self._segments, timestamp, start_offset)
+                records = batch_at_time(self._local.segments, timestamp, start_offset)
             if records is None:
                 return None
             found, next_offset = self._search(records, timestamp, start_offset)
@@ -272,7 +358,7 @@ class UnifiedLog(GrowingLog):
         consumers can read. Can take long: a batch is decompressed.
         """
         with self._reading():
-            latest = latest_in_time(self._segments, self.high_watermark)
+            latest = latest_in_time(self._local.segments, self.high_watermark)
         return None if latest is None else self._search(latest[1], latest[0], 0)[0]
 
     def _search(
@@ -310,7 +396,7 @@ class UnifiedLog(GrowingLog):
             segments, self._recovered = self._recovered, []
             try:
                 for segment in segments:
-                    segment.flush(indexes=segment is not self._segments[-1])
+                    segment.flush(indexes=segment is not self._local.segments[-1])
                 if self._is_folder_dirty:
                     self._epochs.sync()
                     self._disk.fsync_dir(self.folder)
@@ -344,14 +430,15 @@ class UnifiedLog(GrowingLog):
                 if self._is_closed:
                     return False
                 self._check_usable()
-                appended_bytes = self.appended_bytes
-                target = self.log_end_offset if with_active else self._bases[-1]
-                first = max(bisect_right(self._bases, self.recovery_point) - 1, 0)
-                segments = self._segments[first : None if with_active else -1]
-                active = self._segments[-1]
-                end_metadata = self._end_metadata()
+                local = self._local
+                appended_bytes = local.appended_bytes
+                target = local.log_end_offset if with_active else local.base_offsets[-1]
+                first = local.index_of(self.recovery_point)
+                segments = local.segments[first : None if with_active else -1]
+                active = local.segments[-1]
+                end_metadata = local.log_end_metadata
                 # A log that has never had a record begins the same without its files.
-                is_needed = self.log_end_offset > 0 or self._epochs.is_dirty
+                is_needed = local.log_end_offset > 0 or self._epochs.is_dirty
                 is_folder_dirty = self._is_folder_dirty and is_needed
                 self._is_folder_dirty &= not is_folder_dirty
                 needs_sync = target > self.recovery_point
@@ -390,7 +477,7 @@ class UnifiedLog(GrowingLog):
             self._noted = self.flushed_bytes
             with self._lock:
                 snapshot = self._producers.begin_passing_snapshot()
-                bases = list(self._bases)
+                bases = list(self._local.base_offsets)
             try:
                 if snapshot is not None:
                     self._producers.write_passing_snapshot(*snapshot, bases)
@@ -416,7 +503,7 @@ class UnifiedLog(GrowingLog):
             if not 0 <= before_offset <= self.high_watermark:
                 raise OffsetOutOfRangeError(f"offset {before_offset} is beyond {self.high_watermark}")
             self.log_start_offset = max(self.log_start_offset, before_offset)
-            self._delete_segments(self._count_below(self.log_start_offset))
+            self._delete_segments(self._local.count_below(self.log_start_offset))
             self._start_moved()
             return self.log_start_offset
 
@@ -425,16 +512,17 @@ class UnifiedLog(GrowingLog):
         with self._lock:
             self._check_usable()
             self._producers.remove_expired(now_ms)
-            count = self._count_below(self.log_start_offset)
+            local = self._local
+            count = local.count_below(self.log_start_offset)
             if self.config.deletes:
-                count = max(count, count_expired(self._segments, self.config, now_ms))
+                count = max(count, count_expired(local.segments, self.config, now_ms))
             # Only what nobody waits for any more: a segment is closed and all of it is below the high
             # watermark.
-            while count and self._end_of(count - 1) > self.high_watermark:
+            while count and local.end_of(count - 1) > self.high_watermark:
                 count -= 1
-            if count == len(self._segments) and not self._segments[-1].size:
+            if count == len(local.segments) and not local.segments[-1].size:
                 count -= 1
-            if count == len(self._segments):
+            if count == len(local.segments):
                 self._roll_unless_failed(now_ms)
             self._delete_segments(count)
             self._start_moved()
@@ -446,25 +534,19 @@ class UnifiedLog(GrowingLog):
         except OSError as error:
             raise self._fail("roll", error) from error
 
-    def _end_of(self, index: int) -> int:
-        return self._bases[index + 1] if index + 1 < len(self._bases) else self.log_end_offset
-
-    def _count_below(self, offset: int) -> int:
-        return bisect_right(self._bases, offset, lo=1) - 1 if self._bases else 0
-
     def _delete_segments(self, count: int) -> None:
         """Take the first ``count`` segments out of the log; their files go later, on the flusher's thread."""
         if not count or self._is_replacing:
             # The next look at what is too old finds them again.
             return
-        removed = self._segments[:count]
+        removed = self._local.segments[:count]
         try:
             for segment in removed:
                 segment.mark_deleted()
         except OSError as error:
             raise self._fail("delete", error) from error
-        del self._segments[:count], self._bases[:count]
-        self.log_start_offset = max(self.log_start_offset, self._bases[0])
+        self._local.remove_first(count)
+        self.log_start_offset = max(self.log_start_offset, self._local.base_offsets[0])
         self._is_folder_dirty = True
         self._work.schedule(lambda: self._remove(removed))
 
@@ -474,7 +556,7 @@ class UnifiedLog(GrowingLog):
                 for segment in segments:
                     segment.remove()
                 if not self._is_closed:
-                    self._producers.remove_snapshots_before(self._bases[0])
+                    self._producers.remove_snapshots_before(self._local.base_offsets[0])
             except OSError as error:
                 # The names are no longer the log's, so the next start removes what is left.
                 logger.warning("%s: removing old segments failed: %s", self.name, error)
@@ -484,7 +566,7 @@ class UnifiedLog(GrowingLog):
     def segments(self) -> list[LogSegment]:
         """All of them as they are now; the last is the active one."""
         with self._lock:
-            return list(self._segments)
+            return list(self._local.segments)
 
     def last_offsets_of_producers(self) -> dict[int, tuple[int, int | None]]:
         """As :meth:`~kafkacore.broker.log.producer_state.ProducerStateManager.last_offsets`."""
@@ -512,8 +594,8 @@ class UnifiedLog(GrowingLog):
         """
         with self._flush_lock:
             with self._lock:
-                first = bisect_right(self._bases, old[0].base_offset) - 1
-                if self._is_closed or self._segments[first : first + len(old)] != list(old):
+                first = self._local.index_of(old[0].base_offset)
+                if self._is_closed or self._local.segments[first : first + len(old)] != list(old):
                     return False
                 self._check_usable()
                 self._is_replacing = True
@@ -521,8 +603,7 @@ class UnifiedLog(GrowingLog):
                 with new.pinned():
                     announce(self._disk, new)
                     with self._lock:
-                        self._segments[first : first + len(old)] = [new]
-                        self._bases[first : first + len(old)] = [new.base_offset]
+                        self._local.replace(list(old), new)
                     put_in_place(self._disk, new, old)
             except OSError as error:
                 with self._lock:
@@ -540,13 +621,13 @@ class UnifiedLog(GrowingLog):
         with self._lock:
             self._check_usable()
             try:
-                self._segments[-1].become_inactive()
+                self._local.segments[-1].become_inactive()
             except OSError as error:
                 raise self._fail("close", error) from error
         self.flush()
         with self._flush_lock, self._lock:
             try:
-                self._segments[-1].flush(indexes=True)
+                self._local.segments[-1].flush(indexes=True)
                 self._producers.take_snapshot()
             except OSError as error:
                 raise self._fail("close", error) from error
@@ -555,7 +636,7 @@ class UnifiedLog(GrowingLog):
         """Refuse everything from now on and close the files."""
         with self._flush_lock, self._lock:
             self._is_closed = True
-            for segment in self._segments:
+            for segment in self._local.segments:
                 segment.close()
 
     # ---- Leader epochs --------------------------------------------------------------------------------

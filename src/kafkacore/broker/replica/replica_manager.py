@@ -165,7 +165,9 @@ class ReplicaManager:
         """
         log = self._cluster.led_log(topic_partition, node_id)
         info = log.append(records, now_ms=self._clock.wall_ms(), budget=budget)
-        return log, None if info is None else self._appended(topic_partition, log, info)
+        if info is not None and log.high_watermark > info.last_offset:
+            self._changed.append(topic_partition)
+        return log, info
 
     def append_validated(
         self, topic_partition: TopicPartition, log: UnifiedLog, batch: ValidatedBatch, node_id: int
@@ -293,7 +295,9 @@ class ReplicaManager:
         diverging_epoch = None
         if partition.last_fetched_epoch != NO_EPOCH:
             diverging_epoch = _diverging_epoch(log, partition)
-        if offset < log.log_start_offset or (diverging_epoch is None and offset > log.log_end_offset):
+        # Most offsets are below the high watermark, which is read without a call.
+        is_beyond_end = offset > log.high_watermark and offset > log.log_end_offset
+        if offset < log.log_start_offset or (diverging_epoch is None and is_beyond_end):
             raise OffsetOutOfRangeError(
                 f"offset {offset} of {partition_name(topic_partition)} is outside "
                 f"{log.log_start_offset}..{log.log_end_offset}"

@@ -136,7 +136,7 @@ def test_log_without_a_descriptor_says_so_and_goes_on_when_there_is_one() -> Non
     log.append(batch([b"value"]), now_ms=NOW_MS)
     manager.close()
     log = the_log(open_manager(disk))
-    log._segments[0]._file.release()
+    log.segments()[0]._file.release()
     original = disk.open
 
     def none_left(path: Path, *, create: bool = False) -> int:

@@ -12,7 +12,6 @@ from model.log_oracle import NOW_MS, TOPIC, batch, clock, make_log, read_all
 
 from kafkacore.broker.log import LogManager, UnifiedLog
 from kafkacore.broker.log.reading import MIN_SLICE_SIZE
-from kafkacore.broker.log.segment import LogSegment
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.record import read_batch_headers
 from kafkacore.wire import FileSlice
@@ -237,8 +236,7 @@ def test_segments_remember_where_reads_ended_without_growing(tmp_path: Path) -> 
     log = fill(open_manager(tmp_path), 300)
     for offset in range(300):
         log.read(offset, 5_000)
-    (segment,) = log._segments
-    assert isinstance(segment, LogSegment)
+    (segment,) = log.segments()
     assert len(segment.positions._ends) <= 64
 
 

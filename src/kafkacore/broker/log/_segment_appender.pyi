@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from typing import Final
 
 from typing_extensions import disjoint_base
@@ -13,14 +12,14 @@ MAX_SEGMENT_SIZE: Final[int]
 class AppendNotUndoneError(OSError): ...
 
 @disjoint_base
-class GrowingSegment:
+class SegmentAppender:
     base_offset: int
     size: int
     offset_index: OffsetIndex
     time_index: TimeIndex
     config: LogConfig
     max_timestamp: TimestampOffset
-    _file: LogFile
+    file: LogFile
     def __init__(
         self,
         file: LogFile,
@@ -35,12 +34,4 @@ class GrowingSegment:
     def should_roll(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> bool: ...
     def fits_offset(self, offset: int) -> bool: ...
     def first_timestamp(self) -> int: ...
-    def append(
-        self,
-        pieces: Sequence[bytes | bytearray | memoryview],
-        size: int,
-        last_offset: int,
-        max_timestamp: int,
-        shallow_offset: int,
-    ) -> None: ...
     def index(self, header: BatchHeader) -> None: ...

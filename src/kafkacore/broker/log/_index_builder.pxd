@@ -1,4 +1,4 @@
-"""Memory that grows, and the entries of a segment's index files as it is written."""
+"""Builds the index entries of a segment in memory while compaction writes it."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy

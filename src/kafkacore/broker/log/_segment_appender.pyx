@@ -1,7 +1,5 @@
-"""The part of a segment that grows: batches behind each other in its file, and their entries in its indexes.
-
-Placed batches in, "begin another segment" out. Does not know: how a batch is found again, threads. Source of
-the behaviour: Kafka's ``LogSegment.append`` and ``shouldRoll``.
+"""Appends batches to the file and the indexes of a segment. Source: Kafka's ``LogSegment.append`` and
+``shouldRoll``.
 """
 
 from libc.stdint cimport INT32_MAX, int64_t
@@ -23,8 +21,8 @@ class AppendNotUndoneError(OSError):
     """An append has failed, and what it left in the files could not be cut off."""
 
 
-cdef class GrowingSegment:
-    """What :class:`~kafkacore.broker.log.segment.LogSegment` is made on. Used under its log's lock.
+cdef class SegmentAppender:
+    """The end of a :class:`~kafkacore.broker.log.segment.LogSegment`. Used under its log's lock.
 
     Parameters
     ----------
@@ -38,7 +36,7 @@ cdef class GrowingSegment:
 
     def __init__(self, file, int64_t size, OffsetIndex offset_index, TimeIndex time_index,
                  int64_t base_offset, config, int64_t created_ms):
-        self._file = file
+        self.file = file
         self.size = size
         self.offset_index = offset_index
         self.time_index = time_index
@@ -48,7 +46,7 @@ cdef class GrowingSegment:
         self.max_timestamp = time_index.last
 
     def begin_entries(self, last_size):
-        """Of what is in the file ``last_size`` bytes are behind the last batch that has an entry."""
+        """Count ``last_size`` bytes of the file as following the last batch that has an index entry."""
         self._bytes_since_last_index_entry = last_size
 
     @property
@@ -72,7 +70,8 @@ cdef class GrowingSegment:
     def max_timestamp(self, found):
         self._max_timestamp, self._offset_of_max = found
 
-    def should_roll(self, int64_t size, int64_t max_timestamp, int64_t last_offset, int64_t now_ms):
+    cpdef bint should_roll(self, int64_t size, int64_t max_timestamp, int64_t last_offset,
+                           int64_t now_ms) except -1:
         """Whether a batch has to go into the next segment (``LogSegment.shouldRoll``)."""
         if self.size == 0:
             return False
@@ -106,13 +105,13 @@ cdef class GrowingSegment:
         if not self._knows_first_timestamp:
             if not self.size:
                 return NO_TIMESTAMP
-            headers, _, _, _ = walk_batches(self._file.pread(RECORDS_AT, 0), 0, self.size, False)
+            headers, _, _, _ = walk_batches(self.file.pread(RECORDS_AT, 0), 0, self.size, False)
             self._first_timestamp = headers[0].max_timestamp if headers else NO_TIMESTAMP
             self._knows_first_timestamp = True
         return self._first_timestamp
 
-    def append(self, pieces, int64_t size, int64_t last_offset, int64_t max_timestamp,
-               int64_t shallow_offset):
+    cdef int append(self, list pieces, int64_t size, int64_t last_offset, int64_t max_timestamp,
+                    int64_t shallow_offset) except -1:
         """Append one batch at the end.
 
         Parameters
@@ -120,7 +119,7 @@ cdef class GrowingSegment:
         pieces:
             The batch's bytes, placed; ``size`` of them.
         last_offset, max_timestamp, shallow_offset:
-            Of the batch. ``shallow_offset`` is what the time index keeps for the timestamp: its last offset.
+            Of the batch. The time index keeps ``shallow_offset``, its last offset, for the timestamp.
 
         Raises
         ------
@@ -136,13 +135,13 @@ cdef class GrowingSegment:
             if position == 0:
                 self.offset_index.file.create()
                 self.time_index.file.create()
-            self._file.pwritev(pieces, position)
+            self.file.pwritev(pieces, position)
             self.size = position + size
             self.added(position, size, last_offset, max_timestamp, shallow_offset)
         except OSError as error:
             self.size = position
             try:
-                self._file.truncate(position)
+                self.file.truncate(position)
                 self.offset_index.cut(offset_count)
                 self.time_index.cut(time_count)
             except OSError:
@@ -151,6 +150,7 @@ cdef class GrowingSegment:
         if position == 0:
             self._first_timestamp = max_timestamp
             self._knows_first_timestamp = True
+        return 0
 
     cdef int added(self, int64_t position, int64_t size, int64_t last_offset, int64_t max_timestamp,
                    int64_t shallow_offset) except -1:
@@ -173,7 +173,7 @@ cdef class GrowingSegment:
         return 0
 
     def index(self, header):
-        """Let the indexes know a batch, as appending it has."""
+        """Add a batch that is in the file to the indexes, as appending it does."""
         self.added(
             header.position,
             header.size_in_bytes,
