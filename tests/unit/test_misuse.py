@@ -332,7 +332,7 @@ def test_offset_map_without_a_slot_is_refused() -> None:
 def test_producer_entry_with_a_batch_that_is_no_tuple_is_refused() -> None:
     batch = next(read_batches(bytes(encode([b"v"])[0])))
     producers = ProducerBatches("t-0")
-    producers._producers[-1] = SimpleNamespace(producer_epoch=-1, batches=[1])
+    producers.entries[-1] = SimpleNamespace(producer_epoch=-1, batches=[1])
     with pytest.raises(TypeError):
         producers.check(batch)
 

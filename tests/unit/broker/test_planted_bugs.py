@@ -11,8 +11,8 @@ from model.power_run import PowerRun
 
 from kafkacore.broker.group.pending import PendingAppends
 from kafkacore.broker.handlers import produce
-from kafkacore.broker.log import LogManager, checkpoints
-from kafkacore.broker.log.producer_state import ProducerStateManager
+from kafkacore.broker.log import LogManager, checkpoints, producer_state
+from kafkacore.broker.log._producer_batches import ProducerBatches
 from kafkacore.broker.log.segment import LogSegment
 from kafkacore.broker.metadata.end_offset_checkpoint import EndOffsetCheckpoint
 from kafkacore.broker.storage.identity import KeptMetadata
@@ -30,6 +30,12 @@ def nothing(*_: Any, **__: Any) -> None:
 def forget_block(manager: ProducerIdManager) -> int:
     manager._next += 1
     return manager._next - 1
+
+
+class ForgetfulBatches(ProducerBatches):
+    """Takes each batch for a new one."""
+
+    check = nothing
 
 
 checkpoint, headers = LogManager.checkpoint, LogSegment.headers
@@ -54,7 +60,7 @@ def pass_over_crcs(segment: LogSegment, *args: Any, check_crcs: bool = False, **
 PLANTED: dict[str, tuple[type | Any, str, Callable[..., Any]]] = {
     "records are not synced": (SimulatedDisk, "fdatasync", nothing),
     "names are not synced": (SimulatedDisk, "fsync_dir", nothing),
-    "a batch that is sent again is not known": (ProducerStateManager, "check", nothing),
+    "a batch that is sent again is not known": (producer_state, "ProducerBatches", ForgetfulBatches),
     "checkpoints are not written": (LogManager, "checkpoint", nothing),
     "every end is taken for a clean one": (checkpoints, "take_clean_shutdown", lambda *_: True),
     "producer ids are not written down": (ProducerIdManager, "next_producer_id", forget_block),

@@ -6,7 +6,7 @@ from kafkacore.record import BatchHeader
 @disjoint_base
 class ProducerBatches:
     map_end_offset: int
-    _producers: dict[int, ProducerStateEntry]
+    entries: dict[int, ProducerStateEntry]
     _name: str
     def __init__(self, name: str) -> None: ...
     def check(self, header: BatchHeader) -> BatchMetadata | None: ...

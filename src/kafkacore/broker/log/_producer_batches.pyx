@@ -1,6 +1,5 @@
-"""Whether a client's batch is new, and which batches of each producer came last.
+"""Checks whether a client's batch is new, and keeps the last batches of each producer.
 
-Headers of batches in; "new", "a duplicate of these offsets" or an error out. Does not know: snapshots, files.
 Source: Kafka's ``ProducerAppendInfo`` and ``ProducerStateEntry``; KIP-98.
 """
 
@@ -24,8 +23,7 @@ cdef object new_tuple = tuple.__new__
 
 
 cdef class ProducerBatches:
-    """What :class:`~kafkacore.broker.log.producer_state.ProducerStateManager` is made on. Used under the lock
-    of its log.
+    """The producers of one partition. Used under the lock of its log.
 
     Parameters
     ----------
@@ -34,17 +32,19 @@ cdef class ProducerBatches:
 
     Attributes
     ----------
+    entries:
+        Producer id → ``ProducerStateEntry``.
     map_end_offset:
         Offset up to which batches have been taken in.
     """
 
-    cdef public dict _producers
+    cdef public dict entries
     cdef public int64_t map_end_offset
     cdef readonly str _name
 
     def __init__(self, str name not None):
         self._name = name
-        self._producers = {}
+        self.entries = {}
 
     def check(self, BatchHeader header not None):
         """Whether a client's batch may be appended.
@@ -65,7 +65,7 @@ cdef class ProducerBatches:
         cdef int64_t epoch
         cdef int64_t last_sequence = NO_SEQUENCE
         cdef bint is_next
-        entry = self._producers.get(header.producer_id)
+        entry = self.entries.get(header.producer_id)
         if entry is None:
             # Not known any more, or never: whatever sequence it is at becomes the start.
             return None
@@ -98,10 +98,10 @@ cdef class ProducerBatches:
         self.map_end_offset = base_offset + header.last_offset_delta + 1
         if header.producer_id < 0:
             return
-        entry = self._producers.get(header.producer_id)
+        entry = self.entries.get(header.producer_id)
         if entry is None or entry.producer_epoch != header.producer_epoch:
             entry = ProducerStateEntry(header.producer_id, header.producer_epoch, timestamp)
-            self._producers[header.producer_id] = entry
+            self.entries[header.producer_id] = entry
         entry.last_timestamp = timestamp
         if header.base_sequence >= 0:
             entry.batches.append(batch_metadata(header, base_offset, timestamp))

@@ -1,8 +1,6 @@
-"""What a partition knows of its idempotent producers, so that a batch sent twice is in the log once.
+"""What a partition knows of its idempotent producers, so that a batch that is sent twice is in the log once.
 
-Headers of batches in; "new", "a duplicate of these offsets" or an error out; the whole of it from and to
-a snapshot file. Does not know: records, segments. Source: Kafka's ``ProducerStateManager``,
-``ProducerAppendInfo`` and ``ProducerStateEntry``; KIP-98.
+Source: Kafka's ``ProducerStateManager``; KIP-98.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ _CRC_START = 2 + 4
 _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 
 
-class ProducerStateManager(ProducerBatches):
+class ProducerStateManager:
     """Used under its log's lock.
 
     Parameters
@@ -52,31 +50,50 @@ class ProducerStateManager(ProducerBatches):
         The partition's, where snapshots are.
     name:
         The partition's, for errors.
+
+    Attributes
+    ----------
+    check, update:
+        As of :class:`~kafkacore.broker.log._producer_batches.ProducerBatches`, and the same compiled methods:
+        every produce request calls both.
     """
 
     def __init__(self, disk: Disk, folder: Path, name: str) -> None:
         self._disk = disk
         self._folder = folder
-        super().__init__(name)
+        self._name = name
+        self._batches = ProducerBatches(name)
+        self.check = self._batches.check
+        self.update = self._batches.update
         self._last_snapshot_offset = -1
         # Of the latest snapshot that no segment begins at.
         self._passing_offset = -1
 
+    @property
+    def map_end_offset(self) -> int:
+        """Offset up to which batches have been taken in."""
+        return self._batches.map_end_offset
+
+    @map_end_offset.setter
+    def map_end_offset(self, offset: int) -> None:
+        self._batches.map_end_offset = offset
+
     def __len__(self) -> int:
-        return len(self._producers)
+        return len(self._batches.entries)
 
     def entries(self) -> list[ProducerStateEntry]:
         """Every producer as it is now, by its id."""
-        by_id = sorted(self._producers.items())
+        by_id = sorted(self._batches.entries.items())
         return [replace(entry, batches=entry.batches.copy()) for _, entry in by_id]
 
     # ---- Batches --------------------------------------------------------------------------------------
 
     def replay(self, headers: Iterable[BatchHeader]) -> None:
         """Take in batches as they lie in the log, those that are in already left out."""
+        batches = self._batches
         for header in headers:
-            if header.base_offset >= self.map_end_offset:
-                self.update(header, header.base_offset, header.max_timestamp)
+            if header.base_offset >= batches.map_end_offset:
+                batches.update(header, header.base_offset, header.max_timestamp)
 
     def remember(self, headers: Iterable[BatchHeader]) -> bool:
         """Take in the batches before the last one of each producer, which is all that a snapshot keeps: any
@@ -93,7 +110,7 @@ class ProducerStateManager(ProducerBatches):
         """
         found: dict[int, deque[BatchMetadata]] = {}
         for header in headers:
-            entry = self._producers.get(header.producer_id)
+            entry = self._batches.entries.get(header.producer_id)
             if header.base_offset >= self.map_end_offset:
                 break
             if entry is None or header.producer_epoch != entry.producer_epoch or header.base_sequence < 0:
@@ -102,7 +119,7 @@ class ProducerStateManager(ProducerBatches):
             batches.append(batch_metadata(header, header.base_offset, header.max_timestamp))
         is_complete = True
         for producer_id, batches in found.items():
-            entry = self._producers[producer_id]
+            entry = self._batches.entries[producer_id]
             if entry.batches and batches[-1].last_offset == entry.batches[-1].last_offset:
                 entry.batches = batches
                 is_complete &= len(batches) == BATCHES_TO_RETAIN or batches[0].first_sequence == 0
@@ -115,18 +132,18 @@ class ProducerStateManager(ProducerBatches):
                 entry.producer_epoch,
                 entry.batches[-1].last_offset if entry.batches else None,
             )
-            for entry in self._producers.values()
+            for entry in self._batches.entries.values()
         }
 
     def remove_expired(self, now_ms: int) -> None:
         """Forget producers that have been silent for a day."""
         expired = [
             entry.producer_id
-            for entry in self._producers.values()
+            for entry in self._batches.entries.values()
             if now_ms - entry.last_timestamp >= PRODUCER_ID_EXPIRATION_MS
         ]
         for producer_id in expired:
-            del self._producers[producer_id]
+            del self._batches.entries[producer_id]
 
     # ---- Snapshots ------------------------------------------------------------------------------------
 
@@ -166,14 +183,14 @@ class ProducerStateManager(ProducerBatches):
 
     def _load_snapshot(self, offset: int) -> None:
         entries = read_snapshot(self._disk.read_file(self._path(offset)))
-        self._producers = {entry.producer_id: entry for entry in entries}
+        self._batches.entries = {entry.producer_id: entry for entry in entries}
         self.map_end_offset = self._last_snapshot_offset = self._passing_offset = offset
 
     def take_snapshot(self) -> None:
         """Write what is known at :attr:`map_end_offset`, durable on return; nothing if it is written."""
         if self.map_end_offset <= self._last_snapshot_offset or self.map_end_offset == 0:
             return
-        self._disk.write_file(self._path(self.map_end_offset), snapshot_bytes(self._producers.values()))
+        self._disk.write_file(self._path(self.map_end_offset), snapshot_bytes(self._batches.entries.values()))
         self._last_snapshot_offset = self.map_end_offset
 
     def begin_passing_snapshot(self) -> tuple[int, bytes] | None:
@@ -182,7 +199,7 @@ class ProducerStateManager(ProducerBatches):
         if offset <= self._last_snapshot_offset or offset == 0:
             return None
         self._last_snapshot_offset = offset
-        return offset, snapshot_bytes(self._producers.values())
+        return offset, snapshot_bytes(self._batches.entries.values())
 
     def write_passing_snapshot(self, offset: int, data: bytes, segment_bases: Sequence[int]) -> None:
         """Write a snapshot in the midst of a segment, durable on return, and remove the one before it.
