@@ -225,13 +225,13 @@ OPTIONS = {
 }  # fmt: skip
 of("producer._appender.RecordAppender", CLOCK, Anything(), BATCH_MEMORY, **OPTIONS)
 of("producer._column_appender.ColumnAppender", CLOCK, Anything(), BATCH_MEMORY, **OPTIONS)
-of("broker.server._api_stats.ApiCounts", S, S, S, CLOCK, "", "")
+of("broker.server._api_stats.ApiStats", "Fetch", CLOCK, "", "")
 CONTEXT = of("broker.requests._request.RequestContext", "id", 1)
 REQUEST = of(
     "broker.requests._request.Request", CONTEXT, 0, 1, 2, "client", Anything(), Anything(), Anything()
 )
 of("broker.server._kafka_apis.KafkaApis", SimpleNamespace(clock=CLOCK))
-PUMP = of("broker.server._request_pump.RequestPump", Anything(), Anything())
+PUMP = of("broker.server._request_pump.RequestPump", {}, Anything(), Anything(), Anything())
 of("broker.server._request_pump.Connection", CONTEXT, PUMP)
 MAP = of("broker.log._offset_map.OffsetMap", 2400, 0.5, 7)
 of("broker.log._batch_filter.BatchFilter", MAP, base_offset=0, end_offset=5, last_offsets={}, now_ms=5,

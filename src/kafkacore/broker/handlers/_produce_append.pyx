@@ -1,7 +1,6 @@
-"""A Produce's batches on their way into the logs: a call in, offsets or errors put into it.
+"""Appends the batches of a Produce to their logs, and puts offsets or errors into its answer.
 
-Does not know: what waits until it is safe, how a client is told who leads. Source of the checks: Kafka's
-``ProduceRequest.validateRecords`` and ``ReplicaManager.appendRecords``.
+Source of the checks: Kafka's ``ProduceRequest.validateRecords`` and ``ReplicaManager.appendRecords``.
 """
 
 from libc.stdint cimport int64_t
@@ -42,16 +41,19 @@ cdef object new_tuple = tuple.__new__
 
 
 cdef class ProduceAppend:
-    """What a Produce is answered from.
+    """The append of one Produce.
 
     Attributes
     ----------
     request, services, call:
-        What was asked, and with what it is done.
+        The request, the parts of the broker that serve it, and the message with its answer.
     first_error:
         A sentence on the first partition that was refused; empty if none was.
     unvalidated:
         Batches that may take too long for the network thread, as arguments of :meth:`append_validated`.
+    waiting:
+        ``(partition, topic_partition, log, required)`` of batches that are written, and are acknowledged once
+        the high watermark of their log is at least ``required``.
     """
 
     cdef readonly Request request
@@ -60,6 +62,7 @@ cdef class ProduceAppend:
     # Text, not the exception: its traceback would hold this object, and the payload with it, in a cycle.
     cdef readonly str first_error
     cdef readonly list unvalidated
+    cdef readonly list waiting
     cdef ValidationBudget _budget
     # Whom to ask first, or nobody.
     cdef object _authorizer
@@ -71,6 +74,7 @@ cdef class ProduceAppend:
         self.call = request.message
         self.first_error = ""
         self.unvalidated = []
+        self.waiting = []
         self._budget = ValidationBudget()
 
     def append_all(self):
@@ -84,7 +88,7 @@ cdef class ProduceAppend:
                 except Exception as error:
                     self._refuse(partition, error)
 
-    def _refuse(self, ProducePartition partition not None, error):
+    cdef int _refuse(self, ProducePartition partition, error) except -1:
         """Put into the answer what is wrong with one partition; error_code logs surprises."""
         self.first_error = self.first_error or str(error)
         partition.error_code = error_code(error)
@@ -92,6 +96,7 @@ cdef class ProduceAppend:
         if isinstance(error, (RefusedRecordsError, RefusedTimestampsError)):
             # It is not the batch as a whole that is to blame.
             partition.record_errors = list(error.record_errors)
+        return 0
 
     def validate(self, list some not None, list outcomes not None):
         """Validate some of `unvalidated`, and put what may be appended, or the error, into `outcomes`.
@@ -154,7 +159,7 @@ cdef class ProduceAppend:
         # With acks=1 too: what is acknowledged is visible to the next request, and readers see nothing from
         # the high watermark on. A repeated batch may be one whose first try is not flushed yet.
         if self.call.acks != 0 and <int64_t> log.high_watermark <= last_offset:
-            self._wait_for(partition, topic_partition, log, last_offset + 1)
+            self.waiting.append((partition, topic_partition, log, last_offset + 1))
         return 0
 
     cdef int _check_replicas(self, topic, topic_partition) except -1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kafkacore.broker.handlers._produce_append import ProduceAppend
@@ -43,6 +43,7 @@ from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
     from kafkacore.broker.log import UnifiedLog
+    from kafkacore.broker.log.log_structs import ValidatedBatch
 
     Unvalidated = tuple[ProducePartition, TopicPartition, UnifiedLog]
 
@@ -91,28 +92,25 @@ class _Pending:
             self.partition.base_offset = -1
 
 
-class _Produce(ProduceAppend):
-    """One Produce on its way: what is appended, and what its answer waits for."""
+class _Produce:
+    """The answer to one Produce: what its batches' append says, and what it waits for."""
 
-    def __init__(self, request: Request, services: ProduceServices) -> None:
-        super().__init__(request, services)
+    def __init__(self, append: ProduceAppend) -> None:
+        self._append = append
+        self.request = append.request
+        self.services = append.services
+        self.call = append.call
         self.pending: list[_Pending] = []
-
-    def _wait_for(
-        self, partition: ProducePartition, topic_partition: TopicPartition, log: UnifiedLog, required: int
-    ) -> None:
-        """Answer only when the high watermark of the partition has reached ``required``."""
-        node_id = self.request.node_id
-        self.pending.append(_Pending(partition, topic_partition, log, required, node_id, self.services))
 
     def append_unvalidated(self) -> Change[ProduceCall | AnsweredLater]:
         """Validate on another thread what may take long, and append it on this one."""
         waiting = self.request.operation
-        for some in _parts(self.unvalidated):
-            outcomes: list[Any] = []
-            yield partial(self.validate, some, outcomes)
+        append = self._append
+        for some in _parts(append.unvalidated):
+            outcomes: list[ValidatedBatch | Exception] = []
+            yield partial(append.validate, some, outcomes)
             for (partition, topic_partition, log), outcome in zip(some, outcomes, strict=True):
-                self.append_validated(partition, topic_partition, log, outcome)
+                append.append_validated(partition, topic_partition, log, outcome)
         if self.request.operation is None:
             # The connection is closed, so no answer can be sent.
             return ANSWERED_LATER
@@ -125,13 +123,15 @@ class _Produce(ProduceAppend):
         """The response, once every batch is appended or refused; ``ANSWERED_LATER`` if it has to wait."""
         call, request, services = self.call, self.request, self.services
         if call.acks == 0:
-            if self.first_error:
+            if self._append.first_error:
                 # There is no answer to put the error in; hanging up is how Kafka lets such a producer know.
-                raise CloseConnectionError(f"Produce with acks=0 failed: {self.first_error}")
+                raise CloseConnectionError(f"Produce with acks=0 failed: {self._append.first_error}")
             request.respond(None)
             return ANSWERED_LATER
-        if not self.pending:
-            return self.finished() if self.first_error else call
+        if not self._append.waiting:
+            return self.finished() if self._append.first_error else call
+        for waiting in self._append.waiting:
+            self.pending.append(_Pending(*waiting, request.node_id, services))
         # In Kafka the time-out is for acks=all alone, so clients may send any value with acks=1, even 0.
         deadline_ms = NEVER_MS if call.acks == 1 else services.clock.monotonic_ms() + max(call.timeout_ms, 0)
         request.operation = DelayedProduce(deadline_ms, self.pending, self.answer)
@@ -184,9 +184,10 @@ def handle(request: Request[ProduceCall], services: ProduceServices) -> ProduceC
     call = request.message
     if call.transactional_id is not None:
         raise CloseConnectionError("Produce of a transaction, which this broker did not open")
-    produce = _Produce(request, services)
-    produce.append_all()
-    if produce.unvalidated:
+    append = ProduceAppend(request, services)
+    append.append_all()
+    produce = _Produce(append)
+    if append.unvalidated:
         request.operation = LongOperation()
         return answer_after(request, services, produce.append_unvalidated())
     return produce.conclude()

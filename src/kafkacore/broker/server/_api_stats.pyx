@@ -1,23 +1,36 @@
-"""What is counted of each request of one API: how long it took, and which errors its answer tells.
+"""Counts the requests of one API: how long they took, and which errors they were answered with."""
 
-Does not know: clocks of others, what the figures are shown as.
-"""
+cimport cython
 
 from kafkacore.broker.replica._produce_call cimport ProduceCall, ProducePartition, ProduceTopic
 from kafkacore.metrics._sensor cimport Sensor
 
 
-cdef class ApiCounts:
-    """What :class:`~kafkacore.broker.server.metrics.ApiStats` is made on.
+cdef double WINDOW_MS = 30_000.0  # Averages and maxima are of so long.
+
+
+@cython.final
+cdef class ApiStats:
+    """One API. Written by the network thread, read by any.
 
     Parameters
     ----------
-    total, remote, queue:
-        Milliseconds; see there.
     outer, inner:
         Where in an answer the errors of its parts are: a list, and a list in each of that; or empty.
+
+    Attributes
+    ----------
+    total:
+        Milliseconds from the beginning of a request's handling until its answer was ready.
+    remote:
+        Of that, waiting in a purgatory; only of requests that waited.
+    queue:
+        Milliseconds that it waited for the thread, after what was read together with it.
+    errors:
+        Code → how often; of requests that ask for several things, each of them counts.
     """
 
+    cdef readonly str name
     cdef readonly Sensor total
     cdef readonly Sensor remote
     cdef readonly Sensor queue
@@ -26,8 +39,11 @@ cdef class ApiCounts:
     cdef str _outer
     cdef str _inner
 
-    def __init__(self, Sensor total, Sensor remote, Sensor queue, clock, str outer, str inner):
-        self.total, self.remote, self.queue = total, remote, queue
+    def __init__(self, str name not None, clock, str outer not None, str inner not None):
+        self.name = name
+        self.total = Sensor(f"{name} total", window_ms=WINDOW_MS)
+        self.remote = Sensor(f"{name} remote", window_ms=WINDOW_MS)
+        self.queue = Sensor(f"{name} queue", window_ms=WINDOW_MS)
         self.errors = {}
         self._clock = clock
         self._outer, self._inner = outer, inner

@@ -3,9 +3,11 @@ from typing import Any, final
 
 from typing_extensions import disjoint_base
 
+from kafkacore.broker.purgatory.timer import TimerTask
 from kafkacore.broker.requests._request import HANG_UP as HANG_UP
 from kafkacore.broker.requests._request import Request, RequestContext
 from kafkacore.broker.server.kafka_apis import KafkaApis
+from kafkacore.broker.server.socket_server import ConnectionOwner
 from kafkacore.network import Selector
 from kafkacore.security import Authenticator
 
@@ -19,15 +21,20 @@ class Connection:
     is_leaving: bool
     is_known: bool
     authenticator: Authenticator | None
-    pause: Any
+    pause: TimerTask | None
     def __init__(self, context: RequestContext, pump: RequestPump, is_known: bool = True) -> None: ...
     def __call__(self, request: Request, pieces: list[Any] | None) -> None: ...
 
 @disjoint_base
 class RequestPump:
-    _connections: dict[str, Connection]
-    _selector: Selector
-    _apis: KafkaApis
-    def __init__(self, selector: Selector, apis: KafkaApis) -> None: ...
+    connections: dict[str, Connection]
+    owner: ConnectionOwner
+    def __init__(
+        self,
+        connections: dict[str, Connection],
+        selector: Selector,
+        apis: KafkaApis,
+        owner: ConnectionOwner,
+    ) -> None: ...
     def on_frames(self) -> None: ...
-    def _pump(self, connection: Connection) -> int: ...
+    def pump(self, connection: Connection) -> int: ...

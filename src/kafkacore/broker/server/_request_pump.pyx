@@ -1,6 +1,6 @@
-"""The requests of each connection, one after the other: frames in, handled; answers out, sent.
+"""Handles the requests of each connection one after the other, and sends the answers.
 
-Does not know: listeners, who may connect, what a request says. Source: Kafka's ``Processor``.
+Source: Kafka's ``Processor``.
 """
 
 cimport cython
@@ -64,45 +64,51 @@ cdef class Connection:
     def __call__(self, Request request not None, pieces):
         """The answer to its request."""
         if request.throttle_ms > 0:
-            self.pump._throttle(self, request.throttle_ms)
+            self.pump.owner.throttle(self, request.throttle_ms)
         self.pump.on_response(self, pieces)
 
 
 cdef class RequestPump:
-    """What :class:`~kafkacore.broker.server.socket_server.SocketServer` is made on.
+    """The requests of a :class:`~kafkacore.broker.server.socket_server.SocketServer`.
 
     Parameters
     ----------
+    connections:
+        By their id; the owner adds and removes them.
     selector:
         Has the connections' sockets.
     apis:
         Handles one request.
+    owner:
+        A :class:`~kafkacore.broker.server.socket_server.ConnectionOwner`.
     """
 
-    cdef readonly dict _connections
-    cdef readonly object _selector
-    cdef readonly object _apis
+    cdef readonly dict connections
+    cdef object selector
+    cdef object apis
+    cdef readonly object owner
 
-    def __init__(self, selector, apis):
-        self._selector = selector
-        self._apis = apis
-        self._connections = {}
+    def __init__(self, dict connections not None, selector, apis, owner):
+        self.connections = connections
+        self.selector = selector
+        self.apis = apis
+        self.owner = owner
 
     def on_frames(self):
         """Handle what the last poll has read, and go on where it has written."""
         cdef Connection connection
-        for receive in self._selector.completed_receives:
-            connection = self._connections.get(receive.source_id)
-            if connection is not None and (connection.is_known or self._identify(connection)):
+        for receive in self.selector.completed_receives:
+            connection = self.connections.get(receive.source_id)
+            if connection is not None and (connection.is_known or self.owner.identify(connection)):
                 connection.pending.append(receive.payload)
-                self._pump(connection)
-        for send in self._selector.completed_sends:
-            connection = self._connections.get(send.destination_id)
+                self.pump(connection)
+        for send in self.selector.completed_sends:
+            connection = self.connections.get(send.destination_id)
             if connection is not None:
                 connection.is_busy = False
-                self._pump(connection)
+                self.pump(connection)
 
-    cpdef int _pump(self, Connection connection) except -1:
+    cpdef int pump(self, Connection connection) except -1:
         """Handle what is pending, one after the other, for as long as each is done with at once."""
         if connection.is_pumping:
             return 0
@@ -111,7 +117,7 @@ cdef class RequestPump:
             connection.pending
             and not connection.is_busy
             and connection.pause is None
-            and connection.id in self._connections
+            and connection.id in self.connections
         ):
             connection.is_busy = True
             self.handle(connection, connection.pending.popleft())
@@ -120,48 +126,48 @@ cdef class RequestPump:
 
     cdef int mute_if_ahead(self, Connection connection) except -1:
         cdef bint is_ahead = bool(connection.pending)
-        if connection.is_muted == is_ahead or connection.is_gone or connection.id not in self._connections:
+        if connection.is_muted == is_ahead or connection.is_gone or connection.id not in self.connections:
             return 0
         connection.is_muted = is_ahead
         if is_ahead:
-            self._selector.mute(connection.id)
+            self.selector.mute(connection.id)
         else:
-            self._selector.unmute(connection.id)
+            self.selector.unmute(connection.id)
         return 0
 
     cdef int handle(self, Connection connection, payload) except -1:
         cdef Request request
-        if connection.authenticator is not None and self._is_held_back(connection, payload):
+        if connection.authenticator is not None and self.owner.is_held_back(connection, payload):
             connection.is_busy = False
             return 0
         try:
-            request = self._apis.handle(connection.context, payload, connection)
+            request = self.apis.handle(connection.context, payload, connection)
             if request.operation is not None and not request.operation.is_completed:
                 connection.request = request
-                request.operation.on_failure = lambda error: self._on_failure(connection, error)
+                request.operation.on_failure = lambda error: self.owner.on_failure(connection, error)
         except (KafkaProtocolError, CloseConnectionError) as error:
             logger.warning("closing %s: %s", connection.id, ascii(str(error))[1:-1])
-            self._close(connection)
+            self.owner.close_connection(connection)
         except Exception as error:
             # Logged with its traceback; one request is not the broker.
-            self._on_failure(connection, error)
+            self.owner.on_failure(connection, error)
         return 0
 
     cdef int on_response(self, Connection connection, pieces) except -1:
         connection.request = None
-        if connection.id not in self._connections:
+        if connection.id not in self.connections:
             return 0
         if pieces is HANG_UP:
-            self._close(connection)
+            self.owner.close_connection(connection)
             return 0
         # Mostly the socket takes all at once, and the next request need not wait for another turn.
         if (
             pieces is None
             or connection.is_gone
-            or self._selector.send_now(NetworkSend(connection.id, pieces))
+            or self.selector.send_now(NetworkSend(connection.id, pieces))
         ):
             connection.is_busy = False
-            self._pump(connection)
+            self.pump(connection)
             if connection.is_leaving and not connection.is_busy and not connection.is_pumping:
-                self._forget(connection)
+                self.owner.forget(connection)
         return 0

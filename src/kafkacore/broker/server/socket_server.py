@@ -16,7 +16,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from kafkacore.broker.config.listeners import Listener
 from kafkacore.broker.handlers.services import RequestContext
@@ -75,12 +75,12 @@ class _Rest(TimerTask):
         self._wake(self._opened)
 
 
-class _Call:
-    """A function of another thread, and what it gave."""
+class _Call(Generic[T]):
+    """A function of another thread, and what it returned."""
 
-    def __init__(self, function: Callable[[], Any]) -> None:
+    def __init__(self, function: Callable[[], T]) -> None:
         self._function = function
-        self.result: Any = None
+        self.result: T | None = None
         self.is_done = threading.Event()
 
     def run(self) -> None:
@@ -92,7 +92,29 @@ class _Call:
             self.is_done.set()
 
 
-class SocketServer(RequestPump):
+class ConnectionOwner(Protocol):
+    """Who has the connections whose requests a :class:`RequestPump` handles."""
+
+    def identify(self, connection: Connection) -> bool:
+        """Find out who the client of a channel is that has become ready; whether it may be served."""
+
+    def is_held_back(self, connection: Connection, payload: memoryview) -> bool:
+        """Whether a frame of an authenticated client is not to be handled as a request."""
+
+    def throttle(self, connection: Connection, throttle_ms: float) -> None:
+        """Handle no request of a connection for so long."""
+
+    def on_failure(self, connection: Connection, error: Exception) -> None:
+        """A request could not be handled."""
+
+    def close_connection(self, connection: Connection) -> None:
+        """Hang up."""
+
+    def forget(self, connection: Connection) -> None:
+        """Its channel is closed, and nothing is done for it any more."""
+
+
+class SocketServer:
     """Runs in the thread that calls :meth:`run`; other threads may call :meth:`stop`.
 
     Parameters
@@ -127,7 +149,10 @@ class SocketServer(RequestPump):
     ) -> None:
         self._listeners: dict[str, OpenListener] = {}
         self._access = access
-        super().__init__(selector, apis)
+        self._selector = selector
+        self._apis = apis
+        self._connections: dict[str, Connection] = {}
+        self._requests = RequestPump(self._connections, selector, apis, self)
         self._replica_manager = replica_manager
         self._timer = timer
         self._clock = clock
@@ -182,7 +207,7 @@ class SocketServer(RequestPump):
         for connection_id in disconnected:
             if connection_id in self._connections:
                 self._connections[connection_id].is_gone = True
-        self.on_frames()
+        self._requests.on_frames()
         for connection_id, state in disconnected.items():
             self._on_disconnected(connection_id, state)
         self._replica_manager.complete_delayed()
@@ -197,7 +222,7 @@ class SocketServer(RequestPump):
     def close(self) -> None:
         """Hang up on everybody and stop listening. After :meth:`run` has returned."""
         for connection in list(self._connections.values()):
-            self._forget(connection)
+            self.forget(connection)
         self._selector.close_all()
         close_listeners(self._listeners.values())
         for access in self._access.values():
@@ -213,7 +238,7 @@ class SocketServer(RequestPump):
             opened.socket.close()
         for connection in list(self._connections.values()):
             if connection.context.node_id == node_id:
-                self._close(connection)
+                self.close_connection(connection)
 
     def open_node(self, listeners: Iterable[OpenListener]) -> None:
         """Accept connections by these listeners."""
@@ -228,7 +253,7 @@ class SocketServer(RequestPump):
 
     # ---- Events ---------------------------------------------------------------------------------------
 
-    def _on_accepted(self, opened: OpenListener, accepted: socket.socket, address: Any) -> None:
+    def _on_accepted(self, opened: OpenListener, accepted: socket.socket, address: object) -> None:
         host, port = address[:2] if isinstance(address, tuple) else (str(address), 0)
         access = self._access[opened.listener.name]
         self._slow_down(opened, access)
@@ -260,7 +285,7 @@ class SocketServer(RequestPump):
             self.limits.release(host, access.limit)
             accepted.close()
             return
-        self._connections[connection_id] = Connection(context, self, builder is None)
+        self._connections[connection_id] = Connection(context, self._requests, builder is None)
 
     def _slow_down(self, opened: OpenListener, access: ListenerAccess) -> None:
         """Accept no more for a while, if there are more than there may be."""
@@ -297,11 +322,11 @@ class SocketServer(RequestPump):
         if request is not None and isinstance(request.operation, LongOperation):
             connection.is_leaving = True
         else:
-            self._forget(connection)
+            self.forget(connection)
 
     # ---- Authentication -------------------------------------------------------------------------------
 
-    def _identify(self, connection: Connection) -> bool:
+    def identify(self, connection: Connection) -> bool:
         """Find out who the client of a channel is that has become ready; whether it may be served."""
         channel = self._selector.channel(connection.id)
         if channel is None:
@@ -312,14 +337,14 @@ class SocketServer(RequestPump):
         except AuthenticationFailedError as error:
             self.failed_authentication_count += 1
             logger.warning("refused %s: %s", connection.id, ascii(str(error))[1:-1])
-            self._close(connection)
+            self.close_connection(connection)
             return False
         connection.context.principal = principal
         connection.is_known = True
         connection.authenticator = channel.authenticator
         return True
 
-    def _is_held_back(self, connection: Connection, payload: memoryview) -> bool:
+    def is_held_back(self, connection: Connection, payload: memoryview) -> bool:
         """Whether a frame is none of the APIs': it begins a re-authentication, or the session is over, or the
         client has not waited until it is authenticated again.
         """
@@ -327,42 +352,42 @@ class SocketServer(RequestPump):
         if not connection.authenticator.is_complete:
             # It came in one piece with the SaslHandshake, which may have been refused.
             logger.warning("closing %s: it does not wait until it is authenticated", connection.id)
-            self._close(connection)
+            self.close_connection(connection)
             return True
         if int.from_bytes(payload[:2]) == ApiKey.SASL_HANDSHAKE:
             if connection.is_gone:
                 logger.debug("%s is gone, and will not authenticate again", connection.id)
             elif connection.pending:
                 logger.warning("closing %s: it does not wait until it is authenticated", connection.id)
-                self._close(connection)
+                self.close_connection(connection)
             else:
                 self._selector.reauthenticate(connection.id, payload)
             return True
         if self._clock.monotonic_ms() > connection.authenticator.expires_at_ms:
             self.expired_count += 1
             logger.info("closing %s: its session is over, and it has not authenticated again", connection.id)
-            self._close(connection)
+            self.close_connection(connection)
             return True
         return False
 
     # ---- Requests -------------------------------------------------------------------------------------
 
-    def _on_failure(self, connection: Connection, error: Exception) -> None:
+    def on_failure(self, connection: Connection, error: Exception) -> None:
         logger.error("closing %s: a request of it could not be handled", connection.id, exc_info=error)
-        self._close(connection)
+        self.close_connection(connection)
 
-    def _throttle(self, connection: Connection, throttle_ms: float) -> None:
+    def throttle(self, connection: Connection, throttle_ms: float) -> None:
         """Handle nothing of a connection for so long (KIP-219); what it has asked already is answered."""
-        connection.pause = _Pause(connection, self._pump)
+        connection.pause = _Pause(connection, self._requests.pump)
         self.throttled_count += 1
         self.throttled_ms += throttle_ms
         self._timer.add(self._clock.monotonic_ms() + throttle_ms, connection.pause)
 
-    def _close(self, connection: Connection) -> None:
-        self._forget(connection)
+    def close_connection(self, connection: Connection) -> None:
+        self.forget(connection)
         self._selector.close(connection.id)
 
-    def _forget(self, connection: Connection) -> None:
+    def forget(self, connection: Connection) -> None:
         if self._connections.pop(connection.id, None) is not None:
             self.limits.release(connection.context.host, self._access[connection.context.listener_name].limit)
         connection.pending.clear()
