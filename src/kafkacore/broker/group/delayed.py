@@ -7,6 +7,7 @@ follows; that is the coordinator's. Source of the behaviour: Kafka's ``DelayedJo
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from kafkacore.broker.log_lines import NameLogger
@@ -31,14 +32,15 @@ class _GroupOperation(DelayedOperation):
         logger.error("group %s: its rebalance could not go on", self.group.group_id, exc_info=error)
 
     def can_complete(self) -> bool:
-        return False
+        return False  # Its deadline alone ends it, where a subclass knows no event that does.
 
     def on_complete(self, expired: bool) -> None:
         with self._rebalancer.delayed_responses:
             self.go_on(expired)
 
+    @abstractmethod
     def go_on(self, expired: bool) -> None:
-        raise NotImplementedError
+        """What follows, once it is over."""
 
 
 class DelayedJoin(_GroupOperation):
@@ -51,7 +53,7 @@ class DelayedJoin(_GroupOperation):
         self._rebalancer.complete_join(self.group)
 
 
-class InitialDelayedJoin(DelayedJoin):
+class InitialDelayedJoin(_GroupOperation):
     """Until nobody new has come to a group without members for a while (KIP-134).
 
     Parameters
@@ -71,9 +73,6 @@ class InitialDelayedJoin(DelayedJoin):
         super().__init__(deadline_ms, group, rebalancer)
         self.delay_ms = delay_ms
         self.remaining_ms = remaining_ms
-
-    def can_complete(self) -> bool:
-        return False  # Whoever is here first is not everybody.
 
     def go_on(self, expired: bool) -> None:
         self._rebalancer.complete_initial_join(self)

@@ -23,7 +23,6 @@ from kafkacore.broker.requests._request import (
 )
 from kafkacore.broker.requests.authorization import AuthorizationServices, Authorizer
 from kafkacore.broker.requests.long_work import LongWorkServices
-from kafkacore.broker.topics.config_entries import ConfigServices
 from kafkacore.clock import Clock
 from kafkacore.protocol.message import RequestMessage
 from kafkacore.wire import Cursor
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from kafkacore.broker.storage.producer_ids import ProducerIdManager
     from kafkacore.broker.topics.cluster_state import ClusterState
     from kafkacore.broker.topics.topic_catalog import TopicCatalog
-    from kafkacore.security.server_mechanism import CredentialStore
 
 __all__ = [
     "ANSWERED_LATER",
@@ -73,8 +71,11 @@ class MetadataServices(AuthorizationServices, Protocol):
     def metadata(self) -> ClusterMetadata: ...
 
 
-class TopicServices(ConfigServices, LongWorkServices, Protocol):
+class TopicServices(AuthorizationServices, LongWorkServices, Protocol):
     """For handlers of topics and partitions."""
+
+    @property
+    def cluster(self) -> ClusterState: ...
 
     @property
     def cluster_id(self) -> str: ...
@@ -83,7 +84,13 @@ class TopicServices(ConfigServices, LongWorkServices, Protocol):
     def config(self) -> BrokerConfig: ...
 
     @property
+    def dynamic_configs(self) -> DynamicConfigs: ...
+
+    @property
     def replica_manager(self) -> ReplicaManager: ...
+
+    @property
+    def topics(self) -> TopicCatalog: ...
 
 
 class GroupServices(AuthorizationServices, Protocol):
@@ -157,8 +164,7 @@ class ProducerIdServices(AuthorizationServices, Protocol):
 class BrokerServices:
     """What the broker has for its handlers; each takes the part that one of the Protocols above names.
 
-    ``authorizer`` is ``None`` where everybody may do everything,
-    ``credentials`` where no user is known.
+    ``authorizer`` is ``None`` where everybody may do everything.
     """
 
     dynamic_configs: DynamicConfigs
@@ -177,7 +183,6 @@ class BrokerServices:
     metadata: ClusterMetadata
     authorizer_log: AuthorizerLog
     authorizer: Authorizer | None = None
-    credentials: CredentialStore | None = None
     #: Does on another thread what would keep the network thread for long.
     long_work: ChangeQueue = field(default_factory=ChangeQueue)
 

@@ -11,11 +11,17 @@ from typing import Protocol
 
 from kafkacore.security import Secret
 from kafkacore.security.sasl.scram_keys import HASH_NAMES, MIN_ITERATIONS, credential, made_up_salt
-from kafkacore.security.server_mechanism import CredentialStore, ScramCredential
+from kafkacore.security.server_mechanism import ScramCredential
 
 
-class RunTimeUsers(CredentialStore, Protocol):
+class RunTimeUsers(Protocol):
     """Users that are changed while the broker runs, and what was changed of others."""
+
+    def scram(self, mechanism: str, user: str) -> ScramCredential | None:
+        """As of :class:`~kafkacore.security.server_mechanism.CredentialStore`."""
+
+    def usual_iterations(self, mechanism: str) -> int:
+        """As of :class:`~kafkacore.security.server_mechanism.CredentialStore`."""
 
     def users(self) -> list[str]:
         """Who has a credential."""

@@ -53,8 +53,7 @@ ScramRecord = UserScramCredentialRecord | RemoveUserScramCredentialRecord
 
 
 class ScramUsers:
-    """All users' credentials, a :class:`~kafkacore.security.server_mechanism.CredentialStore`. Used by the
-    network thread alone.
+    """The SCRAM credentials of all users. Used by the network thread alone.
 
     A user of the configuration has a credential of each mechanism until one was set or deleted here. That it
     was deleted is kept: a removal of what the log does not have.
@@ -76,9 +75,6 @@ class ScramUsers:
         """Of a mechanism by its name; ``None`` for a user who has none."""
         known = _MECHANISMS.get(mechanism)
         return None if known is None else self._credentials.get((user, known))
-
-    def plain_password(self, _: str) -> None:
-        """None is kept: what it could be checked by is not the password."""
 
     def usual_iterations(self, mechanism: str) -> int:
         """Return the iteration count of most credentials of a mechanism; of equally many, the smaller.

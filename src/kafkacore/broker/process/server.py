@@ -226,7 +226,6 @@ class KafkaBroker:
             metadata=metadata,
             authorizer_log=AuthorizerLog(clock),
             authorizer=authorizer_of(config, metadata),
-            credentials=metadata.users,
             long_work=ChangeQueue(replica_manager.call_soon, "kafka-long-work"),
         )
         self._long_work = services.long_work

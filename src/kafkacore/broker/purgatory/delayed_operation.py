@@ -8,6 +8,7 @@ flag. Does not know: sockets, logs, what an operation answers. Source of the sha
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import inf
 from typing import Final, Protocol
@@ -37,13 +38,13 @@ class DelayedOperation(TimerTask):
         #: Called with what went wrong in answering, so that one request's failure stays its own.
         self.on_failure: Callable[[Exception], None] | None = None
 
+    @abstractmethod
     def can_complete(self) -> bool:
         """Whether it can be answered now. Must be cheap: it is asked at every event on its keys."""
-        raise NotImplementedError
 
+    @abstractmethod
     def on_complete(self, expired: bool) -> None:
         """Answer; called once, unless the operation was cancelled."""
-        raise NotImplementedError
 
     def force_complete(self, expired: bool) -> bool:
         """Answer now if nobody has; whether this call did. No purgatory keeps it afterwards."""

@@ -12,13 +12,14 @@ heap of the slots that hold any (never more than 20 for each wheel) tells which 
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from itertools import count
 from math import ceil, floor
 
 SLOTS_OF_A_WHEEL = 20
 
 
-class TimerTask:
+class TimerTask(ABC):
     """Something to be done at a time. A subclass says what, in :meth:`run`."""
 
     __slots__ = ("_slot_tasks", "deadline_ms")
@@ -42,9 +43,9 @@ class TimerTask:
             self._slot_tasks = None
             del tasks[self]
 
+    @abstractmethod
     def run(self) -> None:
-        """Called once for each time it was added, unless it is cancelled or added anew before."""
-        raise NotImplementedError
+        """Called once for each time it was added, unless it is cancelled or added again before."""
 
 
 class _Slot:

@@ -79,30 +79,28 @@ class FetchAsk(NamedTuple):
     is_replica: bool = False
 
 
-class SessionPartition(FetchPartition):
-    """A partition of a session, and what the client has last been told of it."""
+class CachedPartition:
+    """A partition of a session: what the client asks of it, and what it was last told."""
 
-    __slots__ = ("high_watermark", "key", "log_start_offset", "session")
+    __slots__ = ("asked", "high_watermark", "key", "log_start_offset", "session")
 
     def __init__(self, key: PartitionKey, session: FetchSession, asked: FetchPartition) -> None:
-        name = None if asked.topic_partition is None else asked.topic_partition.topic
-        super().__init__(name, asked.topic_id, asked.partition, asked.fetch_offset, asked.max_bytes)
         self.key = key
         self.session = session
+        self.asked = asked
         self.high_watermark = NO_OFFSET
         self.log_start_offset = NO_OFFSET
-        self.update(asked)
 
     def update(self, asked: FetchPartition) -> None:
         """The client asks for something else of it."""
-        self.fetch_offset = asked.fetch_offset
-        self.max_bytes = asked.max_bytes
-        self.current_leader_epoch = asked.current_leader_epoch
-        self.last_fetched_epoch = asked.last_fetched_epoch
+        self.asked.fetch_offset = asked.fetch_offset
+        self.asked.max_bytes = asked.max_bytes
+        self.asked.current_leader_epoch = asked.current_leader_epoch
+        self.asked.last_fetched_epoch = asked.last_fetched_epoch
 
     def partition_changed(self) -> Hashable:
         """Something has happened to it."""
-        self.session.to_look_at[self] = None
+        self.session.to_look_at[self.asked] = self
         return self.session
 
 
@@ -117,13 +115,13 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = next_epoch(INITIAL_EPOCH)
-        self.partitions: dict[PartitionKey, SessionPartition] = {}
-        #: Those that may have something to say, in the order in which they are to be served.
-        self.to_look_at: dict[SessionPartition, None] = {}
+        self.partitions: dict[PartitionKey, CachedPartition] = {}
+        #: Those that may have something to say, in the order in which they are served; by what is asked.
+        self.to_look_at: dict[FetchPartition, CachedPartition] = {}
         #: Place among those that may be evicted; ``None`` while it may not be.
         self.evictable_by_all: EvictableKey | None = None
         self.evictable_by_privileged: EvictableKey | None = None
-        self._in_turn: list[SessionPartition] = []
+        self._in_turn: list[CachedPartition] = []
 
     def look_at_some_in_turn(self) -> None:
         """A few more, so that each partition has its turn whatever is told of it."""
@@ -131,7 +129,7 @@ class FetchSession:
             self._in_turn = list(self.partitions.values())
         for partition in self._in_turn[-LOOKED_AT_IN_TURN:]:
             if partition.key in self.partitions:
-                self.to_look_at[partition] = None
+                self.to_look_at[partition.asked] = partition
         del self._in_turn[-LOOKED_AT_IN_TURN:]
 
 
@@ -165,14 +163,20 @@ class SessionlessContext:
         return NO_SESSION
 
 
-class FullContext(SessionlessContext):
+class FullContext:
     """The first fetch of a session: every partition is answered, and the session begins with that."""
 
     def __init__(self, manager: FetchManager, ask: FetchAsk) -> None:
-        super().__init__(ask.partitions.values())
+        self._partitions = list(ask.partitions.values())
         self._manager = manager
         self._ask = ask
         self._session_id = NO_SESSION
+
+    def partitions(self) -> list[FetchPartition]:
+        return self._partitions
+
+    def keys(self) -> list[Hashable]:
+        return [p.topic_partition for p in self._partitions if p.topic_partition is not None]
 
     def taken(self, results: PartitionResults) -> PartitionResults:
         self._session_id = self._manager.begin(self._ask, results)
@@ -193,9 +197,9 @@ class IncrementalContext:
         session.look_at_some_in_turn()
 
     def partitions(self) -> Iterable[FetchPartition]:
-        for partition in self._session.to_look_at:
+        for partition, cached in self._session.to_look_at.items():
             if partition.topic_partition is None:
-                self._manager.resolve(partition)
+                self._manager.resolve(cached)
         return self._session.to_look_at
 
     def keys(self) -> list[Hashable]:
@@ -214,25 +218,25 @@ class IncrementalContext:
         to_look_at = self._session.to_look_at
         told: PartitionResults = []
         for partition, result in results:
-            assert isinstance(partition, SessionPartition)
+            cached = to_look_at[partition]
             is_new = (
                 result.error != 0
                 or len(result.records) > 0
-                or partition.high_watermark != result.high_watermark
-                or partition.log_start_offset != result.log_start_offset
+                or cached.high_watermark != result.high_watermark
+                or cached.log_start_offset != result.log_start_offset
                 or result.diverging_epoch is not None
             )
             if is_new:
                 told.append((partition, result))
             # So that the partition is told of again when the error is over.
-            partition.high_watermark = NO_OFFSET if result.error else result.high_watermark
-            partition.log_start_offset = result.log_start_offset
+            cached.high_watermark = NO_OFFSET if result.error else result.high_watermark
+            cached.log_start_offset = result.log_start_offset
             if not (result.error or result.is_readable or result.diverging_epoch is not None):
-                to_look_at.pop(partition, None)
-            elif len(result.records) and partition in to_look_at:
+                del to_look_at[partition]
+            elif len(result.records):
                 # The others first, the next time.
                 del to_look_at[partition]
-                to_look_at[partition] = None
+                to_look_at[partition] = cached
         return told
 
     @property
@@ -278,7 +282,7 @@ class FetchManager:
 
     # ---- Requests -------------------------------------------------------------------------------------
 
-    def new_context(self, ask: FetchAsk) -> SessionlessContext | IncrementalContext:
+    def new_context(self, ask: FetchAsk) -> SessionlessContext | FullContext | IncrementalContext:
         """What a request asks for.
 
         Raises
@@ -326,31 +330,32 @@ class FetchManager:
                 partition = self._add(session, key, asked)
             else:
                 partition.update(asked)
-            session.to_look_at[partition] = None
+            session.to_look_at[partition.asked] = partition
         for key in ask.forgotten:
             partition = session.partitions.pop(key, None)
             if partition is not None:
-                session.to_look_at.pop(partition, None)
+                session.to_look_at.pop(partition.asked, None)
                 self._forget(partition)
 
-    def _add(self, session: FetchSession, key: PartitionKey, asked: FetchPartition) -> SessionPartition:
-        partition = session.partitions[key] = SessionPartition(key, session, asked)
+    def _add(self, session: FetchSession, key: PartitionKey, asked: FetchPartition) -> CachedPartition:
+        partition = session.partitions[key] = CachedPartition(key, session, asked)
         self.partition_count += 1
-        if partition.topic_partition is not None:
-            self._replica_manager.watch(partition.topic_partition, partition)
+        if asked.topic_partition is not None:
+            self._replica_manager.watch(asked.topic_partition, partition)
         return partition
 
-    def _forget(self, partition: SessionPartition) -> None:
+    def _forget(self, partition: CachedPartition) -> None:
         self.partition_count -= 1
-        if partition.topic_partition is not None:
-            self._replica_manager.unwatch(partition.topic_partition, partition)
+        if partition.asked.topic_partition is not None:
+            self._replica_manager.unwatch(partition.asked.topic_partition, partition)
 
-    def resolve(self, partition: SessionPartition) -> None:
+    def resolve(self, partition: CachedPartition) -> None:
         """A topic of that id may have been made since."""
-        name = self._name_of(partition.topic_id)
+        asked = partition.asked
+        name = self._name_of(asked.topic_id)
         if name is not None:
-            partition.topic_partition = TopicPartition(name, partition.partition)
-            self._replica_manager.watch(partition.topic_partition, partition)
+            asked.topic_partition = TopicPartition(name, asked.partition)
+            self._replica_manager.watch(asked.topic_partition, partition)
 
     # ---- Sessions -------------------------------------------------------------------------------------
 
@@ -368,7 +373,7 @@ class FetchManager:
             partition.high_watermark = result.high_watermark
             partition.log_start_offset = result.log_start_offset
             if result.error or result.is_readable or result.diverging_epoch is not None:
-                session.to_look_at[partition] = None
+                session.to_look_at[asked] = partition
         self._touch(session)
         return session.id
 

@@ -41,6 +41,12 @@ class LongOperation(DelayedOperation):
     def __init__(self) -> None:
         super().__init__(0)
 
+    def can_complete(self) -> bool:
+        return False
+
+    def on_complete(self, expired: bool) -> None:
+        """Do nothing: :func:`answer_after` answers."""
+
 
 def answer_after(
     request: Request[RequestT], services: LongWorkServices, work: Change[ResponseT | AnsweredLater]

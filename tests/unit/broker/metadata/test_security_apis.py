@@ -162,7 +162,7 @@ def test_change_that_cannot_be_written_is_told_and_not_obeyed(tmp_path: Path, mo
         assert alter_users(broker, [set_password("alice")]) == {"alice": KafkaStorageError.errno}
         assert alter_quota(broker, {"user": "alice"}, producer_byte_rate=5.0) == KafkaStorageError.errno
         assert described(broker) == []
-        assert broker.services.credentials.scram("SCRAM-SHA-256", "alice") is None
+        assert broker.services.metadata.users.scram("SCRAM-SHA-256", "alice") is None
         assert not broker.services.quotas.is_enabled
 
 
@@ -178,7 +178,7 @@ def test_log_that_is_mostly_dead_is_written_anew(tmp_path: Path, monkeypatch: An
         assert max(sizes) < 3000
     with broker_in_hand(tmp_path, **GUARDED) as broker:
         assert described(broker) == [("t", "User:alice")]
-        assert broker.services.credentials.scram("SCRAM-SHA-256", "alice") is not None
+        assert broker.services.metadata.users.scram("SCRAM-SHA-256", "alice") is not None
         assert quotas(broker) == [({"client-id": "c"}, 29.0)]
 
 
@@ -240,8 +240,8 @@ def test_users_are_set_described_and_deleted_by_kafka_s_rules(tmp_path: Path) ->
             "b": ResourceNotFoundError.errno,
         }
         assert alter_users(broker, [], [("alice", SHA_256)]) == {"alice": 0}
-        assert broker.services.credentials.scram("SCRAM-SHA-256", "alice") is None
-        assert broker.services.credentials.scram("SCRAM-SHA-512", "alice") is not None
+        assert broker.services.metadata.users.scram("SCRAM-SHA-256", "alice") is None
+        assert broker.services.metadata.users.scram("SCRAM-SHA-512", "alice") is not None
 
 
 def described_users(broker: BrokerInHand) -> dict[str, list[int]]:
