@@ -5,7 +5,7 @@ Version 0. What is changed is on disk, and good for the next login, when the ans
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import (
@@ -42,16 +42,18 @@ def handle(
     except BrokerResponseError as error:
         return _answer(dict.fromkeys(users, error))
 
-    def on_done(outcome: Any) -> None:
-        failed = isinstance(outcome, Exception)
-        request.respond(_answer(dict.fromkeys(users, outcome) if failed else outcome))
+    def on_done(outcome: Mapping[str, BrokerResponseError | None] | Exception) -> None:
+        if isinstance(outcome, Exception):
+            request.respond(_answer(dict.fromkeys(users, outcome)))
+        else:
+            request.respond(_answer(outcome))
 
     metadata = services.metadata
     metadata.change(lambda: metadata.users.alter(wanted), on_done)
     return ANSWERED_LATER
 
 
-def _answer(outcomes: dict[str, Exception | None]) -> AlterUserScramCredentialsResponse:
+def _answer(outcomes: Mapping[str, Exception | None]) -> AlterUserScramCredentialsResponse:
     return AlterUserScramCredentialsResponse(
         results=[
             _Result(user=user, error_message=None)

@@ -6,7 +6,7 @@ served. Their coordinator is refused with an error that ends every known client'
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from kafkacore.broker.error_answer import error_code, error_message
 from kafkacore.broker.handlers.services import ApiHandler, GroupServices, Request
@@ -41,35 +41,34 @@ _Coordinator = FindCoordinatorResponse.Coordinator
 def handle(request: Request[FindCoordinatorRequest], services: GroupServices) -> FindCoordinatorResponse:
     message = request.message
     if request.version < FIRST_BATCHED_VERSION:
-        return FindCoordinatorResponse(**_found(request, message.key, services))
+        return FindCoordinatorResponse(**_found(request, message.key, services)._asdict())
     return FindCoordinatorResponse(
         coordinators=[
-            _Coordinator(key=key, **_found(request, key, services)) for key in message.coordinator_keys
+            _Coordinator(key=key, **_found(request, key, services)._asdict())
+            for key in message.coordinator_keys
         ]
     )
 
 
-def _found(request: Request[FindCoordinatorRequest], key: str, services: GroupServices) -> dict[str, Any]:
+class _Found(NamedTuple):
+    """The fields that a response has of one coordinator, in every version."""
+
+    node_id: int
+    host: str
+    port: int
+    error_code: int = 0
+    error_message: str | None = None
+
+
+def _found(request: Request[FindCoordinatorRequest], key: str, services: GroupServices) -> _Found:
     try:
         _authorize(request, key, services)
         if request.message.key_type != GROUP:
             raise _refusal(request)
         node = _coordinator(key, services).for_listener(request.context.listener_name)
     except Exception as error:  # noqa: BLE001 - one key's failure is its own; error_code logs surprises
-        return {
-            "node_id": -1,
-            "host": "",
-            "port": -1,
-            "error_code": error_code(error),
-            "error_message": error_message(error),
-        }
-    return {
-        "node_id": node.node_id,
-        "host": node.host,
-        "port": node.port,
-        "error_code": 0,
-        "error_message": None,
-    }
+        return _Found(-1, "", -1, error_code(error), error_message(error))
+    return _Found(node.node_id, node.host, node.port)
 
 
 def _authorize(request: Request[FindCoordinatorRequest], key: str, services: GroupServices) -> None:

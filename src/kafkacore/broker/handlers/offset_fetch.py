@@ -8,7 +8,8 @@ Nothing is shown that a crash could take back: the answer waits until the commit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
+from uuid import UUID
 
 from kafkacore.broker.group.offset_store import TopicOffsets
 from kafkacore.broker.handlers.services import (
@@ -42,11 +43,33 @@ _Topic = OffsetFetchResponse.OffsetFetchResponseTopic
 _Partition = OffsetFetchResponse.OffsetFetchResponsePartition
 
 
+_AskedGroup: TypeAlias = OffsetFetchRequest | OffsetFetchRequest.OffsetFetchRequestGroup
+_AskedTopic: TypeAlias = (
+    OffsetFetchRequest.OffsetFetchRequestTopic | OffsetFetchRequest.OffsetFetchRequestTopics
+)
+
+
+class _FoundPartition(NamedTuple):
+    """The fields that both kinds of partitions in a response have."""
+
+    partition_index: int
+    committed_offset: int = NO_OFFSET
+    committed_leader_epoch: int = -1
+    metadata: str | None = ""
+    error_code: int = 0
+
+
+class _FoundTopic(NamedTuple):
+    name: str
+    topic_id: UUID
+    partitions: list[_FoundPartition]
+
+
 class _Found(NamedTuple):
-    """What is answered of one group: topics, and their partitions as keyword arguments."""
+    """What is answered of one group."""
 
     error_code: int
-    topics: list[tuple[str, Any, list[dict[str, Any]]]]
+    topics: list[_FoundTopic]
 
 
 class _Fetch:
@@ -66,7 +89,10 @@ class _Fetch:
         for number, group in enumerate(self._groups):
 
             def on_done(
-                code: int, offsets: Mapping[str, TopicOffsets], number: int = number, group: Any = group
+                code: int,
+                offsets: Mapping[str, TopicOffsets],
+                number: int = number,
+                group: _AskedGroup = group,
             ) -> None:
                 self._found[number] = self._group(code, group, offsets)
                 if len(self._found) == len(self._groups):
@@ -81,20 +107,20 @@ class _Fetch:
         describe = ACLOperation.DESCRIBE
         return allowed(self._request, self._services, describe, kind, name, is_asked_for=is_asked_for)
 
-    def _group(self, code: int, group: Any, offsets: Mapping[str, TopicOffsets]) -> _Found:
+    def _group(self, code: int, group: _AskedGroup, offsets: Mapping[str, TopicOffsets]) -> _Found:
         if code == CoordinatorNotAvailableError.errno:
             # Clients before 3.9 do not expect the other one, and this one has them look again.
             code = NotCoordinatorError.errno
         if code and self._request.version < FIRST_VERSION_WITH_ERROR:
             # There is no other place for it.
-            return _Found(code, [_all_with(code, topic) for topic in group.topics])
+            return _Found(code, [_all_with(code, topic) for topic in group.topics or ()])
         if code:
             return _Found(code, [])
         if group.topics is None:
             return _Found(0, self._all(offsets))
         return _Found(0, [self._topic(topic, offsets) for topic in group.topics])
 
-    def _all(self, offsets: Mapping[str, TopicOffsets]) -> list[tuple[str, Any, list[dict[str, Any]]]]:
+    def _all(self, offsets: Mapping[str, TopicOffsets]) -> list[_FoundTopic]:
         found = []
         for name, partitions in offsets.items():
             if not self._may_describe(ResourceType.TOPIC, name, is_asked_for=False):
@@ -106,23 +132,21 @@ class _Fetch:
                     continue
                 partitions = _of_topic(partitions, topic_id)
             if partitions:
-                found.append((name, topic_id, [_known(index, partitions) for index in partitions]))
+                found.append(_FoundTopic(name, topic_id, [_known(index, partitions) for index in partitions]))
         return found
 
-    def _topic(
-        self, topic: Any, offsets: Mapping[str, TopicOffsets]
-    ) -> tuple[str, Any, list[dict[str, Any]]]:
+    def _topic(self, topic: _AskedTopic, offsets: Mapping[str, TopicOffsets]) -> _FoundTopic:
         by_id = self._request.version >= FIRST_VERSION_BY_ID
-        name = self._services.topics.name_of(topic.topic_id) if by_id else topic.name
+        name = self._services.topics.name_of(_id_of(topic)) if by_id else topic.name
         if name is None:
             return _all_with(UnknownTopicIdError.errno, topic)
         if not self._may_describe(ResourceType.TOPIC, name):
             return _all_with(TopicAuthorizationFailedError.errno, topic)
-        if not by_id:
-            partitions = offsets.get(name, {})
-            return name, ZERO_UUID, [_known(index, partitions) for index in topic.partition_indexes]
-        partitions = _of_topic(offsets.get(name, {}), topic.topic_id)
-        return name, topic.topic_id, [_known(index, partitions) for index in topic.partition_indexes]
+        topic_id, partitions = ZERO_UUID, offsets.get(name, {})
+        if by_id:
+            topic_id = _id_of(topic)
+            partitions = _of_topic(partitions, topic_id)
+        return _FoundTopic(name, topic_id, [_known(index, partitions) for index in topic.partition_indexes])
 
     def _answer(self) -> None:
         found = [self._found[number] for number in range(len(self._groups))]
@@ -135,7 +159,7 @@ class _Fetch:
                         _GroupTopic(
                             name=name,
                             topic_id=topic_id,
-                            partitions=[_GroupPartition(**p) for p in partitions],
+                            partitions=[_GroupPartition(**p._asdict()) for p in partitions],
                         )
                         for name, topic_id, partitions in one.topics
                     ],
@@ -146,35 +170,32 @@ class _Fetch:
             return
         (one,) = found
         topics = [
-            _Topic(name=name, partitions=[_Partition(**p) for p in partitions])
+            _Topic(name=name, partitions=[_Partition(**p._asdict()) for p in partitions])
             for name, _, partitions in one.topics
         ]
         self._request.respond(OffsetFetchResponse(topics=topics, error_code=one.error_code))
 
 
-def _of_topic(partitions: TopicOffsets, topic_id: Any) -> TopicOffsets:
+def _of_topic(partitions: TopicOffsets, topic_id: UUID) -> TopicOffsets:
     """Without what was committed to another topic of the same name; old records do not say to which."""
     return {index: offset for index, offset in partitions.items() if offset.topic_id in (ZERO_UUID, topic_id)}
 
 
-def _known(index: int, partitions: TopicOffsets) -> dict[str, Any]:
+def _id_of(topic: _AskedTopic) -> UUID:
+    """Zero where a version does not name topics by id."""
+    return ZERO_UUID if isinstance(topic, OffsetFetchRequest.OffsetFetchRequestTopic) else topic.topic_id
+
+
+def _known(index: int, partitions: TopicOffsets) -> _FoundPartition:
     offset = partitions.get(index)
     if offset is None:
-        return {"partition_index": index, "committed_offset": NO_OFFSET, "metadata": ""}
-    return {
-        "partition_index": index,
-        "committed_offset": offset.offset,
-        "committed_leader_epoch": offset.leader_epoch,
-        "metadata": offset.metadata,
-    }
+        return _FoundPartition(index)
+    return _FoundPartition(index, offset.offset, offset.leader_epoch, offset.metadata)
 
 
-def _all_with(code: int, topic: Any) -> tuple[str, Any, list[dict[str, Any]]]:
-    partitions = [
-        {"partition_index": index, "committed_offset": NO_OFFSET, "metadata": "", "error_code": code}
-        for index in topic.partition_indexes
-    ]
-    return topic.name, getattr(topic, "topic_id", ZERO_UUID), partitions
+def _all_with(code: int, topic: _AskedTopic) -> _FoundTopic:
+    partitions = [_FoundPartition(index, error_code=code) for index in topic.partition_indexes]
+    return _FoundTopic(topic.name, _id_of(topic), partitions)
 
 
 def handle(

@@ -61,7 +61,7 @@ __all__ = [
 ]
 
 #: Answers a frame: the request, and the pieces of its response without the size; ``None`` when there is none.
-OnResponse = Callable[[Request, "list[Any] | None"], None]
+OnResponse = Callable[[Request, "list[bytes | memoryview] | None"], None]
 
 
 class MetadataServices(AuthorizationServices, Protocol):
@@ -212,7 +212,7 @@ class ApiHandler(NamedTuple, Generic[RequestT, ResponseT]):
     max_version: int
     handle: Callable[[Request[RequestT], BrokerServices], ResponseT | AnsweredLater]
     decode: Callable[[Cursor, int], RequestT] | None = None
-    encode: Callable[[ResponseT, int, int], list[Any]] | None = None
+    encode: Callable[[ResponseT, int, int], list[bytes | memoryview]] | None = None
 
 
 #: A handler of whichever API.

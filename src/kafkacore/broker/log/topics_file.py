@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from kafkacore.broker.storage.checked_json import checked_json, read_checked_json
@@ -31,7 +31,7 @@ class TopicState(NamedTuple):
 
 def write_topics(disk: Disk, data_dir: Path, topics: Iterable[TopicState], deleting: Iterable[UUID]) -> None:
     """Replace the file; durable on return. ``deleting``: topics whose folders may still be there."""
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "version": _VERSION,
         "topics": [
             {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from kafkacore.broker.requests.authorization import CLUSTER_NAME
@@ -38,6 +38,18 @@ class Acl(NamedTuple):
     host: str
     operation: ACLOperation
     permission: ACLPermissionType
+
+
+class AskedFilter(Protocol):
+    """The fields of a filter in a request."""
+
+    resource_type_filter: int
+    resource_name_filter: str | None
+    pattern_type_filter: int
+    principal_filter: str | None
+    host_filter: str | None
+    operation: int
+    permission_type: int
 
 
 class AclFilter(NamedTuple):
@@ -156,7 +168,7 @@ def checked_filter(
     )
 
 
-def asked_filter(message: Any) -> AclFilter:
+def asked_filter(message: AskedFilter) -> AclFilter:
     """The filter of a DescribeAcls, or of a part of a DeleteAcls; as :func:`checked_filter`."""
     return checked_filter(
         message.resource_type_filter,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Final
+from typing import Final, TypeAlias, TypeVar
 
 from kafkacore.broker.metadata.acls import AclStore
 from kafkacore.broker.metadata.metadata_log import MetadataLog
@@ -27,13 +27,15 @@ from kafkacore.protocol.generated.metadata_records import (
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 #: The log is written anew when it has more records than this, and less than half of them are true.
 MIN_RECORDS_TO_REWRITE: Final = 1000
 #: Of one change, as in Kafka.
 MAX_RECORDS_OF_A_CHANGE: Final = 10_000
 
 #: What is to be true, and what to answer once it is.
-Plan = Callable[[], "tuple[Sequence[MetadataRecord], Any]"]
+Plan: TypeAlias = Callable[[], tuple[Sequence[MetadataRecord], T]]
 
 
 class ClusterMetadata:
@@ -81,7 +83,7 @@ class ClusterMetadata:
                     f"{self._log.path} has a record that cannot be true: {error}; restore the file"
                 ) from None
 
-    def change(self, plan: Plan, on_done: OnDone) -> None:
+    def change(self, plan: Plan[T], on_done: OnDone[T]) -> None:
         """Make ``plan`` when the changes before it are done; ``on_done`` gets its answer, or an exception."""
         self.changes.submit(self._changed(plan), on_done)
 
@@ -90,7 +92,7 @@ class ClusterMetadata:
         self.changes.close()
         self._log.close()
 
-    def _changed(self, plan: Plan) -> Change[Any]:
+    def _changed(self, plan: Plan[T]) -> Change[T]:
         records, answer = plan()
         if len(records) > MAX_RECORDS_OF_A_CHANGE:
             raise InvalidRequestError(

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.config_keys import ResolvedProperties, resolve
@@ -142,7 +142,7 @@ def _status_port(text: str) -> int:
 
 
 def resolved_properties(
-    arguments: argparse.Namespace, defaults: dict[str, Any], ephemeral_folder: str | None
+    arguments: argparse.Namespace, defaults: dict[str, object], ephemeral_folder: str | None
 ) -> ResolvedProperties:
     """The properties that the arguments come to.
 
@@ -151,7 +151,7 @@ def resolved_properties(
     KafkaConfigurationError
         They cannot be used.
     """
-    layers: list[tuple[str, dict[str, Any]]] = [(DEFAULT, defaults)]
+    layers: list[tuple[str, dict[str, object]]] = [(DEFAULT, defaults)]
     if ephemeral_folder is not None:
         if arguments.data_dir is not None:
             raise KafkaConfigurationError("--ephemeral makes a folder of its own: leave --data-dir out")
@@ -186,7 +186,7 @@ def resolved_properties(
     return resolve(layers)
 
 
-def _names_a_key_store(layers: list[tuple[str, dict[str, Any]]]) -> bool:
+def _names_a_key_store(layers: list[tuple[str, dict[str, object]]]) -> bool:
     return any("ssl.keystore." in name.replace("_", ".") for _, layer in layers for name in layer)
 
 
@@ -225,7 +225,7 @@ def config_text(config: BrokerConfig, origins: dict[str, str]) -> str:
 def run(
     arguments: argparse.Namespace,
     *,
-    defaults: dict[str, Any],
+    defaults: dict[str, object],
     default_level: str = "INFO",
     on_ready: Callable[[KafkaBroker], None] | None = None,
     stop_on_stdin_eof: bool = False,

@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.listeners import Listener, parse_endpoints
+from kafkacore.broker.process.ready_line import ReadyLine
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
 from kafkacore.security import Secret
@@ -57,7 +58,7 @@ class BrokerProcess:
     """
 
     def __init__(
-        self, data_dir: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK, **config: Any
+        self, data_dir: str | os.PathLike[str], *, clock: Clock = SYSTEM_CLOCK, **config: object
     ) -> None:
         if not {"listen", "listeners"} & config.keys():
             config.setdefault("port", 0)
@@ -66,14 +67,14 @@ class BrokerProcess:
         self._clock = clock
         self._process: subprocess.Popen[bytes] | None = None
         self._parent = os.getpid()
-        self._ready: dict[str, Any] = {}
+        self._ready: ReadyLine | None = None
 
     # ---- Where it is ----------------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
         """``host:port`` for a client's configuration."""
-        return str(self._announced("bootstrap_servers"))
+        return self._announced()["bootstrap_servers"]
 
     def client_settings(self, user: str | None = None, listener: str | None = None) -> dict[str, Any]:
         """What a client of ours is to be given to connect: ``KafkaProducer(**broker.client_settings())``.
@@ -91,12 +92,13 @@ class BrokerProcess:
             There is no such user or listener.
         """
         found = self._listener(listener)
-        settings: dict[str, Any] = {"bootstrap_servers": self._announced("listeners")[found.name]}
+        ready = self._announced()
+        settings: dict[str, Any] = {"bootstrap_servers": ready["listeners"][found.name]}
         if found.protocol == "PLAINTEXT":
             return settings
         settings["security_protocol"] = found.protocol
-        if found.has_tls and "ssl_cafile" in self._ready:
-            settings["ssl_cafile"] = self._ready["ssl_cafile"]
+        if found.has_tls and "ssl_cafile" in ready:
+            settings["ssl_cafile"] = ready["ssl_cafile"]
         if found.has_sasl:
             name = user if user is not None else next(iter(self.config.users), None)
             if name is None or name not in self.config.users:
@@ -119,24 +121,24 @@ class BrokerProcess:
 
     @property
     def host(self) -> str:
-        return str(self._announced("host"))
+        return self._announced()["host"]
 
     @property
     def port(self) -> int:
-        return int(self._announced("port"))
+        return self._announced()["port"]
 
     @property
     def pid(self) -> int:
-        return int(self._announced("pid"))
+        return self._announced()["pid"]
 
     @property
     def cluster_id(self) -> str:
-        return str(self._announced("cluster_id"))
+        return self._announced()["cluster_id"]
 
     @property
     def status_url(self) -> str:
         """Where its status page is, with ``status_port`` 0 or more."""
-        return str(self._announced("status_url"))
+        return self._announced()["status_url"]
 
     @property
     def log_path(self) -> Path:
@@ -146,10 +148,10 @@ class BrokerProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def _announced(self, name: str) -> Any:
-        if not self._ready:
+    def _announced(self) -> ReadyLine:
+        if self._ready is None:
             raise BrokerProcessError("the broker has not been started")
-        return self._ready[name]
+        return self._ready
 
     # ---- Its life -------------------------------------------------------------------------------------
 
@@ -183,7 +185,8 @@ class BrokerProcess:
         return self
 
     def _command(self) -> list[str]:
-        config, port = self.config, self._ready.get("port", self.config.port)
+        config = self.config
+        port = config.port if self._ready is None else self._ready["port"]
         host = f"[{config.host}]" if ":" in config.host else config.host
         command = [sys.executable, "-m", "kafkacore.broker", "--stop-on-stdin-eof"]
         command += ["--data-dir", str(self.data_dir), "--listen", f"{host}:{port}", "--flush", config.flush]
@@ -195,7 +198,7 @@ class BrokerProcess:
     def _properties(self) -> dict[str, Any]:
         """The configuration; once it has listened somewhere, it listens there again."""
         given = self.config.properties()
-        bound = self._ready.get("bound_ports", {})
+        bound = {} if self._ready is None else self._ready["bound_ports"]
         if self.config.listeners and bound:
             endpoints = parse_endpoints("listeners", self.config.listeners)
             given["listeners"] = ",".join(str(each._replace(port=bound[each.name])) for each in endpoints)
@@ -210,7 +213,7 @@ class BrokerProcess:
         ]
         return "".join(lines).encode()
 
-    def _read_ready_line(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    def _read_ready_line(self, process: subprocess.Popen[bytes]) -> ReadyLine:
         assert process.stdout is not None
         descriptor, line = process.stdout.fileno(), b""
         deadline_ms = self._clock.monotonic_ms() + START_TIMEOUT_MS
@@ -222,7 +225,7 @@ class BrokerProcess:
             if not chunk:
                 raise self._error(f"the broker ended with status {process.wait()} before it was ready")
             line += chunk
-        ready: dict[str, Any] = json.loads(line)
+        ready: ReadyLine = json.loads(line)
         return ready
 
     def kill(self) -> None:

@@ -15,12 +15,12 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.listeners.own_certificate import own_authority
 from kafkacore.broker.listeners.startup_errors import BrokerStartError
 from kafkacore.broker.log_lines import event
+from kafkacore.broker.process.ready_line import ReadyLine
 from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.broker.storage.disk import replace_file
 from kafkacore.errors import KafkaError
@@ -36,24 +36,23 @@ _SIGNALS = {int(each): each.name for each in (signal.SIGTERM, signal.SIGINT, sig
 
 def ready_line(broker: KafkaBroker) -> str:
     """One line of JSON that tells whoever started this process where the broker is."""
-    more: dict[str, Any] = {} if broker.status_url is None else {"status_url": broker.status_url}
+    ready: ReadyLine = {
+        "event": "ready",
+        "bootstrap_servers": broker.bootstrap_servers,
+        "host": broker.config.client_host,
+        "port": broker.port,
+        "pid": os.getpid(),
+        "data_dir": str(broker.config.data_dir),
+        "cluster_id": broker.cluster_id,
+        "listeners": broker.addresses(),
+        "bound_ports": broker.bound_ports(),
+    }
+    if broker.status_url is not None:
+        ready["status_url"] = broker.status_url
     authority = own_authority(broker.config)
     if authority is not None:
-        more["ssl_cafile"] = str(authority)
-    return json.dumps(
-        {
-            "event": "ready",
-            "bootstrap_servers": broker.bootstrap_servers,
-            "host": broker.config.client_host,
-            "port": broker.port,
-            "pid": os.getpid(),
-            "data_dir": str(broker.config.data_dir),
-            "cluster_id": broker.cluster_id,
-            "listeners": broker.addresses(),
-            "bound_ports": broker.bound_ports(),
-            **more,
-        }
-    )
+        ready["ssl_cafile"] = str(authority)
+    return json.dumps(ready)
 
 
 def run_broker(
@@ -168,7 +167,7 @@ def _poke(write_end: int) -> None:
 
 def _wait_for_end(read_end: int, *, watch_stdin: bool) -> str:
     """Wait for a signal, the network thread's end, or the end of standard input; which of them it was."""
-    watched: list[Any] = [read_end]
+    watched = [read_end]
     if watch_stdin:
         watched.append(sys.stdin.fileno())
     while True:

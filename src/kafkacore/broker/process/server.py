@@ -46,6 +46,7 @@ from kafkacore.broker.status.collector import StatusCollector
 from kafkacore.broker.status.http_status import StatusServer
 from kafkacore.broker.status.http_status import listen as listen_for_status
 from kafkacore.broker.status.network_thread_state import network_thread_state
+from kafkacore.broker.status.snapshot import AboutBroker
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.broker.storage.identity import load_or_create_cluster_id, load_or_create_salt_key
 from kafkacore.broker.storage.producer_ids import ProducerIdManager
@@ -304,7 +305,7 @@ class KafkaBroker:
     ) -> StatusServer:
         assert self._log_manager is not None
         authority = own_authority(self.config)
-        about = {
+        about: AboutBroker = {
             "cluster_id": self.cluster_id,
             "node_id": self.config.node_id,
             "bootstrap_servers": self.bootstrap_servers,

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 #: What is to be done elsewhere; ``None``: nothing, but let others be served before this goes on.
 Work = Callable[[], object] | None
 Change = Generator[Work, None, T]
-OnDone = Callable[[Any], None]
+OnDone: TypeAlias = Callable[[T | Exception], None]
 
 
 def run_here(change: Change[T]) -> T:
@@ -56,11 +56,11 @@ class ChangeQueue:
         self._thread_name = thread_name
         self._call_soon = call_soon
         #: The first is being done.
-        self._queue: deque[tuple[Change[Any], OnDone]] = deque()
+        self._queue: deque[tuple[Change[Any], OnDone[Any]]] = deque()
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def submit(self, change: Change[Any], on_done: OnDone) -> None:
+    def submit(self, change: Change[T], on_done: OnDone[T]) -> None:
         """Do a change when those before it are done; ``on_done`` gets what it returns, or its exception.
 
         If ``on_done`` raises at what the change returns, it is called with that, to tell whoever has asked.
@@ -72,7 +72,8 @@ class ChangeQueue:
         if len(self._queue) == 1:
             self._resume(None)
 
-    def _do_here(self, change: Change[Any], on_done: OnDone) -> None:
+    def _do_here(self, change: Change[T], on_done: OnDone[T]) -> None:
+        outcome: T | Exception
         try:
             outcome = run_here(change)
         except Exception as failure:  # noqa: BLE001 - told to whoever has asked for the change
@@ -119,7 +120,7 @@ class ChangeQueue:
             self._thread = None
 
 
-def _tell(on_done: OnDone, outcome: Any) -> None:
+def _tell(on_done: OnDone[T], outcome: T | Exception) -> None:
     try:
         on_done(outcome)
     except Exception as error:

@@ -6,8 +6,6 @@ logs, sockets. What clients of Kafka 0.8 to 0.10 need to read by partition: Fetc
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkacore.protocol import encode_response
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -43,7 +41,7 @@ def decode_fetch(cursor: Cursor, version: int) -> FetchRequest:
     )
 
 
-def encode_fetch(response: FetchResponse, version: int, correlation_id: int) -> list[Any]:
+def encode_fetch(response: FetchResponse, version: int, correlation_id: int) -> list[bytes | memoryview]:
     """A FetchResponse for a client of any version; its records are in the format that it knows."""
     if version >= FetchResponse.MIN_VERSION:
         return encode_response(response, version, correlation_id)
@@ -90,7 +88,9 @@ def decode_list_offsets(cursor: Cursor, version: int) -> ListOffsetsRequest:
     )
 
 
-def encode_list_offsets(response: ListOffsetsResponse, version: int, correlation_id: int) -> list[Any]:
+def encode_list_offsets(
+    response: ListOffsetsResponse, version: int, correlation_id: int
+) -> list[bytes | memoryview]:
     """A ListOffsetsResponse for a client of any version; to the oldest, no offset is an empty list."""
     if version >= ListOffsetsResponse.MIN_VERSION:
         return encode_response(response, version, correlation_id)
@@ -115,7 +115,7 @@ def encode_list_offsets(response: ListOffsetsResponse, version: int, correlation
 
 def _encode_old(
     response: OldFetchResponse | OldListOffsetsResponse, version: int, correlation_id: int
-) -> list[Any]:
+) -> list[bytes | memoryview]:
     writer = Writer()
     writer.write_int32(correlation_id)
     response.encode(writer, version)

@@ -1,5 +1,3 @@
-from typing import Any
-
 from typing_extensions import disjoint_base
 
 from kafkacore.broker.handlers.services import BrokerServices, Interceptor, OnResponse
@@ -24,4 +22,6 @@ class KafkaApis:
     metrics: BrokerMetrics
     def __init__(self, services: BrokerServices, interceptor: Interceptor | None = None) -> None: ...
     def handle(self, context: RequestContext, payload: memoryview, on_response: OnResponse) -> Request: ...
-    def answer_before_authentication(self, context: RequestContext, payload: memoryview) -> list[Any]: ...
+    def answer_before_authentication(
+        self, context: RequestContext, payload: memoryview
+    ) -> list[bytes | memoryview]: ...

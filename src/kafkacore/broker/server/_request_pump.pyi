@@ -1,5 +1,5 @@
 from collections import deque
-from typing import Any, final
+from typing import Protocol, final
 
 from typing_extensions import disjoint_base
 
@@ -7,7 +7,6 @@ from kafkacore.broker.purgatory.timer import TimerTask
 from kafkacore.broker.requests._request import HANG_UP as HANG_UP
 from kafkacore.broker.requests._request import Request, RequestContext
 from kafkacore.broker.server.kafka_apis import KafkaApis
-from kafkacore.broker.server.socket_server import ConnectionOwner
 from kafkacore.network import Selector
 from kafkacore.security import Authenticator
 
@@ -23,18 +22,26 @@ class Connection:
     authenticator: Authenticator | None
     pause: TimerTask | None
     def __init__(self, context: RequestContext, pump: RequestPump, is_known: bool = True) -> None: ...
-    def __call__(self, request: Request, pieces: list[Any] | None) -> None: ...
+    def __call__(self, request: Request, pieces: list[bytes | memoryview] | None) -> None: ...
+
+class _ConnectionOwner(Protocol):
+    def identify(self, connection: Connection) -> bool: ...
+    def is_held_back(self, connection: Connection, payload: memoryview) -> bool: ...
+    def throttle(self, connection: Connection, throttle_ms: float) -> None: ...
+    def on_failure(self, connection: Connection, error: Exception) -> None: ...
+    def close_connection(self, connection: Connection) -> None: ...
+    def forget(self, connection: Connection) -> None: ...
 
 @disjoint_base
 class RequestPump:
     connections: dict[str, Connection]
-    owner: ConnectionOwner
+    owner: _ConnectionOwner
     def __init__(
         self,
         connections: dict[str, Connection],
         selector: Selector,
         apis: KafkaApis,
-        owner: ConnectionOwner,
+        owner: _ConnectionOwner,
     ) -> None: ...
     def on_frames(self) -> None: ...
     def pump(self, connection: Connection) -> int: ...

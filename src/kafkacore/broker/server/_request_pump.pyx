@@ -80,7 +80,8 @@ cdef class RequestPump:
     apis:
         Handles one request.
     owner:
-        A :class:`~kafkacore.broker.server.socket_server.ConnectionOwner`.
+        The server: it identifies clients, looks at frames of authenticated ones first (``is_held_back``),
+        throttles, closes and forgets connections, and is told of requests that could not be handled.
     """
 
     cdef readonly dict connections

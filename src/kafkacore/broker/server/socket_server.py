@@ -16,7 +16,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kafkacore.broker.config.listeners import Listener
 from kafkacore.broker.handlers.services import RequestContext
@@ -90,28 +90,6 @@ class _Call(Generic[T]):
             logger.exception("a look at the broker failed")
         finally:
             self.is_done.set()
-
-
-class ConnectionOwner(Protocol):
-    """Who has the connections whose requests a :class:`RequestPump` handles."""
-
-    def identify(self, connection: Connection) -> bool:
-        """Find out who the client of a channel is that has become ready; whether it may be served."""
-
-    def is_held_back(self, connection: Connection, payload: memoryview) -> bool:
-        """Whether a frame of an authenticated client is not to be handled as a request."""
-
-    def throttle(self, connection: Connection, throttle_ms: float) -> None:
-        """Handle no request of a connection for so long."""
-
-    def on_failure(self, connection: Connection, error: Exception) -> None:
-        """A request could not be handled."""
-
-    def close_connection(self, connection: Connection) -> None:
-        """Hang up."""
-
-    def forget(self, connection: Connection) -> None:
-        """Its channel is closed, and nothing is done for it any more."""
 
 
 class SocketServer:

@@ -10,16 +10,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.server.metrics import BrokerMetrics
+from kafkacore.broker.server.metrics import ApiFigures, BrokerMetrics
 from kafkacore.broker.status.groups import shown_groups
 from kafkacore.broker.status.history import TOTALS, Counts, History, rate, rates
-from kafkacore.broker.status.network_thread_state import short
+from kafkacore.broker.status.network_thread_state import NetworkThreadState, short
+from kafkacore.broker.status.snapshot import (
+    AboutBroker,
+    AuthenticationFigures,
+    BrokerFigures,
+    ClientFigures,
+    FlushFigures,
+    PartitionFigures,
+    Snapshot,
+    TopicFigures,
+    Totals,
+)
 from kafkacore.clock import Clock
 from kafkacore.process_statistics import open_files, resident_bytes
 from kafkacore.structs import TopicPartition
@@ -68,6 +79,14 @@ class _Grown:
         return since_start
 
 
+class _Owned(NamedTuple):
+    """What was seen on the network thread."""
+
+    clients: list[ClientFigures]
+    connection_count: int
+    state: NetworkThreadState
+
+
 class StatusCollector:
     """Looks when it is asked; any thread.
 
@@ -76,20 +95,20 @@ class StatusCollector:
     about:
         What does not change: cluster id, address and so on.
     own_of_thread:
-        Run on the network thread: what only it may look at, as further entries of the snapshot.
+        Run on the network thread: what only that thread may look at.
     """
 
     def __init__(
         self,
-        about: Mapping[str, Any],
+        about: AboutBroker,
         config: BrokerConfig,
         clock: Clock,
         log_manager: LogManager,
         server: SocketServer,
         metrics: BrokerMetrics,
-        own_of_thread: Callable[[], dict[str, Any]],
+        own_of_thread: Callable[[], NetworkThreadState],
     ) -> None:
-        self._about = dict(about)
+        self._about = about
         self._config = config
         self._clock = clock
         self._log_manager = log_manager
@@ -100,12 +119,12 @@ class StatusCollector:
         self._version = ""
         self._grown = _Grown()
         self._lock = Lock()
-        self._last: dict[str, Any] | None = None
+        self._last: Snapshot | None = None
         self._fresh_until_ms = 0.0
         # Before the first request: what is there now has not come through this broker's life.
         self._history = History(self._counts(is_first=True))
 
-    def snapshot(self) -> dict[str, Any] | None:
+    def snapshot(self) -> Snapshot | None:
         """Everything; ``None`` if the network thread does not answer."""
         with self._lock:
             now_ms = self._clock.monotonic_ms()
@@ -117,14 +136,12 @@ class StatusCollector:
             counts = self._counts()
             base = self._history.base(now_ms)
             span_ms = counts.at_ms - base.at_ms
-            topics, totals = self._look_at_logs(counts, base)
-            owned["groups"] = shown_groups(owned.pop("groups_seen"), self._high_watermarks())
+            topics = self._topics(counts, base)
             apis = self._metrics.figures()
             for api in apis:
                 name = api["name"]
                 api["rate"] = rate(counts.apis.get(name, 0), base.apis.get(name, 0), span_ms)
-            totals["errors"] = sum(sum(api["errors"].values()) for api in apis)
-            totals["connections"] = owned["connection_count"]
+            totals = _totals(topics, counts, apis, owned.connection_count)
             self._last = {
                 "rates": rates(TOTALS, counts.totals, base.totals, span_ms),
                 "history": self._history.shown(),
@@ -133,8 +150,20 @@ class StatusCollector:
                 "totals": totals,
                 "apis": apis,
                 "flush": self._flush(now_ms),
-                **topics,
-                **owned,
+                "topics": _bounded(topics),
+                "clients": owned.clients,
+                "connection_count": owned.connection_count,
+                "accepted_count": self._server.accepted_count,
+                "refused_count": self._server.refused_count,
+                "failed_authentication_count": self._server.failed_authentication_count,
+                "authentications": self._authentications(),
+                "expired_count": self._server.expired_count,
+                "throttled_count": self._server.throttled_count,
+                "throttled_ms": self._server.throttled_ms,
+                "waiting": owned.state.waiting,
+                "group_count": owned.state.group_count,
+                "fetch_session_count": owned.state.fetch_session_count,
+                "groups": shown_groups(owned.state.groups, self._high_watermarks()),
             }
             took_ms = self._clock.monotonic_ms() - now_ms
             self._fresh_until_ms = now_ms + max(FRESH_MS, FRESH_FOR_TIMES * took_ms)
@@ -161,9 +190,9 @@ class StatusCollector:
 
     # ---- What the network thread owns -------------------------------------------------------------------
 
-    def _owned(self) -> dict[str, Any]:
+    def _owned(self) -> _Owned:
         contexts = self._server.contexts()
-        clients = [
+        clients: list[ClientFigures] = [
             {
                 "address": context.connection_id.rpartition("-")[0],
                 "client_id": short(context.client_id or ""),
@@ -174,24 +203,7 @@ class StatusCollector:
             }
             for context in contexts[:MOST_CLIENTS]
         ]
-        authentications = self._server.authentications
-        return {
-            "clients": clients,
-            "connection_count": len(contexts),
-            "accepted_count": self._server.accepted_count,
-            "refused_count": self._server.refused_count,
-            "failed_authentication_count": self._server.failed_authentication_count,
-            "authentications": {
-                "succeeded": authentications.succeeded.count,
-                "succeeded_again": authentications.succeeded_again.count,
-                "failed_again": authentications.failed_again.count,
-                "latency_ms": authentications.latency.total,
-            },
-            "expired_count": self._server.expired_count,
-            "throttled_count": self._server.throttled_count,
-            "throttled_ms": self._server.throttled_ms,
-            **self._own_of_thread(),
-        }
+        return _Owned(clients, len(contexts), self._own_of_thread())
 
     # ---- What any thread may look at ---------------------------------------------------------------------
 
@@ -213,72 +225,31 @@ class StatusCollector:
         totals = (*self._grown.totals, sum(apis.values()))
         return Counts(self._clock.monotonic_ms(), totals, since_start, apis)
 
-    def _look_at_logs(self, counts: Counts, base: Counts) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _topics(self, counts: Counts, base: Counts) -> list[TopicFigures]:
         by_name, logs = self._log_manager.topics(), self._log_manager.logs()
         offline, span_ms = self._log_manager.offline, counts.at_ms - base.at_ms
-        topics = [self._topic(topic, logs, offline) for topic in by_name.values()]
-        for topic in topics:
-            key = topic.pop("key")
+        topics = []
+        for topic in by_name.values():
             # A topic that was made just now has counted nothing yet.
-            since_start = counts.topics.get(key, NOTHING)
-            topic |= zip(TOTALS, since_start, strict=False)
-            topic["rates"] = rates(TOTALS[:3], since_start, base.topics.get(key, NOTHING), span_ms)
+            since_start = counts.topics.get(topic.topic_id, NOTHING)
+            before = base.topics.get(topic.topic_id, NOTHING)
+            topics.append(_topic(topic, _partitions(topic, logs, offline), since_start, before, span_ms))
         topics.sort(key=lambda topic: (topic["is_internal"], topic["name"]))
-        totals = {
-            "topics": len(topics),
-            "partitions": sum(topic["partition_count"] for topic in topics),
-            "offline_partitions": sum(topic["offline_count"] for topic in topics),
-            "size": sum(topic["size"] for topic in topics),
-            "segments": sum(topic["segments"] for topic in topics),
-            **dict(zip(TOTALS, counts.totals, strict=True)),
-        }
-        room = MOST_PARTITIONS
-        for topic in topics[:MOST_TOPICS]:
-            topic["partitions"] = topic["partitions"][: max(room, 0)]
-            room -= len(topic["partitions"])
-        return {"topics": topics[:MOST_TOPICS]}, totals
-
-    @staticmethod
-    def _topic(
-        topic: TopicState, logs: Mapping[TopicPartition, UnifiedLog], offline: Mapping[TopicPartition, str]
-    ) -> dict[str, Any]:
-        partitions: list[dict[str, Any]] = []
-        for number in range(topic.partition_count):
-            topic_partition = TopicPartition(topic.name, number)
-            log = logs.get(topic_partition)
-            if log is None:
-                why = offline.get(topic_partition)
-                if why is not None:
-                    partitions.append({"partition": number, "offline": why})
-                continue
-            partitions.append(
-                {
-                    "partition": number,
-                    "start": log.log_start_offset,
-                    "end": log.log_end_offset,
-                    "high_watermark": log.high_watermark,
-                    "size": log.size_in_bytes,
-                    "segments": log.segment_count,
-                    "epoch": log.leader_epoch,
-                    "offline": log.failure,
-                }
-            )
-        return {
-            "key": topic.topic_id,
-            "name": topic.name,
-            "is_internal": topic.name.startswith("__"),
-            "partition_count": topic.partition_count,
-            "offline_count": sum(partition["offline"] is not None for partition in partitions),
-            "records": sum(each.get("high_watermark", 0) - each.get("start", 0) for each in partitions),
-            "size": sum(each.get("size", 0) for each in partitions),
-            "segments": sum(each.get("segments", 0) for each in partitions),
-            "partitions": partitions,
-        }
+        return topics
 
     def _high_watermarks(self) -> dict[TopicPartition, int]:
         return {partition: log.high_watermark for partition, log in self._log_manager.logs().items()}
 
-    def _flush(self, now_ms: float) -> dict[str, Any]:
+    def _authentications(self) -> AuthenticationFigures:
+        counted = self._server.authentications
+        return {
+            "succeeded": counted.succeeded.count,
+            "succeeded_again": counted.succeeded_again.count,
+            "failed_again": counted.failed_again.count,
+            "latency_ms": counted.latency.total,
+        }
+
+    def _flush(self, now_ms: float) -> FlushFigures:
         times = self._log_manager.flush_times
         return {
             "count": times.count,
@@ -287,7 +258,7 @@ class StatusCollector:
             "largest_ms": times.largest(now_ms) if times.occurrence_rate(now_ms) else 0.0,
         }
 
-    def _broker(self, now_ms: float) -> dict[str, Any]:
+    def _broker(self, now_ms: float) -> BrokerFigures:
         self._version = self._version or _version()
         return {
             **self._about,
@@ -301,6 +272,86 @@ class StatusCollector:
             "resident_bytes": resident_bytes(),
             "open_files": open_files(),
         }
+
+
+def _partitions(
+    topic: TopicState, logs: Mapping[TopicPartition, UnifiedLog], offline: Mapping[TopicPartition, str]
+) -> list[PartitionFigures]:
+    partitions: list[PartitionFigures] = []
+    for number in range(topic.partition_count):
+        topic_partition = TopicPartition(topic.name, number)
+        log = logs.get(topic_partition)
+        if log is None:
+            why = offline.get(topic_partition)
+            if why is not None:
+                partitions.append({"partition": number, "offline": why})
+            continue
+        partitions.append(
+            {
+                "partition": number,
+                "start": log.log_start_offset,
+                "end": log.log_end_offset,
+                "high_watermark": log.high_watermark,
+                "size": log.size_in_bytes,
+                "segments": log.segment_count,
+                "epoch": log.leader_epoch,
+                "offline": log.failure,
+            }
+        )
+    return partitions
+
+
+def _topic(
+    topic: TopicState,
+    partitions: list[PartitionFigures],
+    since_start: Sequence[int],
+    before: Sequence[int],
+    span_ms: float,
+) -> TopicFigures:
+    bytes_in, messages_in, bytes_out = since_start
+    return {
+        "name": topic.name,
+        "is_internal": topic.name.startswith("__"),
+        "partition_count": topic.partition_count,
+        "offline_count": sum(partition["offline"] is not None for partition in partitions),
+        "records": sum(each.get("high_watermark", 0) - each.get("start", 0) for each in partitions),
+        "size": sum(each.get("size", 0) for each in partitions),
+        "segments": sum(each.get("segments", 0) for each in partitions),
+        "partitions": partitions,
+        "bytes_in": bytes_in,
+        "messages_in": messages_in,
+        "bytes_out": bytes_out,
+        "rates": rates(TOTALS[:3], since_start, before, span_ms),
+    }
+
+
+def _totals(
+    topics: Sequence[TopicFigures], counts: Counts, apis: Iterable[ApiFigures], connection_count: int
+) -> Totals:
+    bytes_in, messages_in, bytes_out, requests = counts.totals
+    return {
+        "topics": len(topics),
+        "partitions": sum(topic["partition_count"] for topic in topics),
+        "offline_partitions": sum(topic["offline_count"] for topic in topics),
+        "size": sum(topic["size"] for topic in topics),
+        "segments": sum(topic["segments"] for topic in topics),
+        "bytes_in": bytes_in,
+        "messages_in": messages_in,
+        "bytes_out": bytes_out,
+        "requests": requests,
+        "errors": sum(sum(api["errors"].values()) for api in apis),
+        "connections": connection_count,
+    }
+
+
+def _bounded(topics: Sequence[TopicFigures]) -> list[TopicFigures]:
+    """Return no more topics and partitions than are shown."""
+    left = MOST_PARTITIONS
+    shown = list(topics[:MOST_TOPICS])
+    for topic in shown:
+        topic["partitions"] = topic["partitions"][: max(left, 0)]
+        left -= len(topic["partitions"])
+    return shown
 
 
 def _version() -> str:

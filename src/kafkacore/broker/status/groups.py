@@ -7,9 +7,9 @@ who shows them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from kafkacore.broker.status.network_thread_state import GroupSeen, MemberSeen
+from kafkacore.broker.status.snapshot import CommittedFigures, GroupFigures, MemberFigures
 from kafkacore.coordinator.protocol import decode_assignment
 from kafkacore.errors import KafkaError
 from kafkacore.structs import TopicPartition
@@ -17,26 +17,28 @@ from kafkacore.structs import TopicPartition
 
 def shown_groups(
     groups: Iterable[GroupSeen], high_watermarks: Mapping[TopicPartition, int]
-) -> list[dict[str, Any]]:
+) -> list[GroupFigures]:
     """Each group as a dictionary; its lag is that of the partitions that it has committed offsets of."""
     return [_shown(group, high_watermarks) for group in groups]
 
 
-def _shown(group: GroupSeen, high_watermarks: Mapping[TopicPartition, int]) -> dict[str, Any]:
-    offsets = [
+def _shown(group: GroupSeen, high_watermarks: Mapping[TopicPartition, int]) -> GroupFigures:
+    offsets: list[CommittedFigures] = [
         {"topic": partition.topic, "partition": partition.partition, "offset": offset, "lag": lag}
         for partition, offset in sorted(group.offsets.items())
         for lag in (_lag(high_watermarks.get(partition), offset),)
     ]
     lags = [each["lag"] for each in offsets if each["lag"] is not None]
-    members = [_member(member) for member in group.members]
-    assigned = {topic for member in members for topic in member.pop("topics")}
+    assignments = [_by_topic(member) for member in group.members]
+    assigned = {topic for by_topic in assignments for topic in by_topic}
     return {
         "group_id": group.group_id,
         "state": group.state,
         "protocol": group.protocol,
         "member_count": group.member_count,
-        "members": members,
+        "members": [
+            _member(member, by_topic) for member, by_topic in zip(group.members, assignments, strict=True)
+        ],
         "offsets": offsets,
         "topics": sorted(assigned | {partition.topic for partition in group.offsets}),
         "lag": sum(lags) if lags else None,
@@ -47,16 +49,20 @@ def _lag(high_watermark: int | None, offset: int) -> int | None:
     return None if high_watermark is None else max(high_watermark - offset, 0)
 
 
-def _member(member: MemberSeen) -> dict[str, Any]:
+def _by_topic(member: MemberSeen) -> dict[str, list[int]]:
+    """The numbers of the partitions that it is assigned, by topic."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in _assigned(member.assignment):
         by_topic.setdefault(topic, []).append(partition)
+    return by_topic
+
+
+def _member(member: MemberSeen, by_topic: Mapping[str, list[int]]) -> MemberFigures:
     return {
         "member_id": member.member_id,
         "client_id": member.client_id,
         "instance_id": member.group_instance_id,
         "host": member.host,
-        "topics": list(by_topic),
         "assignment": ", ".join(
             f"{topic} {' '.join(map(str, sorted(numbers)))}" for topic, numbers in sorted(by_topic.items())
         ),

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kafkacore.broker.status.http_status import Collector, as_json
 from kafkacore.broker.status.prometheus_text import CONTENT_TYPE, prometheus_text
@@ -112,7 +112,7 @@ class _Request(BaseHTTPRequestHandler):
         self.request_version = getattr(self, "request_version", None) or "HTTP/1.0"
         self._send(*_text(status, "This page can be read (GET), and nothing else."))
 
-    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - http.server's name
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - http.server's name
         logger.debug("status page: %s", format % arguments)
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
+
+from kafkacore.broker.status.snapshot import Rates
 
 #: Time between two samples; more where a sample takes long.
 INTERVAL_MS: Final = 2_000.0
@@ -85,6 +87,6 @@ def rate(now: int, before: int, span_ms: float) -> float:
     return round(max(now - before, 0) * 1000 / span_ms, 1) if span_ms > 0 else 0.0
 
 
-def rates(names: Sequence[str], now: Sequence[int], before: Sequence[int], span_ms: float) -> dict[str, Any]:
+def rates(names: Sequence[str], now: Sequence[int], before: Sequence[int], span_ms: float) -> Rates:
     """Return the growth per second of several counts by name."""
     return {name: rate(a, b, span_ms) for name, a, b in zip(names, now, before, strict=True)}

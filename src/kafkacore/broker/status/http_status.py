@@ -14,9 +14,10 @@ import selectors
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from kafkacore.broker.listeners.startup_errors import cannot_listen
+from kafkacore.broker.status.snapshot import Snapshot
 from kafkacore.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ _BACKLOG: Final = 128
 class Collector(Protocol):
     """What is shown; :class:`~kafkacore.broker.status.collector.StatusCollector`."""
 
-    def snapshot(self) -> dict[str, Any] | None: ...
+    def snapshot(self) -> Snapshot | None: ...
     def is_alive(self) -> bool: ...
     def sample(self) -> float:
         """Take a sample for the history if one is due; return when the next is due, in milliseconds."""
@@ -58,7 +59,7 @@ class _Connection:
 
     __slots__ = ("address", "answer", "deadline_ms", "is_asked", "is_finished", "request", "socket")
 
-    def __init__(self, accepted: socket.socket, address: Any, deadline_ms: float) -> None:
+    def __init__(self, accepted: socket.socket, address: object, deadline_ms: float) -> None:
         self.socket = accepted
         self.address = address
         self.deadline_ms = deadline_ms

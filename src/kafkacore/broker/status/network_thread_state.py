@@ -6,7 +6,7 @@ as well. Does not know: who asks.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from kafkacore.broker.group.classic_group import ClassicGroup
@@ -50,17 +50,27 @@ class GroupSeen(NamedTuple):
     offsets: dict[TopicPartition, int]
 
 
-def network_thread_state(services: BrokerServices) -> dict[str, Any]:
-    """The entries ``waiting``, ``groups_seen``, ``group_count`` and ``fetch_session_count``."""
+class NetworkThreadState(NamedTuple):
+    """What was seen; ``groups`` may be fewer than ``group_count``."""
+
+    #: API → how many of its requests wait.
+    waiting: dict[str, int]
+    groups: list[GroupSeen]
+    group_count: int
+    fetch_session_count: int
+
+
+def network_thread_state(services: BrokerServices) -> NetworkThreadState:
+    """Look at it."""
     manager, registry = services.replica_manager, services.groups.registry
     groups = sorted(registry, key=lambda group: group.group_id)[:MOST_GROUPS]
     room = [MOST_MEMBERS, MOST_OFFSETS]
-    return {
-        "waiting": {"Produce": len(manager.produce_purgatory), "Fetch": len(manager.fetch_purgatory)},
-        "groups_seen": [_seen(group, services, room) for group in groups],
-        "group_count": len(registry),
-        "fetch_session_count": len(services.fetch_sessions),
-    }
+    return NetworkThreadState(
+        waiting={"Produce": len(manager.produce_purgatory), "Fetch": len(manager.fetch_purgatory)},
+        groups=[_seen(group, services, room) for group in groups],
+        group_count=len(registry),
+        fetch_session_count=len(services.fetch_sessions),
+    )
 
 
 def _seen(group: ClassicGroup, services: BrokerServices, room: list[int]) -> GroupSeen:

@@ -7,7 +7,10 @@ than are shown one by one the rest is a single one, whose name no topic can have
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final, Literal
+
+from kafkacore.broker.server.metrics import ApiFigures
+from kafkacore.broker.status.snapshot import AuthenticationFigures, GroupFigures, Snapshot, TopicFigures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 #: Topics with figures of their own, and partitions likewise.
@@ -15,6 +18,35 @@ MOST_TOPICS: Final = 200
 MOST_PARTITIONS: Final = 1000
 _REST: Final = "(other topics)"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+
+#: Part of a name, help, key in the figures of a topic and of the broker.
+_TRAFFIC: Final[tuple[tuple[str, str, Literal["bytes_in", "messages_in", "bytes_out"]], ...]] = (
+    ("bytesin", "Bytes taken", "bytes_in"),
+    ("messagesin", "Records taken", "messages_in"),
+    ("bytesout", "Bytes given", "bytes_out"),
+)
+_OF_PARTITIONS: Final[
+    tuple[tuple[str, str, Literal["size", "segments", "start", "end", "high_watermark"]], ...]
+] = (
+    ("kafka_log_log_size", "Size of a partition, bytes.", "size"),
+    ("kafka_log_log_numlogsegments", "Segments of a partition.", "segments"),
+    ("kafka_log_log_logstartoffset", "The first offset of a partition.", "start"),
+    ("kafka_log_log_logendoffset", "The offset behind the last record of a partition.", "end"),
+    ("kafkacore_broker_high_watermark", "Up to where consumers read.", "high_watermark"),
+)
+_TIMES: Final[tuple[tuple[str, Literal["total_ms", "local_ms", "remote_ms", "queue_ms"], str], ...]] = (
+    ("totaltimems", "total_ms", "from its handling to its answer"),
+    ("localtimems", "local_ms", "being handled"),
+    ("remotetimems", "remote_ms", "waiting for records or for the disk"),
+    ("requestqueuetimems", "queue_ms", "waiting for the thread"),
+)
+_AUTHENTICATIONS: Final[
+    tuple[tuple[str, str, Literal["succeeded", "succeeded_again", "failed_again"]], ...]
+] = (
+    ("successful_authentication", "Connections that authenticated by TLS or SASL.", "succeeded"),
+    ("successful_reauthentication", "Sessions that were renewed by SASL.", "succeeded_again"),
+    ("failed_reauthentication", "Sessions that could not be renewed.", "failed_again"),
+)
 
 
 class _Text:
@@ -51,18 +83,18 @@ class _Text:
         self.add(name, kind, help_text, [({}, value)])
 
 
-def prometheus_text(snapshot: Mapping[str, Any]) -> str:
+def prometheus_text(snapshot: Snapshot) -> str:
     """The figures of a snapshot."""
     text = _Text()
     _process(text, snapshot)
     _topics(text, snapshot["topics"])
     _requests(text, snapshot["apis"])
     _waiting(text, snapshot)
-    _groups(text, snapshot.get("groups", ()))
+    _groups(text, snapshot["groups"])
     return "\n".join(text.lines) + "\n"
 
 
-def _process(text: _Text, snapshot: Mapping[str, Any]) -> None:
+def _process(text: _Text, snapshot: Snapshot) -> None:
     broker, totals, flush = snapshot["broker"], snapshot["totals"], snapshot["flush"]
     about = {"version": broker["version"], "cluster_id": broker["cluster_id"], "flush": broker["flush"]}
     text.add("kafkacore_broker_info", "gauge", "Which broker this is.", [(about, 1)])
@@ -98,12 +130,13 @@ def _process(text: _Text, snapshot: Mapping[str, Any]) -> None:
         "Connections closed because their session was over.",
         snapshot["expired_count"],
     )
-    for name, help_text, key in (
-        ("kafka_server_brokertopicmetrics_bytesin_total", "Bytes taken, all topics.", "bytes_in"),
-        ("kafka_server_brokertopicmetrics_messagesin_total", "Records taken, all topics.", "messages_in"),
-        ("kafka_server_brokertopicmetrics_bytesout_total", "Bytes given, all topics.", "bytes_out"),
-    ):
-        text.one(name, "counter", help_text, totals[key])
+    for name, help_text, key in _TRAFFIC:
+        text.one(
+            f"kafka_server_brokertopicmetrics_{name}_total",
+            "counter",
+            f"{help_text}, all topics.",
+            totals[key],
+        )
     text.one("kafka_controller_kafkacontroller_globaltopiccount", "gauge", "Topics.", totals["topics"])
     text.one(
         "kafka_controller_kafkacontroller_globalpartitioncount", "gauge", "Partitions.", totals["partitions"]
@@ -123,33 +156,23 @@ def _process(text: _Text, snapshot: Mapping[str, Any]) -> None:
     text.one(f"{name}_max", "gauge", "The longest of the last minute, ms.", flush["largest_ms"])
 
 
-def _topics(text: _Text, topics: list[dict[str, Any]]) -> None:
-    for name, help_text, key in (
-        ("kafka_server_brokertopicmetrics_topic_bytesin_total", "Bytes taken.", "bytes_in"),
-        ("kafka_server_brokertopicmetrics_topic_messagesin_total", "Records taken.", "messages_in"),
-        ("kafka_server_brokertopicmetrics_topic_bytesout_total", "Bytes given.", "bytes_out"),
-    ):
+def _topics(text: _Text, topics: list[TopicFigures]) -> None:
+    for name, help_text, key in _TRAFFIC:
         samples = [({"topic": topic["name"]}, topic[key]) for topic in topics[:MOST_TOPICS]]
         if topics[MOST_TOPICS:]:
             samples.append(({"topic": _REST}, sum(topic[key] for topic in topics[MOST_TOPICS:])))
-        text.add(name, "counter", help_text, samples)
+        text.add(f"kafka_server_brokertopicmetrics_topic_{name}_total", "counter", f"{help_text}.", samples)
     partitions = [
         ({"topic": topic["name"], "partition": partition["partition"]}, partition)
         for topic in topics
         for partition in topic["partitions"]
         if "end" in partition
     ][:MOST_PARTITIONS]
-    for name, help_text, key in (
-        ("kafka_log_log_size", "Size of a partition, bytes.", "size"),
-        ("kafka_log_log_numlogsegments", "Segments of a partition.", "segments"),
-        ("kafka_log_log_logstartoffset", "The first offset of a partition.", "start"),
-        ("kafka_log_log_logendoffset", "The offset behind the last record of a partition.", "end"),
-        ("kafkacore_broker_high_watermark", "Up to where consumers read.", "high_watermark"),
-    ):
-        text.add(name, "gauge", help_text, [(labels, partition[key]) for labels, partition in partitions])
+    for name, help_text, figure in _OF_PARTITIONS:
+        text.add(name, "gauge", help_text, [(labels, partition[figure]) for labels, partition in partitions])
 
 
-def _requests(text: _Text, apis: list[dict[str, Any]]) -> None:
+def _requests(text: _Text, apis: list[ApiFigures]) -> None:
     name = "kafka_network_requestmetrics"
     text.add(
         f"{name}_requests_total",
@@ -167,12 +190,7 @@ def _requests(text: _Text, apis: list[dict[str, Any]]) -> None:
             for error, count in api["errors"].items()
         ],
     )
-    for part, key, help_text in (
-        ("totaltimems", "total_ms", "from its handling to its answer"),
-        ("localtimems", "local_ms", "being handled"),
-        ("remotetimems", "remote_ms", "waiting for records or for the disk"),
-        ("requestqueuetimems", "queue_ms", "waiting for the thread"),
-    ):
+    for part, key, help_text in _TIMES:
         text.summary(
             f"{name}_{part}",
             f"Milliseconds of requests {help_text}.",
@@ -186,19 +204,19 @@ def _requests(text: _Text, apis: list[dict[str, Any]]) -> None:
     )
 
 
-def _waiting(text: _Text, snapshot: Mapping[str, Any]) -> None:
+def _waiting(text: _Text, snapshot: Snapshot) -> None:
     text.add(
         "kafka_server_delayedoperationpurgatory_purgatorysize",
         "gauge",
         "Requests that wait.",
-        [({"delayedOperation": name}, count) for name, count in snapshot.get("waiting", {}).items()],
+        [({"delayedOperation": name}, count) for name, count in snapshot["waiting"].items()],
     )
 
     text.one(
         "kafka_server_fetchsessioncache_numincrementalfetchsessions",
         "gauge",
         "Clients whose fetches are remembered.",
-        snapshot.get("fetch_session_count", 0),
+        snapshot["fetch_session_count"],
     )
     text.summary(
         "kafkacore_broker_throttle_milliseconds",
@@ -207,12 +225,8 @@ def _waiting(text: _Text, snapshot: Mapping[str, Any]) -> None:
     )
 
 
-def _authentications(text: _Text, counted: Mapping[str, Any]) -> None:
-    for name, help_text, key in (
-        ("successful_authentication", "Connections that authenticated by TLS or SASL.", "succeeded"),
-        ("successful_reauthentication", "Sessions that were renewed by SASL.", "succeeded_again"),
-        ("failed_reauthentication", "Sessions that could not be renewed.", "failed_again"),
-    ):
+def _authentications(text: _Text, counted: AuthenticationFigures) -> None:
+    for name, help_text, key in _AUTHENTICATIONS:
         text.one(f"kafka_server_socket_server_metrics_{name}_total", "counter", help_text, counted[key])
     text.summary(
         "kafka_server_socket_server_metrics_reauthentication_latency",
@@ -221,8 +235,7 @@ def _authentications(text: _Text, counted: Mapping[str, Any]) -> None:
     )
 
 
-def _groups(text: _Text, groups: Iterable[Mapping[str, Any]]) -> None:
-    groups = list(groups)
+def _groups(text: _Text, groups: list[GroupFigures]) -> None:
     states: dict[str, int] = {}
     for group in groups:
         states[group["state"]] = states.get(group["state"], 0) + 1

@@ -16,8 +16,9 @@ from kafkacore.broker.server.metrics import BrokerMetrics
 from kafkacore.broker.status.collector import StatusCollector, _Grown
 from kafkacore.broker.status.groups import shown_groups
 from kafkacore.broker.status.history import INTERVAL_MS, MOST_SAMPLES, TOTALS, Counts, History
-from kafkacore.broker.status.network_thread_state import GroupSeen, MemberSeen, short
+from kafkacore.broker.status.network_thread_state import GroupSeen, MemberSeen, NetworkThreadState, short
 from kafkacore.broker.status.prometheus_text import MOST_TOPICS, prometheus_text
+from kafkacore.broker.status.snapshot import GroupFigures
 from kafkacore.coordinator.protocol import Assignment, encode_assignment
 from kafkacore.metrics import Authentications, Sensor
 from kafkacore.structs import TopicPartition
@@ -26,7 +27,7 @@ from kafkacore.testing.clock import VirtualClock
 A, B = UUID(int=1), UUID(int=2)
 
 
-def group(assignment: bytes, offsets: dict[TopicPartition, int]) -> dict[str, Any]:
+def group(assignment: bytes, offsets: dict[TopicPartition, int]) -> GroupFigures:
     member = MemberSeen("billing-1-0", None, "billing-1", "127.0.0.1", assignment)
     seen = GroupSeen("billing", "Stable", "range", 1, [member], offsets)
     (shown,) = shown_groups([seen], {TopicPartition("orders", 0): 50, TopicPartition("orders", 1): 7})
@@ -86,7 +87,7 @@ def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
         "size",
         "segments",
     )
-    snapshot = {
+    snapshot: Any = {
         "broker": {**broker, "uptime_ms": 1, "resident_bytes": 1, "open_files": -1},
         "totals": dict.fromkeys((*totals, "offline_partitions"), 0),
         "flush": {"count": 0, "total_ms": 0.0, "largest_ms": 0.0},
@@ -99,6 +100,8 @@ def test_figures_of_many_topics_are_bounded_and_none_is_lost() -> None:
         "throttled_ms": 0.0,
         "topics": topics,
         "apis": [],
+        "waiting": {},
+        "fetch_session_count": 0,
         "groups": [group(b"", {})],
     }
     families = {family.name: family for family in text_string_to_metric_families(prometheus_text(snapshot))}
@@ -160,8 +163,9 @@ def test_first_look_has_rates_and_a_history(tmp_path: Path) -> None:
         metrics = BrokerMetrics({0: "Produce"}, clock)
         server: Any = Mock(call=lambda function, _: function(), contexts=list)
         server.authentications = Authentications(Sensor)
-        owned: dict[str, Any] = {"groups_seen": [], "group_count": 0}
-        collector = StatusCollector({}, config, clock, manager, server, metrics, lambda: dict(owned))
+        about: Any = {}
+        state = NetworkThreadState({}, [], 0, 0)
+        collector = StatusCollector(about, config, clock, manager, server, metrics, lambda: state)
         log = manager.log(TopicPartition("orders", 0))
         assert log is not None
         for _ in range(3):

@@ -1,0 +1,162 @@
+"""What a look at a running broker returns: the status page, its JSON and its metrics are made of it.
+
+Numbers are of the whole broker unless they say otherwise; times are in milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+from kafkacore.broker.server.metrics import ApiFigures
+
+#: Name of a count → its growth per second.
+Rates = dict[str, float]
+
+
+class AboutBroker(TypedDict):
+    """The part of :class:`BrokerFigures` that does not change while the broker runs."""
+
+    cluster_id: str
+    node_id: int
+    bootstrap_servers: str
+    security_protocol: str
+    ssl_cafile: str | None
+
+
+class BrokerFigures(TypedDict):
+    cluster_id: str
+    node_id: int
+    bootstrap_servers: str
+    security_protocol: str
+    ssl_cafile: str | None
+    version: str
+    python: str
+    pid: int
+    flush: str
+    data_dir: str
+    time_ms: int
+    uptime_ms: int
+    resident_bytes: int
+    #: -1 if the system does not report it.
+    open_files: int
+
+
+class FlushFigures(TypedDict):
+    count: int
+    total_ms: float
+    average_ms: float
+    largest_ms: float
+
+
+class PartitionFigures(TypedDict):
+    """One partition; of one that could not be loaded there is only the reason, ``offline``."""
+
+    partition: int
+    offline: str | None
+    start: NotRequired[int]
+    end: NotRequired[int]
+    high_watermark: NotRequired[int]
+    size: NotRequired[int]
+    segments: NotRequired[int]
+    epoch: NotRequired[int]
+
+
+class TopicFigures(TypedDict):
+    """One topic; ``partitions`` may be fewer than it has."""
+
+    name: str
+    is_internal: bool
+    partition_count: int
+    offline_count: int
+    records: int
+    size: int
+    segments: int
+    partitions: list[PartitionFigures]
+    bytes_in: int
+    messages_in: int
+    bytes_out: int
+    rates: Rates
+
+
+class Totals(TypedDict):
+    topics: int
+    partitions: int
+    offline_partitions: int
+    size: int
+    segments: int
+    bytes_in: int
+    messages_in: int
+    bytes_out: int
+    requests: int
+    errors: int
+    connections: int
+
+
+class ClientFigures(TypedDict):
+    address: str
+    client_id: str
+    principal: str
+    listener: str
+    software: str
+    node: int
+
+
+class AuthenticationFigures(TypedDict):
+    succeeded: int
+    succeeded_again: int
+    failed_again: int
+    latency_ms: float
+
+
+class MemberFigures(TypedDict):
+    member_id: str
+    client_id: str
+    instance_id: str | None
+    host: str
+    assignment: str
+
+
+class CommittedFigures(TypedDict):
+    topic: str
+    partition: int
+    offset: int
+    lag: int | None
+
+
+class GroupFigures(TypedDict):
+    """One group; its members and offsets may be fewer than it has."""
+
+    group_id: str
+    state: str
+    protocol: str
+    member_count: int
+    members: list[MemberFigures]
+    offsets: list[CommittedFigures]
+    topics: list[str]
+    lag: int | None
+
+
+class Snapshot(TypedDict):
+    rates: Rates
+    history: dict[str, list[float]]
+    at_ms: float
+    broker: BrokerFigures
+    totals: Totals
+    apis: list[ApiFigures]
+    flush: FlushFigures
+    topics: list[TopicFigures]
+    #: May be fewer than ``connection_count``.
+    clients: list[ClientFigures]
+    connection_count: int
+    accepted_count: int
+    refused_count: int
+    failed_authentication_count: int
+    authentications: AuthenticationFigures
+    expired_count: int
+    throttled_count: int
+    throttled_ms: float
+    #: API → how many of its requests wait.
+    waiting: dict[str, int]
+    groups: list[GroupFigures]
+    group_count: int
+    fetch_session_count: int
