@@ -20,8 +20,7 @@ from kafkacore.errors import KafkaError
 from kafkacore.producer._record_sender import RecordSender
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.record._source import RecordSource
-from kafkacore.record.compression import Compression
-from kafkacore.structs import Node, TopicPartition
+from kafkacore.structs import Compression, Node, TopicPartition
 
 PARTITIONS = [1, 6, 1000]
 NODE = Node(0, "nowhere", 9092)

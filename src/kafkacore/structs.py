@@ -101,6 +101,23 @@ class ConsumerGroupMetadata(NamedTuple):
     state: str = MemberState.UNJOINED
 
 
+class Compression(IntEnum):
+    """Codec of a batch; the value is the attribute bits on the wire.
+
+    ``CODECS`` of ``record/compression.py`` has everything else about a codec.
+    """
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+#: Names of the codecs in settings, without ``none``.
+CODEC_NAMES: Final = tuple(codec.name.lower() for codec in Compression if codec is not Compression.NONE)
+
+
 class TimestampType(IntEnum):
     """Whose clock a record's timestamp is: the producer's, the broker's, or nobody's (magic 0)."""
 

@@ -8,10 +8,11 @@ from kafkacore.bench import security
 from kafkacore.bench.sequence import NUMBER_BYTES
 from kafkacore.bench.task import ClientSettings
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.structs import CODEC_NAMES
 
 MODES = ("produce", "consume", "group", "arrow", "roundtrip", "broker")
 PEERS = ("confluent", "kafka-python", "aiokafka", "java")
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+CODECS = ("none", *CODEC_NAMES)
 PROFILES = ("tuned", "default")
 OURS = "kafkacore"
 #: Records a second of ``roundtrip`` if no rate is given.

@@ -21,6 +21,7 @@ from kafkacore.cli.common import (
 )
 from kafkacore.cli.connection import add_bootstrap, client_settings
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.structs import CODEC_NAMES
 
 EXAMPLES = """  echo hello | kafkacore produce greetings
   kafkacore produce orders --file orders.jsonl --compression lz4
@@ -42,7 +43,7 @@ def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--partition", type=natural, help="write to this partition alone")
     parser.add_argument("--acks", choices=("0", "1", "all"), default="all")
-    parser.add_argument("--compression", choices=("gzip", "snappy", "lz4", "zstd"))
+    parser.add_argument("--compression", choices=CODEC_NAMES)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@ from typing import final
 from kafkacore.clock import Clock
 from kafkacore.producer._buffer_pool import BufferPool
 from kafkacore.record._builder import RecordBatchBuilder
-from kafkacore.record.compression import Compression
+from kafkacore.structs import Compression
 
 @final
 class BatchMemory:

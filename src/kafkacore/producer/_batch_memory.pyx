@@ -13,7 +13,7 @@ from kafkacore.producer._batch cimport ProducerBatch
 from kafkacore.producer._buffer_pool cimport BufferPool
 from kafkacore.record._builder cimport RecordBatchBuilder
 
-from kafkacore.record.compression import Compression
+from kafkacore.structs import Compression
 
 # Bytes of `buffer_memory` that a new batch has at the least; it gets more, by doubling, as it fills, so that
 # a thousand partitions with a few records each do not need a thousand times `batch_size`.

@@ -24,15 +24,13 @@ from kafkacore.client.interceptors import objects_with
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.idempotence import MAX_IN_FLIGHT
 from kafkacore.producer.partitioner import FunctionPartitioner
-from kafkacore.record.compression import LEVELS, Compression, check_level
-from kafkacore.structs import INT32_MAX
+from kafkacore.record.compression import CODECS, check_level
+from kafkacore.structs import INT32_MAX, Compression
 
 log = logging.getLogger("kafkacore.producer")
 
 
-COMPRESSIONS = {"none": Compression.NONE} | {
-    codec.name.lower(): codec for codec in Compression if codec is not Compression.NONE
-}
+COMPRESSIONS = {codec.name.lower(): codec for codec in Compression}
 
 
 class ProducerConfigurationError(KafkaConfigurationError, ValueError):
@@ -64,8 +62,9 @@ def _check_level(codec: Compression, level: int | None) -> None:
         if level is not None:
             check_level(codec, level)
     except ValueError:
-        lowest, highest = LEVELS[codec]
-        wanted = f"between {lowest} and {highest} for {codec.name.lower()}"
+        levels = CODECS[codec].levels
+        assert levels is not None, "check_level accepts any level of a codec without levels"
+        wanted = f"between {levels.lowest} and {levels.highest} for {codec.name.lower()}"
         raise refuse("compression_level", level, wanted) from None
 
 

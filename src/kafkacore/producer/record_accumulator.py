@@ -23,8 +23,7 @@ from kafkacore.producer._column_appender import ColumnAppender
 from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer._readiness import backing_off_ms, by_leader, check_ready, move_to_back
 from kafkacore.producer.idempotence import IdempotenceManager
-from kafkacore.record.compression import Compression
-from kafkacore.structs import Node, TopicPartition
+from kafkacore.structs import Compression, Node, TopicPartition
 
 log = logging.getLogger("kafkacore.producer")
 

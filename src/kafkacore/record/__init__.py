@@ -11,8 +11,9 @@ from kafkacore.record._header import BatchHeader, assign_offset, read_batch_head
 from kafkacore.record._legacy_builder import LegacyBatchBuilder, down_convert
 from kafkacore.record._source import RecordSource
 from kafkacore.record._validation import first_at_time, judge_records, validate_batch, with_codec
-from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE, Compression
+from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE
 from kafkacore.record.decoding import decode
+from kafkacore.structs import Compression
 
 __all__ = [
     "DEFAULT_MAX_DECOMPRESSED_SIZE",

@@ -29,8 +29,8 @@ from kafkacore.wire._gil_handoff cimport gil_handoff_received, gil_handoff_reque
 from kafkacore.wire.primitives cimport size_of_varlong, store_int16, store_int32, store_int64
 
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
-from kafkacore.record.compression import Compression, compress
-from kafkacore.structs import TimestampType
+from kafkacore.record.compression import compress
+from kafkacore.structs import Compression, TimestampType
 from kafkacore.wire.copying import refuse_copy
 
 cdef enum:
@@ -68,7 +68,7 @@ cdef class RecordBatchBuilder:
     compression:
         A :class:`Compression`.
     compression_level:
-        As Kafka has them: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; ``None`` for the default.
+        One of the codec's levels (``compression.CODECS``); ``None`` for the default.
     timestamp_type:
         What the batch says of its timestamps.
     compression_ratio:

@@ -4,7 +4,7 @@ from typing import Any
 from typing_extensions import Buffer
 
 from kafkacore.record._source import RecordSource
-from kafkacore.record.compression import Compression
+from kafkacore.structs import Compression
 
 def encode(
     values: RecordSource | Iterable[Buffer | None] | Any,

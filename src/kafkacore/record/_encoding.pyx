@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from kafkacore.record._builder cimport RecordBatchBuilder
 from kafkacore.record._source cimport RecordSource
 
-from kafkacore.record.compression import Compression
+from kafkacore.structs import Compression
 
 
 def encode(values, keys=None, headers=None, timestamps=None, *, int64_t timestamp_ms=-1,

@@ -2,8 +2,7 @@ from typing import Never
 
 from typing_extensions import Buffer, disjoint_base
 
-from kafkacore.record.compression import Compression
-from kafkacore.structs import TimestampType
+from kafkacore.structs import Compression, TimestampType
 
 @disjoint_base
 class BatchHeader:

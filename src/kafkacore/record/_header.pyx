@@ -23,14 +23,20 @@ from kafkacore.wire._construction cimport made_only_by
 from kafkacore.wire.primitives cimport load_int16, load_int32, load_int64, store_int32, store_int64
 
 from kafkacore.errors import CorruptRecordError
-from kafkacore.record.compression import Compression
-from kafkacore.structs import TimestampType
+from kafkacore.record.compression import CODECS as _CODECS
+from kafkacore.structs import Compression, TimestampType
 
 cdef int64_t MAX_INT64 = 0x7FFFFFFFFFFFFFFF
-cdef int _LAST_OLD_CODEC = Compression.LZ4
-cdef int _LAST_CODEC = max(Compression)
+# First message format that has the codec of these bits.
+cdef int8_t _MIN_MAGIC[COMPRESSION_MASK + 1]
+for _code in range(COMPRESSION_MASK + 1):
+    if _code != Compression.NONE:
+        _MIN_MAGIC[_code] = _CODECS[_code].min_magic if _code in _CODECS else 127
 # Attributes are asked for once a batch; an enum's call costs more than the rest of it.
-cdef list _COMPRESSIONS = [Compression(code) if code <= max(Compression) else None for code in range(8)]
+cdef list _COMPRESSIONS = [
+    Compression(code) if code in _CODECS or code == Compression.NONE else None
+    for code in range(COMPRESSION_MASK + 1)
+]
 cdef object _CREATE_TIME = TimestampType.CREATE_TIME
 cdef object _LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 cdef object _NO_TIMESTAMP_TYPE = TimestampType.NO_TIMESTAMP_TYPE
@@ -125,7 +131,7 @@ cdef class BatchHeader:
             self.base_timestamp = self.max_timestamp = load_int64(at + OLD_TIMESTAMP_AT)
         else:
             self.attributes &= COMPRESSION_MASK
-        if self.attributes & COMPRESSION_MASK > _LAST_OLD_CODEC:
+        if self.magic < _MIN_MAGIC[self.attributes & COMPRESSION_MASK]:
             raise CorruptRecordError(
                 f"format {self.magic} has no codec {self.attributes & COMPRESSION_MASK}",
                 offset=self.base_offset,
@@ -149,7 +155,7 @@ cdef class BatchHeader:
                 f"{self.record_count} records in {<int64_t> self.last_offset_delta + 1} offsets",
                 offset=self.base_offset,
             )
-        if self.attributes & COMPRESSION_MASK > _LAST_CODEC:
+        if self.magic < _MIN_MAGIC[self.attributes & COMPRESSION_MASK]:
             raise CorruptRecordError(
                 f"there is no codec {self.attributes & COMPRESSION_MASK}", offset=self.base_offset
             )

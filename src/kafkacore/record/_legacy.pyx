@@ -24,8 +24,9 @@ from kafkacore.wire.primitives cimport (
 )
 
 from kafkacore.errors import CorruptRecordError
-from kafkacore.record.compression import Compression, decompress
+from kafkacore.record.compression import decompress
 from kafkacore.record.old_lz4 import with_right_checksum
+from kafkacore.structs import Compression
 
 cdef enum:
     # Messages that are checked before another thread may have the GIL. A set can have millions.

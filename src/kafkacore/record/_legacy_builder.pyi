@@ -3,8 +3,7 @@ from typing import Self, final
 
 from typing_extensions import Buffer
 
-from kafkacore.record.compression import Compression
-from kafkacore.structs import TimestampType
+from kafkacore.structs import Compression, TimestampType
 
 @final
 class LegacyBatchBuilder:

@@ -32,9 +32,10 @@ from kafkacore.errors import (
 )
 from kafkacore.record._batch import read_batches
 from kafkacore.record.compression import DEFAULT_MAX_DECOMPRESSED_SIZE as _DEFAULT_MAX_SIZE
-from kafkacore.record.compression import Compression, compress
+from kafkacore.record.compression import CODECS as _CODECS
+from kafkacore.record.compression import compress
 from kafkacore.record.old_lz4 import with_old_checksum
-from kafkacore.structs import TimestampType
+from kafkacore.structs import Compression, TimestampType
 from kafkacore.wire.copying import refuse_copy
 
 cdef enum:
@@ -45,7 +46,14 @@ cdef enum:
 
 cdef int _NONE = Compression.NONE
 cdef int _LZ4 = Compression.LZ4
-cdef int _ZSTD = Compression.ZSTD
+
+
+cdef int _check_codec(int codec, int magic) except -1:
+    """Refuse a codec that message format ``magic`` does not have (zstd, KIP-110)."""
+    found = _CODECS.get(codec)
+    if found is not None and magic < <int> found.min_magic:
+        raise UnsupportedCompressionTypeError(f"message format {magic} has no {found.name}")
+    return 0
 
 
 @cython.final
@@ -77,8 +85,7 @@ cdef class LegacyBatchBuilder:
             raise ValueError(f"format {magic} is not 0 or 1")
         self.magic = magic
         self.codec = Compression(compression)
-        if self.codec == _ZSTD:
-            raise UnsupportedCompressionTypeError(f"message format {magic} has no zstd")
+        _check_codec(self.codec, magic)
         self.compression_level = compression_level
         timestamp_type = TimestampType(timestamp_type)
         self.is_log_append_time = magic == 1 and timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -286,8 +293,7 @@ def down_convert_some(buffer, int to_magic, int64_t first_offset=0,
         if batch.magic <= to_magic:
             out += data[batch.position:batch.position + batch.size_in_bytes]
         elif not batch.is_control:
-            if batch.attributes & COMPRESSION_MASK == _ZSTD:
-                raise UnsupportedCompressionTypeError(f"message format {to_magic} has no zstd")
+            _check_codec(batch.attributes & COMPRESSION_MASK, to_magic)
             _convert(batch, to_magic, first_offset, out)
         if batch.records_at != NULL:
             plain_bytes += batch.records_end - batch.records_at

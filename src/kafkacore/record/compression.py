@@ -10,8 +10,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Callable
-from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import cramjam
 import lz4.frame  # type: ignore[import-untyped]  # lz4 has no stubs
@@ -19,6 +18,7 @@ import zstandard
 
 from kafkacore.errors import CorruptRecordError, DecompressedTooLargeError
 from kafkacore.record._frames import XERIAL_HEADER, snappy_size, zstd_frames
+from kafkacore.structs import Compression
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -33,23 +33,61 @@ _MAX_PIECE = 1024 * 1024
 _PIECE_PER_COMPRESSED_BYTE = 8
 
 
-class Compression(IntEnum):
-    """Codec of a batch; the value is the attribute bits on the wire."""
+class Levels(NamedTuple):
+    """Levels of a codec, as in Kafka (KIP-390).
 
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
+    Parameters
+    ----------
+    lowest, highest:
+        Both are levels.
+    default:
+        Kafka's default for a topic. It is valid even if it is outside the limits.
+    """
+
+    lowest: int
+    highest: int
+    default: int
 
 
-#: Lowest and highest level, as in Kafka (KIP-390); the other codecs have none and pass it over.
-LEVELS = {
-    Compression.GZIP: (1, 9),
-    Compression.LZ4: (1, 17),
-    Compression.ZSTD: (-131072, 22),
-}
-_GZIP_DEFAULT_LEVEL = -1  # a number of Kafka's for it
+class Codec(NamedTuple):
+    """What the package knows about one way of compression.
+
+    Parameters
+    ----------
+    id:
+        The value on the wire, and the name.
+    title:
+        The name in Kafka's error messages.
+    compress:
+        ``(data, level)`` to the compressed bytes. Level ``None`` is the default of Kafka's Java client.
+    decompress:
+        ``(data, max_size)`` to the plain bytes.
+    levels:
+        ``None`` if the codec has no levels; a level is then ignored.
+    min_magic:
+        First message format that has the codec.
+    min_produce_version, min_fetch_version:
+        First versions of the requests in which the codec is allowed.
+    write_cost, write_cost_at_level:
+        How many times longer it takes to compress a byte than to read a plain one, by default and at the
+        slowest level.
+    """
+
+    id: Compression
+    title: str
+    compress: Callable[[Buffer, int | None], Buffer]
+    decompress: Callable[[memoryview, int], Buffer]
+    levels: Levels | None = None
+    min_magic: int = 0
+    min_produce_version: int = 0
+    min_fetch_version: int = 0
+    write_cost: int = 1
+    write_cost_at_level: int = 1
+
+    @property
+    def name(self) -> str:
+        """The name in settings, such as ``gzip``."""
+        return self.id.name.lower()
 
 
 def check_level(codec: int, level: int) -> None:
@@ -60,10 +98,14 @@ def check_level(codec: int, level: int) -> None:
     ValueError
         The sentence says which ones it has.
     """
-    lowest, highest = LEVELS.get(Compression(codec), (level, level))
-    if not lowest <= level <= highest and not (codec == Compression.GZIP and level == _GZIP_DEFAULT_LEVEL):
-        name = Compression(codec).name.lower()
-        raise ValueError(f"compression level {level} of {name} is not between {lowest} and {highest}")
+    found = CODECS.get(Compression(codec))
+    levels = None if found is None else found.levels
+    if levels is None or levels.lowest <= level <= levels.highest or level == levels.default:
+        return
+    name = Compression(codec).name.lower()
+    raise ValueError(
+        f"compression level {level} of {name} is not between {levels.lowest} and {levels.highest}"
+    )
 
 
 class _Limited:
@@ -281,17 +323,42 @@ def _decompress_zstd(data: memoryview, max_size: int) -> Buffer:
 
 
 # ---- All of them -------------------------------------------------------------------------------------------
-_COMPRESS: dict[int, Callable[[Buffer, int | None], Buffer]] = {
-    Compression.GZIP: _compress_gzip,
-    Compression.SNAPPY: _compress_snappy,
-    Compression.LZ4: _compress_lz4,
-    Compression.ZSTD: _compress_zstd,
-}
-_DECOMPRESS: dict[int, Callable[[memoryview, int], Buffer]] = {
-    Compression.GZIP: _decompress_gzip,
-    Compression.SNAPPY: _decompress_snappy,
-    Compression.LZ4: _decompress_lz4,
-    Compression.ZSTD: _decompress_zstd,
+#: All codecs by :class:`~kafkacore.structs.Compression`, in its order, without ``NONE``.
+CODECS: Final[dict[int, Codec]] = {
+    codec.id: codec
+    for codec in (
+        Codec(
+            Compression.GZIP,
+            "GZIP",
+            _compress_gzip,
+            _decompress_gzip,
+            Levels(1, 9, default=-1),
+            write_cost=16,
+            write_cost_at_level=64,
+        ),
+        Codec(Compression.SNAPPY, "Snappy", _compress_snappy, _decompress_snappy),
+        Codec(
+            Compression.LZ4,
+            "LZ4",
+            _compress_lz4,
+            _decompress_lz4,
+            Levels(1, 17, default=9),
+            write_cost_at_level=64,
+        ),
+        Codec(
+            Compression.ZSTD,
+            "ZStandard",
+            _compress_zstd,
+            _decompress_zstd,
+            Levels(-131072, 22, default=3),
+            # KIP-110.
+            min_magic=2,
+            min_produce_version=7,
+            min_fetch_version=10,
+            write_cost=4,
+            write_cost_at_level=128,
+        ),
+    )
 }
 # What the codecs raise for bytes that are not theirs; lz4 and cramjam have no one class of their own.
 _CODEC_ERRORS = (
@@ -311,7 +378,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> Buffer:
     Parameters
     ----------
     level:
-        The compression level, one of ``LEVELS``; ``None`` is the default of Kafka's Java client. Of lz4, 3
+        One of the codec's levels; ``None`` is the default of Kafka's Java client. Of lz4, 3
         and more are high compression, and those above 12 are like 12.
 
     Raises
@@ -321,7 +388,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> Buffer:
     """
     if level is not None:
         check_level(codec, level)
-    return _COMPRESS[codec](data, level)
+    return CODECS[codec].compress(data, level)
 
 
 def decompress(codec: int, data: Buffer, max_size: int = DEFAULT_MAX_DECOMPRESSED_SIZE) -> Buffer:
@@ -333,11 +400,11 @@ def decompress(codec: int, data: Buffer, max_size: int = DEFAULT_MAX_DECOMPRESSE
         The bytes are not of this codec, are cut short, or would become more than ``max_size`` bytes; also if
         there is no such codec.
     """
-    function = _DECOMPRESS.get(codec)
-    if function is None:
+    found = CODECS.get(codec)
+    if found is None:
         raise CorruptRecordError(f"there is no codec {codec}")
     view = memoryview(data)
     try:
-        return function(view, max_size)
+        return found.decompress(view, max_size)
     except _CODEC_ERRORS as error:
-        raise CorruptRecordError(f"{Compression(codec).name.lower()}: {error}") from error
+        raise CorruptRecordError(f"{found.name}: {error}") from error

@@ -25,8 +25,7 @@ from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_metrics import SenderMetrics
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdResponse
 from kafkacore.record import read_batches
-from kafkacore.record.compression import Compression
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import Compression, TopicPartition
 from kafkacore.testing import VirtualClock
 
 TP0, TP1, TP2 = (TopicPartition("t", partition) for partition in range(3))

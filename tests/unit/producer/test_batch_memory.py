@@ -14,8 +14,7 @@ from kafkacore.client import Cluster, PartitionMetadata
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError, KafkaTimeoutError
 from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.record.compression import Compression
-from kafkacore.structs import Node, TopicPartition
+from kafkacore.structs import Compression, Node, TopicPartition
 
 BUFFER_MEMORY = 1 << 30
 ROUNDS = 200

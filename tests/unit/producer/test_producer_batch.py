@@ -9,8 +9,7 @@ from kafkacore.producer._batch import ProducerBatch
 from kafkacore.record import read_batches
 from kafkacore.record._batch import RecordBatch
 from kafkacore.record._builder import RecordBatchBuilder
-from kafkacore.record.compression import Compression
-from kafkacore.structs import TopicPartition
+from kafkacore.structs import Compression, TopicPartition
 from kafkacore.testing import VirtualClock
 
 TP = TopicPartition("t", 0)

@@ -23,7 +23,7 @@ from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._batch_future import BatchFuture
 from kafkacore.record import RecordBatchBuilder, read_batches
 from kafkacore.record._source import RecordSource
-from kafkacore.record.compression import Compression
+from kafkacore.structs import Compression
 from kafkacore.testing import VirtualClock
 
 LIMIT_S = 20.0

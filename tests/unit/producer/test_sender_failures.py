@@ -20,7 +20,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
 )
 from kafkacore.protocol.generated.produce import ProduceResponse
-from kafkacore.record.compression import Compression
+from kafkacore.structs import Compression
 
 CORRUPT, UNKNOWN_TOPIC, NOT_LEADER, TIMED_OUT, MESSAGE_TOO_LARGE = 2, 3, 6, 7, 10
 NOT_ENOUGH_REPLICAS, AFTER_APPEND, FORBIDDEN, STORAGE, INVALID_RECORD = 19, 20, 29, 56, 87

@@ -8,7 +8,7 @@ from model.producer_harness import values
 
 from kafkacore.errors import KafkaTimeoutError
 from kafkacore.record import read_batches
-from kafkacore.record.compression import Compression
+from kafkacore.structs import Compression
 
 
 @pytest.mark.behaviour(

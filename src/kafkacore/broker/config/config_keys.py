@@ -33,9 +33,10 @@ from kafkacore.broker.config.listeners import (
 )
 from kafkacore.broker.config.topic_config import BROKER_SYNONYMS, TOPIC_CONFIG, ConfigType
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.structs import INT32_MAX, INT64_MAX
+from kafkacore.structs import INT32_MAX, INT64_MAX, Compression
 from kafkacore.text import did_you_mean, parse_boolean
 
+_CODEC_NUMBERS = ", ".join(f"{codec.value} {codec.name.lower()}" for codec in Compression)
 #: The one authorizer that there is, by the name of Kafka's.
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -177,7 +178,7 @@ BROKER_KEYS: Final = (
     BrokerKey("offsets.retention.minutes", "offsets_retention_minutes", _I, "For how long offsets are kept "
               "that nobody uses.", 1, INT32_MAX),
     BrokerKey("offsets.topic.compression.codec", "offsets_topic_compression_codec", _I, "The codec of "
-              "`__consumer_offsets`: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.", 0, 4),
+              f"`__consumer_offsets`: {_CODEC_NUMBERS}.", 0, max(Compression).value),
     BrokerKey("offsets.topic.num.partitions", "offsets_topic_num_partitions", _I, "Partitions of "
               "`__consumer_offsets`, when it is made.", 1, INT32_MAX),
     BrokerKey("offsets.topic.segment.bytes", "offsets_topic_segment_bytes", _I, "Size of a segment of "

@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kafkacore.errors import InvalidConfigurationError
-from kafkacore.structs import INT32_MAX, INT64_MAX
+from kafkacore.structs import CODEC_NAMES, INT32_MAX, INT64_MAX
 from kafkacore.text import parse_boolean
 
 INT_MIN = -(2**31)
@@ -72,7 +72,7 @@ _B, _S, _I, _L, _D, _LIST = (
     ConfigType.DOUBLE,
     ConfigType.LIST,
 )
-_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+_CODECS = ("uncompressed", *reversed(CODEC_NAMES), "producer")
 _WEEK_MS = str(7 * 24 * 3600 * 1000)
 _DAY_MS = str(24 * 3600 * 1000)
 _FOREVER = str(INT64_MAX)

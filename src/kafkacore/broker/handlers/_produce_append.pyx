@@ -24,14 +24,17 @@ from kafkacore.errors import (
     UnknownTopicOrPartitionError,
     UnsupportedCompressionTypeError,
 )
-from kafkacore.record import Compression, read_batch_headers
+from kafkacore.record import read_batch_headers
+from kafkacore.record.compression import CODECS as _CODECS
 from kafkacore.structs import ACLOperation, ResourceType, TopicPartition, partition_name
 
 cdef enum:
     ACKS_ALL = -1
-    FIRST_VERSION_WITH_ZSTD = 7
 
-cdef int ZSTD = Compression.ZSTD
+# First version of Produce that may carry the codec of these bits.
+cdef int MIN_VERSION[COMPRESSION_MASK + 1]
+for _code in range(COMPRESSION_MASK + 1):
+    MIN_VERSION[_code] = _CODECS[_code].min_produce_version if _code in _CODECS else 0
 cdef object WRITE = ACLOperation.WRITE
 cdef object TOPIC = ResourceType.TOPIC
 # Whoever calls itself so may write to internal topics (Kafka's ``AdminUtils``).
@@ -183,7 +186,7 @@ cdef int check_records(records, int version) except -1:
     InvalidRecordError
         Not exactly one batch of format 2, or a control batch, which only brokers may write.
     UnsupportedCompressionTypeError
-        zstd from a client that speaks a version older than zstd (KIP-110).
+        A codec that this version does not have yet, as zstd before version 7 (KIP-110).
     InvalidRequestError
         A batch of a transaction.
     CorruptRecordError
@@ -207,8 +210,7 @@ cdef int check_records(records, int version) except -1:
         raise InvalidRecordError("Clients are not allowed to write control records")
     if header.attributes & TRANSACTIONAL_BIT:
         raise InvalidRequestError("This broker does not serve transactions")
-    if header.attributes & COMPRESSION_MASK == ZSTD and version < FIRST_VERSION_WITH_ZSTD:
-        raise UnsupportedCompressionTypeError(
-            f"Produce v{version} is not allowed to use ZStandard compression"
-        )
+    if version < MIN_VERSION[header.attributes & COMPRESSION_MASK]:
+        title = _CODECS[header.attributes & COMPRESSION_MASK].title
+        raise UnsupportedCompressionTypeError(f"Produce v{version} is not allowed to use {title} compression")
     return 0

@@ -54,13 +54,16 @@ from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.protocol.message import Records
 from kafkacore.record._legacy_builder import down_convert_some
+from kafkacore.record.compression import CODECS
 from kafkacore.structs import ACLOperation, IsolationLevel, ResourceType
 
 FIRST_VERSION_WITH_TIMESTAMPS = 2
 FIRST_VERSION_WITH_MAX_BYTES = 3
 FIRST_VERSION_WITH_BATCHES = 4
 FIRST_VERSION_BY_ID = 13
-FIRST_VERSION_WITH_ZSTD = 10
+#: By ``compression.type``; below it a client cannot read what the topic has.
+_FIRST_VERSION_WITH_CODEC = {codec.name: codec.min_fetch_version for codec in CODECS.values()}
+FIRST_VERSION_WITH_ALL_CODECS = max(_FIRST_VERSION_WITH_CODEC.values())
 FIRST_VERSION_WITH_LEADER = 16
 #: Clients that speak no later version do not know KAFKA_STORAGE_ERROR for one to retry.
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
@@ -205,9 +208,10 @@ class _Fetch:
         version = self.request.version
         if result.error == KafkaStorageError.errno and version <= LAST_VERSION_WITHOUT_STORAGE_ERROR:
             return NotLeaderForPartitionError.errno
-        if version < FIRST_VERSION_WITH_ZSTD and not result.error:
+        if version < FIRST_VERSION_WITH_ALL_CODECS and not result.error:
             topic = self.services.topics.get(partition.name)
-            if topic is not None and topic.configs.get("compression.type") == "zstd":
+            codec = "" if topic is None else topic.configs.get("compression.type", "")
+            if version < _FIRST_VERSION_WITH_CODEC.get(codec, 0):
                 return UnsupportedCompressionTypeError.errno
         return result.error
 

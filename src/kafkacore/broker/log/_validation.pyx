@@ -13,7 +13,6 @@ from libc.stdint cimport INT64_MAX, int64_t
 from kafkacore.record._batch cimport RecordBatch
 from kafkacore.record.layout cimport COMPRESSION_MASK, TIMESTAMP_TYPE_BIT
 
-from kafkacore.broker.log.config import LogConfig
 from kafkacore.broker.log.log_structs import RecordError
 from kafkacore.errors import (
     CorruptRecordError,
@@ -23,8 +22,9 @@ from kafkacore.errors import (
     MessageSizeTooLargeError,
     RecordListTooLargeError,
 )
-from kafkacore.record import Compression, judge_records, validate_batch, with_codec
-from kafkacore.structs import TimestampType, partition_name
+from kafkacore.record import judge_records, validate_batch, with_codec
+from kafkacore.record.compression import CODECS as _CODECS
+from kafkacore.structs import Compression, TimestampType, partition_name
 
 cdef object LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 
@@ -32,13 +32,9 @@ cdef object LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
 MAX_RECORD_ERRORS = 1000
 _SHOWN_IN_MESSAGE = 3
 
-_CODECS = {
-    "uncompressed": Compression.NONE,
-    "gzip": Compression.GZIP,
-    "snappy": Compression.SNAPPY,
-    "lz4": Compression.LZ4,
-    "zstd": Compression.ZSTD,
-}
+# By compression.type. "producer" keeps each batch's own codec.
+_BY_COMPRESSION_TYPE = {"uncompressed": Compression.NONE}
+_BY_COMPRESSION_TYPE.update((codec.name, codec.id) for codec in _CODECS.values())
 
 
 class RefusedRecordsError(InvalidRecordError):
@@ -61,14 +57,6 @@ class RefusedTimestampsError(InvalidTimestampError):
 # few bytes, each of which takes 2 to 3 microseconds. The second is for gzip, the slowest to read.
 cdef int64_t _BUDGET_COMPRESSED = 64 * 1024
 cdef int64_t _BUDGET_PLAIN = 4 * 1024 * 1024
-# How much longer than to read a plain byte it takes to write it: codec → by default, at a level that is set.
-cdef dict _WRITE_COST = {
-    Compression.NONE: (0, 0),
-    Compression.GZIP: (16, 64),
-    Compression.SNAPPY: (1, 1),
-    Compression.LZ4: (1, 64),
-    Compression.ZSTD: (4, 128),
-}
 
 
 @cython.final
@@ -131,13 +119,13 @@ cpdef tuple validate_append(
             f"be 0, but it is {batch.base_offset}"
         )
     is_compressed = batch.attributes & COMPRESSION_MASK != 0
-    codec = _CODECS.get(config.compression_type)
+    codec = _BY_COMPRESSION_TYPE.get(config.compression_type)
     if codec is not None and <int> codec == batch.attributes & COMPRESSION_MASK:
         codec = None
     if budget is not None and (is_compressed or codec is not None):
         cost = is_compressed
         if codec is not None:
-            cost += <int64_t> _WRITE_COST[codec][_level(codec, config) is not None]
+            cost += _write_cost(codec, config)
         if is_compressed:
             budget.compressed_bytes -= batch.size_in_bytes
         elif batch.size_in_bytes > budget.plain_bytes // cost:
@@ -155,7 +143,7 @@ cpdef tuple validate_append(
     if cost:
         budget.plain_bytes = limit - cost * (batch.records_end - batch.records_at)
     if codec is not None:
-        records = memoryview(with_codec(batch, codec, _level(codec, config)))
+        records = memoryview(with_codec(batch, codec, config.compression_levels.get(codec)))
         check_size(len(records), config)
         batch = validate_batch(records, False)
     elif is_compressed:
@@ -252,13 +240,9 @@ def _refused(count, errors, has_bad_timestamp):
     )
 
 
-def _level(codec, config):
-    """The topic's level of ``codec``; ``None``, its default, is not what the same number would be."""
-    defaults = LogConfig()
-    levels = {
-        Compression.GZIP: (config.compression_gzip_level, defaults.compression_gzip_level),
-        Compression.LZ4: (config.compression_lz4_level, defaults.compression_lz4_level),
-        Compression.ZSTD: (config.compression_zstd_level, defaults.compression_zstd_level),
-    }
-    level, default = levels.get(codec, (None, None))
-    return None if level == default else level
+cdef int64_t _write_cost(codec, config) except -1:
+    """How many times longer than to read a plain byte it takes to write it in the topic's codec."""
+    if codec not in _CODECS:
+        return 0
+    found = _CODECS[codec]
+    return found.write_cost_at_level if codec in config.compression_levels else found.write_cost

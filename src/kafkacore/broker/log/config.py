@@ -6,12 +6,12 @@ Does not know: topics, files, which keys a client may set (the broker checks tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
 from kafkacore.errors import InvalidConfigurationError
-from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE
+from kafkacore.record.compression import CODECS, DEFAULT_MAX_DECOMPRESSED_SIZE
 from kafkacore.structs import INT64_MAX, TimestampType
 
 WEEK_MS = 7 * 24 * 3600 * 1000
@@ -26,6 +26,12 @@ _TIMESTAMP_TYPES = {
 
 #: Used instead of ``segment.bytes`` where a topic has it.
 _INTERNAL_SEGMENT_BYTES = "internal.segment.bytes"
+#: Key → its codec and that codec's default level.
+_LEVEL_KEYS = {
+    f"compression.{codec.name}.level": (codec.id, codec.levels.default)
+    for codec in CODECS.values()
+    if codec.levels is not None
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +39,7 @@ class LogConfig:
     """The part of Kafka's ``TopicConfig`` that a log acts on. Sizes in bytes, durations in milliseconds.
 
     ``retention_ms`` and ``retention_bytes`` below 0 mean without limit. Field names are Kafka's keys
-    with underscores.
+    with underscores, but for ``compression_levels``.
     """
 
     segment_bytes: int = 2**30
@@ -48,9 +54,8 @@ class LogConfig:
     message_timestamp_after_max_ms: int = HOUR_MS
     cleanup_policy: str = "delete"
     compression_type: str = "producer"
-    compression_gzip_level: int = -1
-    compression_lz4_level: int = 9
-    compression_zstd_level: int = 3
+    #: By codec, from ``compression.<codec>.level``. A codec at its default level is not in it.
+    compression_levels: Mapping[int, int] = field(default_factory=dict, hash=False)
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = INT64_MAX
@@ -85,14 +90,21 @@ class LogConfig:
             A value that is not of its key's type.
         """
         arguments: dict[str, Any] = {}
-        known = {field.name.replace("_", "."): field.name for field in fields(cls)}
+        known = {each.name.replace("_", "."): each.name for each in fields(cls)}
+        levels = {} if base is None else dict(base.compression_levels)
         for mapping in configs:
             for key, text in mapping.items():
                 if key in known:
                     arguments[known[key]] = _typed(key, text)
+                elif key in _LEVEL_KEYS:
+                    codec, default = _LEVEL_KEYS[key]
+                    levels.pop(codec, None)
+                    if (level := _whole(key, text)) != default:
+                        levels[codec] = level
             if _INTERNAL_SEGMENT_BYTES in mapping:
                 text = mapping[_INTERNAL_SEGMENT_BYTES]
                 arguments["segment_bytes"] = _typed(_INTERNAL_SEGMENT_BYTES, text)
+        arguments["compression_levels"] = levels
         return cls(**arguments) if base is None else replace(base, **arguments)
 
 
@@ -101,12 +113,19 @@ _TEXTS = ("cleanup.policy", "compression.type")
 _FRACTIONS = ("min.cleanable.dirty.ratio",)
 
 
+def _whole(key: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidConfigurationError(f"Invalid value {text} for configuration {key}") from None
+
+
 def _typed(key: str, text: str) -> object:
     if key in _TEXTS:
         return text
     try:
         if key == "message.timestamp.type":
             return _TIMESTAMP_TYPES[text]
-        return float(text) if key in _FRACTIONS else int(text)
+        return float(text) if key in _FRACTIONS else _whole(key, text)
     except (KeyError, ValueError):
         raise InvalidConfigurationError(f"Invalid value {text} for configuration {key}") from None

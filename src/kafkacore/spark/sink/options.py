@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer import KafkaProducer
 from kafkacore.producer.config import resolve_producer
+from kafkacore.record.compression import CODECS
 from kafkacore.spark.options.client_arguments import ClientArguments, typed_arguments
 from kafkacore.spark.options.java_configs import client_configs
 from kafkacore.spark.options.values import boolean, known_options, refuse_unknown
@@ -47,7 +48,7 @@ LOADING: ClientArguments = {
 TRANSACTION_TIMEOUT_MS = 900_000
 DEFAULT_PREFIX = "kafkacore-spark-"
 #: Codecs of which ``kafka.compression.<codec>.level`` says the level, and how that says "its own".
-CODECS_WITH_LEVELS = ("gzip", "lz4", "zstd")
+CODECS_WITH_LEVELS = tuple(codec.name for codec in CODECS.values() if codec.levels is not None)
 OWN_LEVEL = "-1"
 #: Java's partitioners that choose as ours does by default.
 DEFAULT_PARTITIONERS = (
