@@ -24,6 +24,7 @@ TABLES = {
     "kafkacore/protocol/registry.py": "one generated module for each API key",
     "kafkacore/cli/main.py": "one module for each command",
     "kafkacore/bench/peers/__init__.py": "one module for each client that is measured",
+    "kafkacore/coordinator/assignors/strategy.py": "the modules of its own package, as its folder lists them",
     "kafkacore/broker/handlers/registry.py": "the modules of its own package, as its folder lists them",
 }
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from kafkacore import structs
 from kafkacore.coordinator.protocol import Assignment, Subscription
@@ -47,6 +47,8 @@ class PartitionAssignor(ABC):
 
     #: By this name members of a group, of whatever language, agree on an assignor.
     name: str = ""
+    #: Class of Kafka's Java client that distributes alike, by which a setting may name it; empty for none.
+    java_name: ClassVar[str] = ""
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """How members that use this assignor may rebalance."""

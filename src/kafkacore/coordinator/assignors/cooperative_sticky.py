@@ -28,6 +28,7 @@ class CooperativeStickyAssignor(AbstractStickyAssignor):
     """
 
     name = "cooperative-sticky"
+    java_name = "CooperativeStickyAssignor"
 
     def __init__(self) -> None:
         self._generation = NO_GENERATION

@@ -28,6 +28,7 @@ class RangePartitionAssignor(PartitionAssignor):
     """
 
     name = "range"
+    java_name = "RangeAssignor"
 
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]

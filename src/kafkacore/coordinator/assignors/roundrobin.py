@@ -20,6 +20,7 @@ class RoundRobinPartitionAssignor(PartitionAssignor):
     """
 
     name = "roundrobin"
+    java_name = "RoundRobinAssignor"
 
     def assign(
         self, partitions: Partitions, subscriptions: Mapping[str, Subscription]

@@ -1,32 +1,45 @@
 """From ``partition_assignment_strategy`` to assignors.
 
-In: classes, objects or names. Out: :class:`PartitionAssignor` objects and the protocol that they share. Does
-not know: how they distribute.
+An assignor of this package is found by its file: a new one needs no entry here.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import Any
+import pkgutil
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
 
 from kafkacore.coordinator.assignors.abstract import PartitionAssignor, RebalanceProtocol
-from kafkacore.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafkacore.coordinator.assignors.foreign import KafkaPythonAssignor
-from kafkacore.coordinator.assignors.range import RangePartitionAssignor
-from kafkacore.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from kafkacore.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafkacore.errors import KafkaConfigurationError
 
 _JAVA_PACKAGE = "org.apache.kafka.clients.consumer."
-#: By the name of Java's class.
-_ASSIGNORS: dict[str, type[PartitionAssignor]] = {
-    "RangeAssignor": RangePartitionAssignor,
-    "RoundRobinAssignor": RoundRobinPartitionAssignor,
-    "StickyAssignor": StickyPartitionAssignor,
-    "CooperativeStickyAssignor": CooperativeStickyAssignor,
+
+
+def _found() -> Iterator[type[PartitionAssignor]]:
+    """Yield every assignor of this package: each class that has a name of its own."""
+    package = __name__.rpartition(".")[0]
+    for entry in pkgutil.walk_packages([str(Path(__file__).parent)], f"{package}."):
+        if entry.name == __name__:
+            continue
+        for kind in vars(import_module(entry.name)).values():
+            if (
+                inspect.isclass(kind)
+                and issubclass(kind, PartitionAssignor)
+                and kind.__module__ == entry.name
+                and kind.name
+            ):
+                yield kind
+
+
+_ASSIGNORS: Final = tuple(_found())
+#: Also by the name of Java's class.
+_BY_NAME: Final = {kind.name: kind for kind in _ASSIGNORS} | {
+    kind.java_name: kind for kind in _ASSIGNORS if kind.java_name
 }
-_BY_NAME = _ASSIGNORS | {kind.name: kind for kind in _ASSIGNORS.values()}
 
 
 def assignors_for(strategy: Any) -> list[PartitionAssignor]:

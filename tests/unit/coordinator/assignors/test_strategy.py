@@ -93,6 +93,15 @@ def test_every_assignor_of_java_has_a_name_here(spelling: str, name: str) -> Non
     assert made.name == name
 
 
+def test_assignors_are_found_by_their_files() -> None:
+    with pytest.raises(KafkaConfigurationError) as raised:
+        assignors_for("nobody")
+    assert str(raised.value) == (
+        "no assignor is named 'nobody'; there are CooperativeStickyAssignor, RangeAssignor, "
+        "RoundRobinAssignor, StickyAssignor, cooperative-sticky, range, roundrobin, sticky"
+    )
+
+
 def test_javas_default_is_a_list_behind_a_comma() -> None:
     made = assignors_for("range, cooperative-sticky")
     assert [assignor.name for assignor in made] == ["range", "cooperative-sticky"]

@@ -66,6 +66,7 @@ class StickyPartitionAssignor(AbstractStickyAssignor):
     """
 
     name = "sticky"
+    java_name = "StickyAssignor"
 
     def __init__(self) -> None:
         self._previous: MemberData | None = None
