@@ -85,7 +85,7 @@ def test_send(benchmark: Any, record_count: int, partition_count: int) -> None:
     benchmark.group = f"{partition_count} partitions"
     accumulator = new_accumulator(partition_count)
     producer = RecordSender()
-    producer._bind(accumulator, True)
+    producer._bind(accumulator.records, True)
     keys = keys_of(record_count, partition_count)
 
     def send_all() -> None:

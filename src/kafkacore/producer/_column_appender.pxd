@@ -2,15 +2,18 @@
 
 from libc.stdint cimport int32_t
 
-from kafkacore.producer._appender cimport RecordAppender
 from kafkacore.producer._batch cimport ProducerBatch
 from kafkacore.producer._batch_future cimport BatchFuture
 from kafkacore.producer._partition_queue cimport PartitionQueue
+from kafkacore.producer._record_appender cimport RecordAppender
 from kafkacore.producer._topic_state cimport TopicState
 from kafkacore.record._source cimport RecordSource
 
 
-cdef class ColumnAppender(RecordAppender):
+cdef class ColumnAppender:
+    # Has the topics, the memory and the settings.
+    cdef RecordAppender _records
+
     cdef int _fail_rest(self, BatchFuture future, topic, error) except -1
     cdef int _check_rows(self, RecordSource source, bint allow_empty) except -1
     cdef int _append_to(self, PartitionQueue queue, BatchFuture future, double max_block_ms) except -1

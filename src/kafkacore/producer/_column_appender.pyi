@@ -1,8 +1,12 @@
-from kafkacore.producer._appender import RecordAppender
+from typing import final
+
 from kafkacore.producer._batch_future import BatchFuture
+from kafkacore.producer._record_appender import RecordAppender
 from kafkacore.record._source import RecordSource
 
-class ColumnAppender(RecordAppender):
+@final
+class ColumnAppender:
+    def __init__(self, records: RecordAppender) -> None: ...
     def append_source(
         self,
         topic: str,

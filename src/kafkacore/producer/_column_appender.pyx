@@ -1,21 +1,21 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""What ``send_batch()`` and ``send_arrow()`` do per row, without the GIL: check, choose a partition, append.
+"""The half of the RecordAccumulator that ``send_batch()`` and ``send_arrow()`` call, per row without the GIL.
 
-Columns in, one BatchFuture out. Rows of a partition keep their order and lie in its batches behind the
-records that ``send()`` put there before. Does not know: Python values, metadata requests.
+It checks all rows, chooses a partition for each, and appends them. Rows of a partition keep their order and
+follow the records that ``send()`` appended before.
 """
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from kafkacore.producer._appender cimport RecordAppender
 from kafkacore.producer._arguments cimport checked_partition
 from kafkacore.producer._batch cimport ProducerBatch
 from kafkacore.producer._batch_future cimport BatchFuture, new_batch_future
 from kafkacore.producer._future cimport ProduceResult
 from kafkacore.producer._murmur2 cimport murmur2_of
 from kafkacore.producer._partition_queue cimport PartitionQueue
+from kafkacore.producer._record_appender cimport RecordAppender
 from kafkacore.producer._topic_state cimport TopicState, drawn
 from kafkacore.record._source cimport RecordSource
 from kafkacore.record.store cimport batch_size_bound
@@ -124,8 +124,18 @@ def partition_range(RecordSource source not None):
     return lowest, highest
 
 
-cdef class ColumnAppender(RecordAppender):
-    """The per-row half of the RecordAccumulator; see :class:`RecordAppender` for the rest."""
+@cython.final
+cdef class ColumnAppender:
+    """Append the rows of columns to the open batches of their partitions.
+
+    Parameters
+    ----------
+    records
+        Appends single records to the same batches.
+    """
+
+    def __init__(self, RecordAppender records not None):
+        self._records = records
 
     def append_source(self, topic, RecordSource source not None, partition, max_block_ms=None,
                       bint allow_empty=False):
@@ -160,9 +170,9 @@ cdef class ColumnAppender(RecordAppender):
         """
         cdef TopicState state
         cdef BatchFuture future
-        cdef double block_ms = self._max_block_ms if max_block_ms is None else max_block_ms
-        self.check_usable()
-        state = self._look_up(topic)
+        cdef double block_ms = self._records._max_block_ms if max_block_ms is None else max_block_ms
+        self._records.check_usable()
+        state = self._records._look_up(topic)
         if state is None:
             return None
         if len(state._queues) == 0 or (
@@ -170,13 +180,13 @@ cdef class ColumnAppender(RecordAppender):
         ):
             return None
         self._check_rows(source, allow_empty)
-        future = new_batch_future(source, self._timestamp(None), self._clock)
+        future = new_batch_future(source, self._records._timestamp(None), self._records._clock)
         try:
             if partition is None and len(state._queues) == 1 and not source.has_partitions:
                 partition = 0
             if partition is not None:
                 self._append_to(state._queues[partition], future, block_ms)
-            elif not source.has_partitions and (self._ignores_keys or not source.has_keys):
+            elif not source.has_partitions and (self._records._ignores_keys or not source.has_keys):
                 self._append_sticky(state, future, block_ms)
             elif not self._append_by_partition(state, future, block_ms):
                 return None
@@ -190,18 +200,19 @@ cdef class ColumnAppender(RecordAppender):
 
     def failed_source(self, topic, RecordSource source not None, error):
         """A future of rows that were not appended, for ``error``."""
-        cdef BatchFuture future = new_batch_future(source, self._timestamp(None), self._clock)
+        cdef RecordAppender records = self._records
+        cdef BatchFuture future = new_batch_future(source, records._timestamp(None), records._clock)
         self._fail_rest(future, topic, error)
         return future
 
     cdef int _fail_rest(self, BatchFuture future, topic, error) except -1:
-        rest = ProduceResult(TopicPartition(topic, -1), self._clock)
+        rest = ProduceResult(TopicPartition(topic, -1), self._records._clock)
         rest.complete(error=error)
         future.place(rest, 0, future._source.row_count - future._placed)
         return 0
 
     cdef int _check_rows(self, RecordSource source, bint allow_empty) except -1:
-        cdef Py_ssize_t max_size = min(self._max_request_size, self._buffer_memory)
+        cdef Py_ssize_t max_size = min(self._records._max_request_size, self._records._buffer_memory)
         cdef Py_ssize_t row
         with nogil:
             row = _first_wrong_row(source, max_size, allow_empty)
@@ -213,7 +224,7 @@ cdef class ColumnAppender(RecordAppender):
 
     def _row_error(self, RecordSource source not None, Py_ssize_t row, Py_ssize_t max_size):
         if source.size_upper_bound(row) > max_size:
-            name = "max_request_size" if max_size == self._max_request_size else "buffer_memory"
+            name = "max_request_size" if max_size == self._records._max_request_size else "buffer_memory"
             return MessageSizeTooLargeError(
                 f"row {row} takes {source.size_upper_bound(row)} bytes serialised, more than {name} "
                 f"({max_size}); no row was sent"
@@ -240,7 +251,7 @@ cdef class ColumnAppender(RecordAppender):
         cdef Py_ssize_t* starts = <Py_ssize_t*>calloc(partition_count + 1, sizeof(Py_ssize_t))
         cdef int32_t* candidates = <int32_t*>malloc(partition_count * sizeof(int32_t))
         cdef int64_t* sums = <int64_t*>malloc(partition_count * sizeof(int64_t))
-        cdef bint has_keys = source.has_keys and not self._ignores_keys
+        cdef bint has_keys = source.has_keys and not self._records._ignores_keys
         cdef Sticky sticky
         cdef Py_ssize_t unknown, at
         cdef int32_t partition
@@ -249,9 +260,9 @@ cdef class ColumnAppender(RecordAppender):
                 raise MemoryError()
             sticky.partition = state._sticky_partition
             sticky.size = state._sticky_bytes
-            sticky.limit = max(self._batch_size, 1)
+            sticky.limit = max(self._records._batch_size, 1)
             sticky.candidates = candidates
-            sticky.chance = self._random.getrandbits(63) + 1
+            sticky.chance = self._records._random.getrandbits(63) + 1
             sticky.candidate_count = 0
             for partition in state._candidates:
                 candidates[sticky.candidate_count] = partition
@@ -284,13 +295,13 @@ cdef class ColumnAppender(RecordAppender):
         cdef Py_ssize_t end = future._source.row_count
         cdef Py_ssize_t at = 0
         if state._sticky_partition < 0 and end > 0:
-            state.rotate(self._random)
+            state.rotate(self._records._random)
         while at < end:
             at = self._fill(state._queues[state._sticky_partition], future, NULL, at, end, max_block_ms)
             # Not 0, which would say that the partition has just been chosen.
             state._sticky_bytes = max(state._sticky_bytes, 1)
             if at < end:
-                state.rotate(self._random)
+                state.rotate(self._records._random)
         return 0
 
     # ---- Batches -------------------------------------------------------------------------------------------
@@ -325,10 +336,12 @@ cdef class ColumnAppender(RecordAppender):
             # Makes an object, and so may run a finaliser of the user's that sends to the same partition.
             future.place(batch.result, first, appended)
             at += appended
-            if at < end and not self._grow(queue, future._source.size_upper_bound(future._row_at(at))):
+            if at == end:
+                break
+            if not self._records._grow(queue, future._source.size_upper_bound(future._row_at(at))):
                 break
         if was_open and at < end:
-            self.sender_wakeup.batch_is_full(queue)
+            self._records.sender_wakeup.batch_is_full(queue)
         return at
 
     cdef Py_ssize_t _fill_new(self, PartitionQueue queue, BatchFuture future, const int32_t* rows,
@@ -336,22 +349,22 @@ cdef class ColumnAppender(RecordAppender):
         cdef ProducerBatch batch
         cdef Py_ssize_t appended
         cdef Py_ssize_t size = future._source.size_upper_bound(future._row_at(at))
-        cdef Py_ssize_t limit = max(self._batch_size, size)
+        cdef Py_ssize_t limit = max(self._records._batch_size, size)
         # What the rows take together, if they are all like the first.
         cdef Py_ssize_t wanted = limit if end - at > limit // size else size * (end - at)
-        if self.transactions is not None:
-            self.transactions.add_partition(queue.topic_partition)
-        batch = self.memory.new_batch(queue.topic_partition, limit, wanted, max_block_ms)
+        if self._records.transactions is not None:
+            self._records.transactions.add_partition(queue.topic_partition)
+        batch = self._records.memory.new_batch(queue.topic_partition, limit, wanted, max_block_ms)
         try:
             # Closed while this thread waited for memory: nobody would send the batch any more.
-            self.check_usable()
+            self._records.check_usable()
             # Before the append: from then on a flush waits for it.
-            self.incomplete[batch] = None
+            self._records.incomplete[batch] = None
             # Nobody else has it yet.
             appended = self._fill_alone(batch, future, rows, at, end)
-            self._admit(queue, batch)
+            self._records._admit(queue, batch)
         except BaseException:
-            self._abandon(batch)
+            self._records._abandon(batch)
             raise
         if queue._is_filling:
             queue._await_filling()
@@ -359,7 +372,7 @@ cdef class ColumnAppender(RecordAppender):
         queue.add(batch)
         if at + appended < end:
             queue._open = None
-        self._has_begun(queue, batch)
+        self._records._has_begun(queue, batch)
         return at + appended
 
     cdef Py_ssize_t _fill_alone(self, ProducerBatch batch, BatchFuture future, const int32_t* rows,
@@ -373,5 +386,5 @@ cdef class ColumnAppender(RecordAppender):
                 return at - start
             more = max(batch._builder.limit, future._source.size_upper_bound(future._row_at(at)))
             more = min(more, batch._full_limit - batch._builder.limit)
-            if not self.memory.grow(batch, more):
+            if not self._records.memory.grow(batch, more):
                 return at - start

@@ -1,6 +1,6 @@
 """RecordSender for Cython callers."""
 
-from kafkacore.producer._appender cimport RecordAppender
+from kafkacore.producer._record_appender cimport RecordAppender
 
 
 cdef class RecordSender:

@@ -2,8 +2,8 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from kafkacore.producer._appender import RecordAppender
 from kafkacore.producer._future import FutureRecordMetadata
+from kafkacore.producer._record_appender import RecordAppender
 
 _Headers = list[tuple[str, bytes | None]]
 

@@ -6,7 +6,7 @@ for a topic; that is the subclass's, in Python.
 
 cimport cython
 
-from kafkacore.producer._appender cimport RecordAppender
+from kafkacore.producer._record_appender cimport RecordAppender
 from kafkacore.producer._future cimport FutureRecordMetadata
 
 from kafkacore.errors import IllegalStateError

@@ -143,7 +143,7 @@ class KafkaProducer(RecordSender):
         self._transactions = parts.transactions
         self._append = self._accumulator.append
         is_seen = self._serializes or self._partitioner is not None or self._interceptors is not None
-        self._bind(self._accumulator, not is_seen)
+        self._bind(self._accumulator.records, not is_seen)
         self._thread.start()
         # With api_version given, the constructor does not wait for a broker, as in kafka-python.
         if config["api_version"] is None and self._max_block_ms > 0:

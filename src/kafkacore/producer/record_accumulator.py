@@ -1,8 +1,7 @@
-"""What waits to be sent, and when it is ready. Records in (ColumnAppender), batches for the sender out.
+"""What waits to be sent, and when it is ready.
 
-Batches of a partition leave in order; memory is bounded by the BufferPool and given back when a batch's
-last request has ended. Does no I/O and has no thread. Does not know: requests, responses, which errors are
-retriable.
+Batches of a partition leave in order. The BufferPool bounds their memory, which is given back when a batch's
+last request has ended.
 """
 
 from __future__ import annotations
@@ -22,6 +21,9 @@ from kafkacore.producer._buffer_pool import BufferPool
 from kafkacore.producer._column_appender import ColumnAppender
 from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer._readiness import backing_off_ms, by_leader, check_ready, move_to_back
+from kafkacore.producer._record_appender import RecordAppender
+from kafkacore.producer._sender_wakeup import SenderWakeup
+from kafkacore.producer._topic_state import TopicState
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.structs import Compression, Node, TopicPartition
 
@@ -56,8 +58,11 @@ class ReadyCheckResult:
     unknown_leader_topics: set[str] = field(default_factory=set)
 
 
-class RecordAccumulator(ColumnAppender):
+class RecordAccumulator:
     """Apache Kafka's ``RecordAccumulator``.
+
+    Records come in through :attr:`records` and :attr:`columns`, both of which are compiled. What happens once
+    per batch or less often is here.
 
     Parameters
     ----------
@@ -88,6 +93,15 @@ class RecordAccumulator(ColumnAppender):
         Choose the partition of a record with a key as if it had none.
     idempotence:
         Numbers batches as they are drained, and says which may be.
+
+    Attributes
+    ----------
+    records, columns:
+        Append single records, and many rows by one call.
+    active:
+        Partitions that have batches, in the order in which they got their first.
+    incomplete:
+        Batches whose outcome is open.
     """
 
     def __init__(
@@ -110,12 +124,14 @@ class RecordAccumulator(ColumnAppender):
         ignore_keys: bool = False,
         idempotence: IdempotenceManager | None = None,
     ) -> None:
-        # Who makes room may be lingering.
-        self.pool = BufferPool(buffer_memory, clock, on_wait=self.wake_sender)
-        super().__init__(
+        self.sender_wakeup = SenderWakeup(wakeup)
+        # The batches that would make room may be lingering.
+        self.pool = BufferPool(buffer_memory, clock, on_wait=self.sender_wakeup.wake)
+        self.memory = BatchMemory(self.pool, clock, compression, compression_level)
+        self.records = RecordAppender(
             clock,
-            wakeup,
-            BatchMemory(self.pool, clock, compression, compression_level),
+            self.sender_wakeup,
+            self.memory,
             batch_size=batch_size,
             linger_ms=linger_ms,
             max_request_size=max_request_size,
@@ -123,9 +139,14 @@ class RecordAccumulator(ColumnAppender):
             is_adaptive=adaptive_partitioning,
             ignores_keys=ignore_keys,
         )
+        self.columns = ColumnAppender(self.records)
+        self.active: dict[PartitionQueue, None] = self.records.active
+        self.incomplete: dict[ProducerBatch, None] = self.records.incomplete
+        # The methods themselves: a call costs no more than theirs.
+        self.append = self.records.append
+        self.append_source = self.columns.append_source
+        self.failed_source = self.columns.failed_source
         self.idempotence = idempotence
-        #: Why no record is taken any more.
-        self._failure: KafkaError | None = None
         self._clock = clock
         self._linger_ms = linger_ms
         self._compression = compression
@@ -160,11 +181,11 @@ class RecordAccumulator(ColumnAppender):
         """
         partitions = cluster.partitions_for_topic(topic)
         if not partitions or max(partitions) != len(partitions) - 1:
-            self.forget_topic(topic)
+            self.records.forget_topic(topic)
             return False
         with self._lock:
             queues = [self._queue(TopicPartition(topic, partition)) for partition in partitions]
-            self._set_topic(topic, queues, self._available_partitions(topic, cluster))
+            self.records.set_topic(topic, queues, self._available_partitions(topic, cluster))
         return True
 
     def _available_partitions(self, topic: str, cluster: ClusterView) -> tuple[int, ...]:
@@ -182,7 +203,7 @@ class RecordAccumulator(ColumnAppender):
 
     def update_cluster(self, cluster: ClusterView) -> None:
         """Take over new metadata for all topics that have been sent to."""
-        for topic in self.topic_names():
+        for topic in self.records.topic_names():
             self.update_topic(topic, cluster)
 
     def _queue(self, topic_partition: TopicPartition) -> PartitionQueue:
@@ -190,6 +211,10 @@ class RecordAccumulator(ColumnAppender):
         if queue is None:
             queue = self._queues[topic_partition] = PartitionQueue(topic_partition)
         return queue
+
+    def topic_state(self, topic: str) -> TopicState | None:
+        """The state of a topic, ``None`` if it is not known."""
+        return self.records.topic_state(topic)
 
     # ---- Of the sender -----------------------------------------------------------------------------------
 
@@ -201,7 +226,7 @@ class RecordAccumulator(ColumnAppender):
         """
         result = ReadyCheckResult()
         send_now = (
-            self.closed
+            self.records.closed
             or self._flushes > 0
             or self.pool.queued > 0
             or (self.idempotence is not None and self.idempotence.is_completing)
@@ -340,7 +365,7 @@ class RecordAccumulator(ColumnAppender):
         for queue in list(self.active):
             while (head := queue.head) is not None and self.deadline_ms(head) <= now_ms:
                 expired.append(queue.pop())
-            self.forget_if_empty(queue)
+            self.records.forget_if_empty(queue)
         if not self.active:
             # Until something waits again nobody asks which nodes can take it.
             self._unable_since.clear()
@@ -371,7 +396,7 @@ class RecordAccumulator(ColumnAppender):
         """Everything is ready from now on, until :meth:`await_flush_completion` returns."""
         with self._lock:
             self._flushes += 1
-        self.wake_sender()
+        self.sender_wakeup.wake()
 
     def await_flush_completion(self, timeout_ms: float | None) -> None:
         """Wait for all batches that there are now.
@@ -402,7 +427,7 @@ class RecordAccumulator(ColumnAppender):
         for queue in list(self.active):
             while queue.head is not None:
                 self._fail(queue.pop(), error_of)
-            self.forget_if_empty(queue)
+            self.records.forget_if_empty(queue)
         for batch in list(self.incomplete):
             self._fail(batch, error_of)
 
@@ -418,17 +443,28 @@ class RecordAccumulator(ColumnAppender):
                     self._fail(batch, error_of)
             for batch in tried:
                 queue.put_back(batch)
-            self.forget_if_empty(queue)
+            self.records.forget_if_empty(queue)
+
+    def close_for_appends(self) -> None:
+        """Refuse records from now on."""
+        self.records.close_for_appends()
 
     def fail_appends(self, error: KafkaError) -> None:
         """Refuse records from now on, because of ``error``."""
-        self._failure = error
-        self.close_for_appends()
+        self.records.fail_appends(error)
 
     def check_usable(self) -> None:
-        if self._failure is not None and not self.is_forked:
-            raise type(self._failure)(*self._failure.args) from self._failure
-        super().check_usable()
+        """Raise an error if no record is taken any more: see :meth:`RecordAppender.check_usable`."""
+        self.records.check_usable()
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a copy in a forked child."""
+        return self.records.is_forked
+
+    def release(self, batch: ProducerBatch) -> None:
+        """Give the batch's memory back: its last request has ended. A second call does nothing."""
+        self.records.release(batch)
 
     def _fail(self, batch: ProducerBatch, error_of: Callable[[ProducerBatch], KafkaError]) -> None:
         if not batch.done:

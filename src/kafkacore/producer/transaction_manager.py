@@ -33,6 +33,8 @@ from kafkacore.errors import (
 )
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._partition_queue import PartitionQueue
+from kafkacore.producer._record_appender import RecordAppender
+from kafkacore.producer._sender_wakeup import SenderWakeup
 from kafkacore.producer.control_request import ControlRequest
 from kafkacore.producer.idempotence import NO_EPOCH, NO_PRODUCER_ID, IdempotenceManager
 from kafkacore.producer.prepared_transaction import PreparedTransaction
@@ -73,10 +75,11 @@ FATAL_OF_BATCH = (
 class Batches(Protocol):
     """What the manager asks of the RecordAccumulator."""
 
-    transactions: TransactionManager | None
-
+    @property
+    def records(self) -> RecordAppender: ...
+    @property
+    def sender_wakeup(self) -> SenderWakeup: ...
     #: Partitions with batches that wait, and batches whose outcome is open.
-    def wake_sender(self) -> None: ...
     @property
     def active(self) -> Mapping[PartitionQueue, None]: ...
     @property
@@ -147,7 +150,7 @@ class TransactionManager(IdempotenceManager):
     def attach(self, batches: Batches) -> None:
         """Have ``batches`` ask what may come in; a transaction ends after those whose outcome is open."""
         self._batches = batches
-        batches.transactions = self
+        batches.records.transactions = self
 
     # ---- Calls of the user's -------------------------------------------------------------------------------
 
@@ -205,7 +208,7 @@ class TransactionManager(IdempotenceManager):
                 self._new_partitions[topic_partition] = None
                 if self._batches is not None:
                     # The coordinator can be told while the batch fills.
-                    self._batches.wake_sender()
+                    self._batches.sender_wakeup.wake()
 
     def fail_transaction(self, error: KafkaError) -> None:
         """A record of the transaction has failed before it came into a batch."""

@@ -209,7 +209,7 @@ of(
 )
 of("producer._batch_counter.TopicSensors", S, S, S, S, S)
 of("producer._batch_counter.BatchCounter", CLOCK, POOL, S, S, S, S, S)
-of("producer._sender_wakeup.SenderWakeup", Anything())
+WAKEUP = of("producer._sender_wakeup.SenderWakeup", Anything())
 QUEUE = of("producer._partition_queue.PartitionQueue", TP)
 of(
     "producer._topic_state.TopicState",
@@ -223,8 +223,8 @@ OPTIONS = {
     "batch_size": 100, "linger_ms": 0, "max_request_size": 1000, "max_block_ms": 0, "is_adaptive": True,
     "ignores_keys": False,
 }  # fmt: skip
-of("producer._appender.RecordAppender", CLOCK, Anything(), BATCH_MEMORY, **OPTIONS)
-of("producer._column_appender.ColumnAppender", CLOCK, Anything(), BATCH_MEMORY, **OPTIONS)
+APPENDER = of("producer._record_appender.RecordAppender", CLOCK, WAKEUP, BATCH_MEMORY, **OPTIONS)
+of("producer._column_appender.ColumnAppender", APPENDER)
 of("broker.server._api_stats.ApiStats", "Fetch", CLOCK, "", "")
 CONTEXT = of("broker.requests._request.RequestContext", "id", 1)
 REQUEST = of(

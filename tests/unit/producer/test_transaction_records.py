@@ -534,7 +534,7 @@ def test_partitions_of_rows_are_part_of_the_transaction(version: int) -> None:
 
 def test_rows_that_find_the_transaction_failed_in_their_middle_are_told_apart() -> None:
     harness = written(2)
-    harness.accumulator.transactions = Tripwire(harness, after=3)
+    harness.accumulator.records.transactions = Tripwire(harness, after=3)
     with pytest.raises(errors.InvalidTopicError) as raised:
         harness.accumulator.append_source("t", RecordSource([b"v" * 900] * 4), 0)
     future = raised.value.future  # type: ignore[attr-defined]
@@ -566,7 +566,7 @@ class Tripwire:
 def test_a_record_that_comes_too_late_for_its_transaction_does_not_hold_up_the_end(version: int) -> None:
     harness = written(version)
     ender = Ender(harness)
-    harness.accumulator.transactions = ender
+    harness.accumulator.records.transactions = ender
     with pytest.raises(IllegalStateError, match="commit_transaction"):
         harness.send(b"late")
     # The sender had seen a batch to wait for, and was to sleep until somebody tells it of another.

@@ -1,12 +1,10 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""What ``send()`` does per record: check, choose the partition, append, wake the sender if it has to know.
+"""The half of the RecordAccumulator that ``send()`` calls once per record.
 
-Serialised records in, futures out; one call per record. Does not know: when a batch is sent
-(RecordAccumulator, which is a RecordAppender), metadata requests.
+It checks the record, chooses its partition, appends it to the open batch, and wakes the sender where needed.
 """
 
-import os
-
+cimport cython
 from cpython.buffer cimport Py_buffer, PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, uint8_t
@@ -24,6 +22,8 @@ from kafkacore.producer._topic_state cimport TopicState
 from kafkacore.record.layout cimport MAX_RECORD_OVERHEAD, RECORDS_AT
 from kafkacore.record.store cimport batch_size_bound
 from kafkacore.wire._gil_handoff cimport gil_handoff_yield
+
+import os
 
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError, TransactionAbortedError
@@ -44,15 +44,16 @@ def _after_fork():
 os.register_at_fork(after_in_child=_after_fork)
 
 
+@cython.final
 cdef class RecordAppender:
-    """The per-record half of the RecordAccumulator.
+    """Append records to the open batches of their partitions.
 
     Parameters
     ----------
     clock
         Time of batches and of records without a timestamp.
-    wakeup
-        Called, from any thread, when the sender has something to do before it would wake by itself.
+    sender_wakeup
+        Wakes the sender when it has something to do before it would wake by itself.
     memory
         Where batches come from.
     batch_size, linger_ms, max_request_size, max_block_ms
@@ -61,8 +62,9 @@ cdef class RecordAppender:
         Of the choice of partitions, see RecordAccumulator.
     """
 
-    def __init__(self, clock, wakeup, BatchMemory memory not None, *, Py_ssize_t batch_size, double linger_ms,
-                 Py_ssize_t max_request_size, double max_block_ms, bint is_adaptive, bint ignores_keys):
+    def __init__(self, clock, SenderWakeup sender_wakeup not None, BatchMemory memory not None, *,
+                 Py_ssize_t batch_size, double linger_ms, Py_ssize_t max_request_size, double max_block_ms,
+                 bint is_adaptive, bint ignores_keys):
         self._topics = {}
         self.active = {}
         self.incomplete = {}
@@ -71,7 +73,7 @@ cdef class RecordAppender:
         # What is asked of it for each record is then asked without a Python call.
         self._is_machine_clock = type(clock) is Clock
         self._random = clock.random
-        self.sender_wakeup = SenderWakeup(wakeup)
+        self.sender_wakeup = sender_wakeup
         self.memory = memory
         self._batch_size = batch_size
         self._linger_ms = linger_ms
@@ -244,14 +246,16 @@ cdef class RecordAppender:
         return queue._open is batch
 
     def check_usable(self):
-        """Raise ``IllegalStateError`` if the producer is closed, or belongs to the process this one was
-        forked from.
+        """Raise the error of :meth:`fail_appends`. Raise ``IllegalStateError`` if the producer is closed, or
+        belongs to the process this one was forked from.
         """
         if self._fork_generation != fork_generation:
             raise IllegalStateError(
                 "this KafkaProducer was made before fork(): its network thread and connections belong to the "
                 "parent process; make a new one in the child"
             )
+        if self._failure is not None:
+            raise type(self._failure)(*self._failure.args) from self._failure
         if self.closed:
             raise IllegalStateError("KafkaProducer is closed")
 
@@ -329,17 +333,14 @@ cdef class RecordAppender:
         """Give the batch's memory back: its last request has ended. Once, however often it is called."""
         self.memory.give_back(batch)
 
-    def wake_sender(self):
-        """Have the sender look at once."""
-        self.sender_wakeup.wake()
-
     # ---- Topics ------------------------------------------------------------------------------------------
 
     def topic_state(self, topic):
         """The :class:`TopicState` of a topic; ``None`` if it is not known."""
         return self._look_up(topic)
 
-    def _set_topic(self, str topic not None, list queues not None, tuple available not None):
+    def set_topic(self, str topic not None, list queues not None, tuple available not None):
+        """Send to ``queues``, by partition; ``available`` are the partitions that have a leader."""
         cdef TopicState before = self._topics.get(topic)
         cdef TopicState state = TopicState(topic, queues, available, self._is_adaptive)
         if before is not None and before._sticky_partition in available:
@@ -367,4 +368,9 @@ cdef class RecordAppender:
 
     def close_for_appends(self):
         """Refuse records from now on."""
+        self.closed = True
+
+    def fail_appends(self, error):
+        """Refuse records from now on, because of ``error``."""
+        self._failure = error
         self.closed = True

@@ -1,30 +1,33 @@
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from typing_extensions import disjoint_base
+from collections.abc import Sequence
+from typing import Protocol, final
 
 from kafkacore.clock import Clock
+from kafkacore.errors import KafkaError
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._batch_memory import BatchMemory
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._partition_queue import PartitionQueue
 from kafkacore.producer._sender_wakeup import SenderWakeup
 from kafkacore.producer._topic_state import TopicState
+from kafkacore.structs import TopicPartition
 
 _Bytes = bytes | bytearray | memoryview
 
-@disjoint_base
+class _Admission(Protocol):
+    def add_partition(self, topic_partition: TopicPartition, /) -> None: ...
+
+@final
 class RecordAppender:
     active: dict[PartitionQueue, None]
     incomplete: dict[ProducerBatch, None]
     closed: bool
     sender_wakeup: SenderWakeup
     memory: BatchMemory
-    transactions: Any
+    transactions: _Admission | None
     def __init__(
         self,
         clock: Clock,
-        wakeup: Callable[[], object],
+        sender_wakeup: SenderWakeup,
         memory: BatchMemory,
         *,
         batch_size: int,
@@ -48,10 +51,10 @@ class RecordAppender:
     def check_usable(self) -> None: ...
     @property
     def is_forked(self) -> bool: ...
-    def wake_sender(self) -> None: ...
     def topic_state(self, topic: str) -> TopicState | None: ...
-    def _set_topic(self, topic: str, queues: list[PartitionQueue], available: tuple[int, ...]) -> None: ...
+    def set_topic(self, topic: str, queues: list[PartitionQueue], available: tuple[int, ...]) -> None: ...
     def forget_topic(self, topic: str) -> None: ...
     def topic_names(self) -> list[str]: ...
     def forget_if_empty(self, queue: PartitionQueue) -> None: ...
     def close_for_appends(self) -> None: ...
+    def fail_appends(self, error: KafkaError) -> None: ...

@@ -35,6 +35,8 @@ cdef class RecordAppender:
     cdef bint _ignores_keys
     cdef int _fork_generation
     cdef readonly bint closed
+    # Why no record is taken any more; None as long as there is no error.
+    cdef object _failure
 
     cdef FutureRecordMetadata append_record(self, topic, value, key, headers, partition, timestamp_ms,
                                             double max_block_ms)
