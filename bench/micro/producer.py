@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._record_sender import RecordSender
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.record._source import RecordSource
@@ -44,6 +45,15 @@ class Leaders:
 
     def available_partitions(self, topic: str, /) -> tuple[int, ...]:
         return self._partitions
+
+
+class Unprepared:
+    """Stands for a RecordPreparer, which records of a known topic do not need."""
+
+    def send(self, *record: object) -> FutureRecordMetadata:
+        raise AssertionError(record)
+
+    send_to_unknown = send
 
 
 def new_accumulator(partition_count: int) -> RecordAccumulator:
@@ -84,8 +94,7 @@ def keys_of(record_count: int, partition_count: int) -> list[bytes | None]:
 def test_send(benchmark: Any, record_count: int, partition_count: int) -> None:
     benchmark.group = f"{partition_count} partitions"
     accumulator = new_accumulator(partition_count)
-    producer = RecordSender()
-    producer._bind(accumulator.records, True)
+    producer = RecordSender(accumulator.records, Unprepared(), True)
     keys = keys_of(record_count, partition_count)
 
     def send_all() -> None:

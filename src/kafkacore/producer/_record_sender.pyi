@@ -1,34 +1,37 @@
-from typing import Any
-
-from typing_extensions import disjoint_base
+from typing import Any, Protocol, final
 
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._record_appender import RecordAppender
 
 _Headers = list[tuple[str, bytes | None]]
 
-@disjoint_base
+class _Preparer(Protocol):
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: _Headers | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        /,
+    ) -> FutureRecordMetadata: ...
+    def send_to_unknown(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: _Headers | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        /,
+    ) -> FutureRecordMetadata: ...
+
+@final
 class RecordSender:
-    _is_plain: bool
-    def _bind(self, appender: RecordAppender, is_plain: bool) -> None: ...
-    def _send_slowly(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        headers: _Headers | None,
-        partition: int | None,
-        timestamp_ms: int | None,
-    ) -> FutureRecordMetadata: ...
-    def _send_to_unknown(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        headers: _Headers | None,
-        partition: int | None,
-        timestamp_ms: int | None,
-    ) -> FutureRecordMetadata: ...
+    def __init__(
+        self, records: RecordAppender, preparer: _Preparer, is_plain: bool, owner: object = None
+    ) -> None: ...
     def send(
         self,
         topic: str,

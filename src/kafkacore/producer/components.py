@@ -13,7 +13,9 @@ from kafkacore.client.client_metrics import ClientMetrics
 from kafkacore.clock import Clock
 from kafkacore.metrics import MetricConfig, Metrics
 from kafkacore.producer.idempotence import IdempotenceManager
+from kafkacore.producer.metadata_wait import MetadataWait
 from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.producer.record_preparer import RecordPreparer
 from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_metrics import ProducerMetrics
 from kafkacore.producer.sender_thread import SenderThread
@@ -37,6 +39,8 @@ class ProducerComponents(NamedTuple):
     thread: SenderThread
     metrics: Metrics | None
     transactions: TransactionManager | None
+    topics: MetadataWait
+    preparer: RecordPreparer
 
 
 def make_components(config: Mapping[str, Any], clock: Clock) -> ProducerComponents:
@@ -83,7 +87,9 @@ def make_components(config: Mapping[str, Any], clock: Clock) -> ProducerComponen
         metrics=sender_metrics,
     )
     thread = SenderThread(sender, client, metadata, accumulator, clock, config["client_id"])
-    return ProducerComponents(client, metadata, accumulator, thread, metrics, transactions)
+    topics = MetadataWait(client, metadata, accumulator, thread, clock, config["max_block_ms"])
+    preparer = RecordPreparer(config, accumulator, topics, metadata, transactions, clock)
+    return ProducerComponents(client, metadata, accumulator, thread, metrics, transactions, topics, preparer)
 
 
 def _accumulator(

@@ -1,8 +1,4 @@
-"""The producer that the user has: records by ``send()`` in, futures out.
-
-Puts the parts together and holds what a call needs that is not per record: settings, waiting for a topic,
-the end. Does not know: batches, requests, when anything is sent.
-"""
+"""The producer that the user has: a façade over the parts that :mod:`kafkacore.producer.components` makes."""
 
 from __future__ import annotations
 
@@ -10,56 +6,57 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Never, Self
 
-from kafkacore.client import Cluster
 from kafkacore.client.config import refuse_positional
-from kafkacore.clock import SYSTEM_CLOCK, Clock
-from kafkacore.errors import (
-    BrokerResponseError,
-    IllegalStateError,
-    KafkaError,
-    KafkaTimeoutError,
-    NoBrokersAvailable,
-)
+from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.errors import IllegalStateError, NoBrokersAvailable
 from kafkacore.producer._batch_future import BatchFuture
-from kafkacore.producer._column_appender import partition_range
-from kafkacore.producer._future import FutureRecordMetadata, ProduceResult
+from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._record_sender import RecordSender
 from kafkacore.producer.components import make_components
 from kafkacore.producer.config import producer_defaults, resolve_producer
-from kafkacore.producer.interceptors import ProducerInterceptors, ProducerRecord
-from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
 from kafkacore.producer.prepared_transaction import PreparedTransaction
-from kafkacore.producer.produce_outcome import produce_error
+from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.producer.record_preparer import Headers
 from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.producer.transaction_arguments import checked_group, checked_offsets
 from kafkacore.producer.transaction_manager import TransactionManager
 from kafkacore.producer.transaction_result import TransactionalRequestResult
 from kafkacore.record._source import RecordSource
-from kafkacore.structs import (
-    MAX_TOPIC_NAME_LENGTH,
-    ConsumerGroupMetadata,
-    OffsetAndMetadata,
-    TopicPartition,
-    is_topic_name,
-    printable,
-)
+from kafkacore.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from kafkacore.wire.copying import refuse_copy
 
 #: How long a close waits for a thread that has been told to drop everything.
 FORCED_CLOSE_TIMEOUT_S = 5.0
 #: How long leaving a ``with`` block by Ctrl-C or ``sys.exit`` waits for records.
 INTERRUPTED_CLOSE_TIMEOUT_S = 5.0
 
-#: Of one record.
-Headers = list[tuple[str, bytes | None]]
 #: Columns that ``poll_arrow()`` gives and that are no producer's to say.
 SET_BY_BROKERS = ("offset", "timestamp_type")
 
 _client_numbers = itertools.count(1)
 
 
-class KafkaProducer(RecordSender):
+class _Unclosed:
+    """Warns of a producer that is dropped without ``close()``, and closes it.
+
+    The producer shares it with its ``send``, so that a program that keeps either one keeps the producer open.
+    """
+
+    def __init__(self, client_id: str, thread: SenderThread, accumulator: RecordAccumulator) -> None:
+        self._client_id = client_id
+        self._thread = thread
+        self._accumulator = accumulator
+
+    def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
+        if not self._thread.closing and not self._accumulator.is_forked:
+            _warn(f"unclosed <KafkaProducer client_id={self._client_id}>", ResourceWarning, source=self)
+            # Not waited for: this may be any thread, and any place in it.
+            self._thread.initiate_close()
+
+
+class KafkaProducer:
     """Publishes records to a Kafka cluster. Thread safe; one per process is usually right.
 
     ``send()`` appends a record to a batch and returns; a thread of the producer's own sends batches,
@@ -127,26 +124,20 @@ class KafkaProducer(RecordSender):
         self.config = config = resolve_producer(configs)
         if config["client_id"] is None:
             config["client_id"] = f"kafkacore-producer-{next(_client_numbers)}"
-        self._clock: Clock = SYSTEM_CLOCK
-        self._max_block_ms: float = config["max_block_ms"]
-        self._key_serializer = _serialize_function(config["key_serializer"])
-        self._value_serializer = _serialize_function(config["value_serializer"])
-        self._serializes = self._key_serializer is not None or self._value_serializer is not None
-        partitioner = config["partitioner"]
-        # The built-in ones choose in compiled code.
-        is_built_in = type(partitioner) in (type(None), DefaultPartitioner, StickyPartitioner)
-        self._partitioner = None if is_built_in else partitioner
-        interceptors = config["interceptors"]
-        self._interceptors = ProducerInterceptors(interceptors) if interceptors else None
-        parts = make_components(config, self._clock)
+        parts = make_components(config, SYSTEM_CLOCK)
         self._client, self._metadata, self._accumulator, self._thread, self._metrics = parts[:5]
         self._transactions = parts.transactions
-        self._append = self._accumulator.append
-        is_seen = self._serializes or self._partitioner is not None or self._interceptors is not None
-        self._bind(self._accumulator.records, not is_seen)
+        self._topics, self._preparer = parts.topics, parts.preparer
+        unclosed = _Unclosed(config["client_id"], parts.thread, parts.accumulator)
+        self._record_sender = RecordSender(
+            parts.accumulator.records, parts.preparer, parts.preparer.is_plain, unclosed
+        )
+        if type(self).send is _SEND:
+            # The compiled method itself: the interpreter calls it without a step in Python.
+            self.send = self._record_sender.send  # type: ignore[method-assign]
         self._thread.start()
         # With api_version given, the constructor does not wait for a broker, as in kafka-python.
-        if config["api_version"] is None and self._max_block_ms > 0:
+        if config["api_version"] is None and self._topics.max_block_ms > 0:
             self._await_bootstrap()
 
     def _await_bootstrap(self) -> None:
@@ -158,7 +149,8 @@ class KafkaProducer(RecordSender):
             if not self._metadata.wait_for_update(version, timeout_ms):
                 raise NoBrokersAvailable(
                     f"none of bootstrap_servers={self.config['bootstrap_servers']!r} answered within "
-                    f"{limit}={timeout_ms}: is the broker running, and reachable from here?{self._troubles()}"
+                    f"{limit}={timeout_ms}: is the broker running, and reachable from here?"
+                    f"{self._topics.troubles()}"
                 )
         except BaseException:
             self.close(timeout=0)
@@ -166,156 +158,52 @@ class KafkaProducer(RecordSender):
 
     # ---- Sending -----------------------------------------------------------------------------------------
 
-    def _send_slowly(
+    def send(
         self,
         topic: str,
-        value: Any,
-        key: Any,
-        headers: Headers | None,
-        partition: int | None,
-        timestamp_ms: int | None,
+        value: Any = None,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
     ) -> FutureRecordMetadata:
-        """The way of a record that an interceptor, a serializer or a partitioner of the user's has to see."""
-        interceptors = self._interceptors
-        if interceptors is None:
-            return self._send_serialized(topic, value, key, headers, partition, timestamp_ms)
-        record = interceptors.on_send(ProducerRecord(topic, value, key, headers, partition, timestamp_ms))
-        try:
-            future = self._send_serialized(*record)
-        except Exception as error:
-            interceptors.refused(record, error)
-            raise
-        interceptors.follow(future)
-        return future
+        """Publish a record; returns as soon as it has its place in a batch.
 
-    def _send_serialized(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        headers: Headers | None,
-        partition: int | None,
-        timestamp_ms: int | None,
-    ) -> FutureRecordMetadata:
-        if self._serializes:
-            headers = [] if headers is None else headers
-            serialized_key, serialized_value = self._serialize(topic, headers, key, value)
-        else:
-            serialized_key, serialized_value = key, value
-        if self._partitioner is not None and partition is None:
-            try:
-                partition = self._choose_partition(topic, key, serialized_key, value, serialized_value)
-            except BrokerResponseError as error:
-                return self._failed(topic, partition, error)
-        future = self._append(topic, serialized_value, serialized_key, headers, partition, timestamp_ms)
-        if future is None:
-            return self._send_to_unknown(
-                topic, serialized_value, serialized_key, headers, partition, timestamp_ms
-            )
-        return future
+        Parameters
+        ----------
+        topic, partition:
+            Where to. ``None`` for the partition lets the partitioner choose: by the key, or without one a
+            partition for a batch's worth of records.
+        value, key:
+            Bytes-like, or what the serializers take. A record needs one of them; a ``None`` value deletes
+            its key from a compacted topic.
+        headers:
+            Pairs of a name and bytes.
+        timestamp_ms:
+            Milliseconds since the epoch; ``None`` is now.
 
-    def _send_to_unknown(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        headers: Headers | None,
-        partition: int | None,
-        timestamp_ms: int | None,
-    ) -> FutureRecordMetadata:
-        """The way of the first record to a topic, and of one to a partition that is not known."""
-        deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
-        try:
-            cluster = self._await_topic(topic, partition, deadline_ms)
-        except BrokerResponseError as error:
-            return self._failed(topic, partition, error)
-        left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0.0)
-        future = self._append(topic, value, key, headers, partition, timestamp_ms, left_ms)
-        if future is None:
-            raise ValueError(
-                f"topic {printable(topic)} has no partition {partition}, "
-                f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0"
-            )
-        return future
+        Returns
+        -------
+        FutureRecordMetadata
+            ``get(timeout=seconds)``, ``add_callback``, ``add_errback``. What the cluster says against the
+            topic (:class:`InvalidTopicError`, :class:`TopicAuthorizationFailedError`) comes by it too.
 
-    def _failed(self, topic: str, partition: int | None, error: KafkaError) -> FutureRecordMetadata:
-        self._fail_transaction(error)
-        result = ProduceResult(TopicPartition(topic, -1 if partition is None else partition), self._clock)
-        result.complete(error=produce_error(error, possibly_persisted=False))
-        return FutureRecordMetadata(result)
-
-    def _await_topic(self, topic: str, partition: int | None, deadline_ms: float) -> Cluster:
-        """Return metadata with the topic and, if it exists, the partition. Request metadata once more if
-        either is missing.
+        Raises
+        ------
+        KafkaTimeoutError
+            Within ``max_block_ms`` the topic did not become known, or no memory became free.
+        MessageSizeTooLargeError
+            The record is larger than ``max_request_size``.
+        TypeError, ValueError
+            An argument that cannot be; a partition that the topic does not have.
+        IllegalStateError
+            The producer is closed, or belongs to the parent of this forked process; or it has a
+            ``transactional_id`` and no transaction is open. One that has failed raises its own error.
         """
-        if not isinstance(topic, str):
-            raise TypeError(f"topic must be a str, not {type(topic).__name__}")
-        if not is_topic_name(topic):
-            raise ValueError(
-                f"topic {topic!r} is not a name: 1 to {MAX_TOPIC_NAME_LENGTH} of the characters "
-                "a-z, A-Z, 0-9, '.', '_', '-'"
-            )
-        self._check_usable()
-        # Of a new topic alone is asked at once; what else there is to ask waits for the back-off.
-        version = self._metadata.update_version if topic not in self._metadata.topics else None
-        self._metadata.add_topic(topic)
-        refreshed = False
-        while True:
-            cluster = self._metadata.fetch()
-            is_known = self._accumulator.update_topic(topic, cluster)
-            if self._metadata.fetch() is not cluster:
-                # The network thread may have put something newer there, just before: not to be undone.
-                continue
-            known = cluster.partitions_for_topic(topic) or ()
-            if is_known:
-                if refreshed or partition is None or partition in known:
-                    return cluster
-            elif refreshed and (error := cluster.topic_error(topic)) is not None and not error.retriable:
-                raise error
-            if version is None:
-                version = self._metadata.request_update(reset_equivalent_backoff=not refreshed)
-            name = f"topic {printable(topic)}"
-            what = f"a list without gaps of the partitions of {name}" if known else name
-            self._await_metadata(version, what, deadline_ms)
-            version = None
-            refreshed = True
-
-    def _await_metadata(self, version: int, what: str, deadline_ms: float) -> None:
-        assert self._thread is not None
-        if self._thread.is_this_thread:
-            raise KafkaTimeoutError(
-                f"{what} is not known yet, and a callback cannot wait for it: it would wait for itself"
-            )
-        left_ms = deadline_ms - self._clock.monotonic_ms()
-        self._client.wakeup()
-        if left_ms <= 0 or not self._metadata.wait_for_update(version, left_ms):
-            raise KafkaTimeoutError(
-                f"{what} is not in the cluster's metadata after max_block_ms={self._max_block_ms:g}"
-                f"{self._troubles()}"
-            )
-        self._check_usable()
-
-    def _serialize(self, topic: str, headers: Headers, key: Any, value: Any) -> tuple[Any, Any]:
-        if self._key_serializer is not None:
-            key = self._key_serializer(topic, headers, key)
-        if self._value_serializer is not None:
-            value = self._value_serializer(topic, headers, value)
-        return key, value
-
-    def _choose_partition(
-        self, topic: str, key: Any, serialized_key: Any, value: Any, serialized_value: Any
-    ) -> int:
-        deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
-        if self._accumulator.topic_state(topic) is None:
-            self._await_topic(topic, None, deadline_ms)
-        cluster = ClusterForPartitioner(self._metadata.fetch())
-        assert self._partitioner is not None
-        chosen = self._partitioner.partition(topic, key, serialized_key, value, serialized_value, cluster)
-        if not isinstance(chosen, int):
-            raise ValueError(
-                f"the partitioner chose {chosen!r} for topic {printable(topic)}, which is no partition"
-            )
-        return chosen
+        # An instance has the compiled method in place of this one, unless its class overrides it.
+        if getattr(self, "_record_sender", None) is None:
+            raise IllegalStateError("KafkaProducer was not initialised")
+        return self._record_sender.send(topic, value, key, headers, partition, timestamp_ms)
 
     # ---- Many records by one call -------------------------------------------------------------------------
 
@@ -360,17 +248,7 @@ class KafkaProducer(RecordSender):
             The producer is closed, or belongs to the parent of this forked process; or it has a
             ``transactional_id`` and no transaction is open. One that has failed raises its own error.
         """
-        if self._interceptors is not None:
-            return self._send_intercepted(topic, values, keys, headers, timestamps, partition)
-        partitions: list[int | None] | None = None
-        if not self._is_plain:
-            _refuse_arrow(values, keys)
-            values = list(values)
-            if self._partitioner is not None and partition is None:
-                partitions = [None] * len(values)
-            values, keys, headers, partitions = self._prepare_rows(topic, values, keys, headers, partitions)
-        source = RecordSource(values, keys, headers, timestamps, partitions)
-        return self._send_source(topic, source, partition)
+        return self._preparer.send_rows(topic, values, keys, headers, timestamps, partition)
 
     def send_arrow(
         self,
@@ -418,11 +296,7 @@ class KafkaProducer(RecordSender):
             No Arrow data, or a column of another type; or this producer has serializers or interceptors,
             which see each record.
         """
-        if self._serializes or self._interceptors is not None:
-            raise TypeError(
-                "send_arrow() sends columns as they are, and this producer has a key_serializer, a "
-                "value_serializer or interceptors: use a producer without, or send_batch()"
-            )
+        self._preparer.check_takes_columns()
         is_name = isinstance(partition, str)
         source = RecordSource.from_arrow(
             table,
@@ -434,113 +308,10 @@ class KafkaProducer(RecordSender):
             ignored=SET_BY_BROKERS,
         )
         if is_name:
-            self._check_partitioner_is_not_needed(source)
-        return self._send_source(
+            self._preparer.check_partitions(source)
+        return self._preparer.send_source(
             topic, source, None if isinstance(partition, str) else partition, allow_empty
         )
-
-    def _check_partitioner_is_not_needed(self, source: RecordSource) -> None:
-        if self._partitioner is not None and partition_range(source)[0] < 0:
-            raise TypeError(
-                "this producer's partitioner has to see each row, which send_arrow() does not show it: give "
-                "the rows a column of partitions, or use send_batch()"
-            )
-
-    def _send_intercepted(
-        self,
-        topic: str,
-        values: Iterable[Any],
-        keys: Iterable[Any] | None,
-        headers: Iterable[Headers | None] | None,
-        timestamps: Iterable[int | None] | None,
-        partition: int | None,
-    ) -> BatchFuture:
-        """Rows of which each is shown to the interceptors, before and after."""
-        interceptors = self._interceptors
-        assert interceptors is not None
-        _refuse_arrow(values, keys, headers, timestamps)
-        values = list(values)
-        nothing = [None] * len(values)
-        columns = zip(
-            values,
-            nothing if keys is None else keys,
-            nothing if headers is None else headers,
-            nothing if timestamps is None else timestamps,
-            strict=True,
-        )
-        records = [
-            interceptors.on_send(
-                ProducerRecord(topic, value, key, list(of_row or ()), partition, timestamp_ms),
-                keeps_topic=True,
-            )
-            for value, key, of_row, timestamp_ms in columns
-        ]
-        future: BatchFuture | None = None
-        try:
-            rows = self._prepare_rows(
-                topic,
-                [record.value for record in records],
-                [record.key for record in records],
-                [record.headers for record in records],
-                [record.partition for record in records],
-            )
-            source = RecordSource(*rows[:3], [record.timestamp_ms for record in records], rows[3])
-            future = self._send_source(topic, source, None)
-        except Exception as error:
-            future = getattr(error, "future", None)
-            if future is None:
-                for record in records:
-                    interceptors.refused(record, error)
-            raise
-        finally:
-            if future is not None:
-                for row in range(len(future)):
-                    interceptors.follow(future[row])
-        return future
-
-    def _prepare_rows(
-        self,
-        topic: str,
-        values: Iterable[Any],
-        keys: Iterable[Any] | None,
-        headers: Iterable[Headers | None] | None,
-        partitions: Iterable[int | None] | None,
-    ) -> tuple[list[Any], list[Any], list[Headers], list[int | None] | None]:
-        """Columns as the user's serializers and partitioner make them, who are asked row by row."""
-        values = list(values)
-        count = len(values)
-        keys = [None] * count if keys is None else list(keys)
-        all_headers = [[] for _ in values] if headers is None else [list(each or ()) for each in headers]
-        chosen = None if partitions is None else list(partitions)
-        made = []
-        for row, (value, key, of_row) in enumerate(zip(values, keys, all_headers, strict=True)):
-            serialized = self._serialize(topic, of_row, key, value)
-            made.append(serialized)
-            if self._partitioner is not None and chosen is not None and chosen[row] is None:
-                chosen[row] = self._choose_partition(topic, key, serialized[0], value, serialized[1])
-        return [value for _, value in made], [key for key, _ in made], all_headers, chosen
-
-    def _send_source(
-        self, topic: str, source: RecordSource, partition: int | None, allow_empty: bool = False
-    ) -> BatchFuture:
-        future = self._accumulator.append_source(topic, source, partition, None, allow_empty)
-        if future is not None:
-            return future
-        deadline_ms = self._clock.monotonic_ms() + self._max_block_ms
-        highest = partition_range(source)[1] if partition is None else partition
-        try:
-            cluster = self._await_topic(topic, None if highest < 0 else highest, deadline_ms)
-        except BrokerResponseError as error:
-            self._fail_transaction(error)
-            return self._accumulator.failed_source(topic, source, produce_error(error, False))
-        left_ms = max(deadline_ms - self._clock.monotonic_ms(), 0.0)
-        future = self._accumulator.append_source(topic, source, partition, left_ms, allow_empty)
-        if future is None:
-            raise ValueError(
-                f"topic {printable(topic)} has no partition {highest}, "
-                f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0; no row was sent"
-            )
-        return future
 
     # ---- Transactions (KIP-98, 447, 939) -------------------------------------------------------------------
     # Each call that waits does so for ``max_block_ms`` at most. One that timed out, or was interrupted, goes
@@ -686,21 +457,16 @@ class KafkaProducer(RecordSender):
             raise IllegalStateError(
                 f"{operation} needs a transactional producer: make it by KafkaProducer(transactional_id=...)"
             )
-        self._check_usable()
+        self._accumulator.check_usable()
         if waits and self._thread is not None and self._thread.is_this_thread:
             raise IllegalStateError(
                 f"{operation} in a callback would wait for itself; call it from another thread"
             )
         return manager
 
-    def _fail_transaction(self, error: KafkaError) -> None:
-        """A record has failed of which only its future tells: the transaction is not whole any more."""
-        if self._transactions is not None:
-            self._transactions.fail_transaction(error)
-
     def _await(self, result: TransactionalRequestResult) -> None:
         self._client.wakeup()
-        result.wait(self._max_block_ms)
+        result.wait(self._topics.max_block_ms)
 
     # ---- The rest ----------------------------------------------------------------------------------------
 
@@ -760,8 +526,7 @@ class KafkaProducer(RecordSender):
         if not was_closing:
             if self._metrics is not None:
                 self._metrics.close()
-            if self._interceptors is not None:
-                self._interceptors.close()
+            self._preparer.close()
             for serializer in (self.config["key_serializer"], self.config["value_serializer"]):
                 close_serializer = getattr(serializer, "close", None)
                 if callable(close_serializer):
@@ -775,7 +540,7 @@ class KafkaProducer(RecordSender):
         KafkaTimeoutError
             It did not become known within ``max_block_ms``.
         """
-        cluster = self._await_topic(topic, None, self._clock.monotonic_ms() + self._max_block_ms)
+        cluster = self._topics.await_topic(topic, None, self._topics.deadline_ms())
         return set(cluster.partitions_for_topic(topic) or ())
 
     def bootstrap_connected(self) -> bool:
@@ -813,13 +578,6 @@ class KafkaProducer(RecordSender):
             return None
         return self._metrics.metrics if raw else self._metrics.snapshot()
 
-    def _troubles(self) -> str:
-        summary = self._client.connection_errors.summary()
-        return f" ({summary})" if summary else ""
-
-    def _check_usable(self) -> None:
-        self._accumulator.check_usable()
-
     def __enter__(self) -> Self:
         return self
 
@@ -829,34 +587,12 @@ class KafkaProducer(RecordSender):
         interrupted = exc_type is not None and not issubclass(exc_type, Exception)
         self.close(timeout=INTERRUPTED_CLOSE_TIMEOUT_S if interrupted else None)
 
-    def __del__(self, _warn: Callable[..., None] = warnings.warn) -> None:
-        thread = getattr(self, "_thread", None)
-        if thread is not None and not thread.closing and not self._accumulator.is_forked:
-            _warn(f"unclosed {self!r}", ResourceWarning, source=self)
-            # Not waited for: this may be any thread, and any place in it.
-            thread.initiate_close()
+    def __reduce__(self) -> Never:
+        refuse_copy(self, "its connections and threads belong to this process; make one in each process")
 
     def __repr__(self) -> str:
         return f"<KafkaProducer client_id={self.config['client_id']}>"
 
 
-def _serialize_function(serializer: Any) -> Callable[[str, Headers, Any], Any] | None:
-    """``(topic, headers, data) → bytes`` of an object with a ``serialize`` method, or of a function of the
-    data.
-    """
-    if serializer is None:
-        return None
-    method: Callable[[str, Headers, Any], Any] | None = getattr(serializer, "serialize", None)
-    if method is not None:
-        return method
-    return lambda topic, headers, data: serializer(data)
-
-
-def _refuse_arrow(*columns: Any) -> None:
-    if any(
-        hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__") for column in columns
-    ):
-        raise TypeError(
-            "Arrow data are sent as they are, and this producer has an interceptor, a serializer or a "
-            "partitioner that has to see each row: pass lists, or use a producer without"
-        )
+#: As it is defined here; a subclass or a test may replace it.
+_SEND = KafkaProducer.send

@@ -225,6 +225,7 @@ OPTIONS = {
 }  # fmt: skip
 APPENDER = of("producer._record_appender.RecordAppender", CLOCK, WAKEUP, BATCH_MEMORY, **OPTIONS)
 of("producer._column_appender.ColumnAppender", APPENDER)
+of("producer._record_sender.RecordSender", APPENDER, Anything(), True)
 of("broker.server._api_stats.ApiStats", "Fetch", CLOCK, "", "")
 CONTEXT = of("broker.requests._request.RequestContext", "id", 1)
 REQUEST = of(

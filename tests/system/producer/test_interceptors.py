@@ -270,4 +270,4 @@ def test_what_is_no_list_of_interceptors_is_refused(interceptors: Any) -> None:
 
 def test_without_interceptors_the_way_of_a_record_is_the_short_one(our_broker: EmbeddedBroker) -> None:
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, interceptors=[]) as producer:
-        assert producer._is_plain
+        assert producer._preparer.is_plain

@@ -35,6 +35,7 @@ from kafkacore.errors import (
     NoBrokersAvailable,
 )
 from kafkacore.partitioner import Partitioner
+from kafkacore.producer import FutureRecordMetadata
 from kafkacore.protocol.generated.metadata import MetadataResponse
 from kafkacore.serializer import JsonSerializer
 from kafkacore.testing import EmbeddedBroker
@@ -446,7 +447,7 @@ def test_hostile_partition_number_costs_max_block_ms_and_no_memory(
 
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
         producer.send("kp-hostile", b"before").get(LIMIT_S)
-        producer._max_block_ms = 300
+        producer._topics.max_block_ms = 300
         monkeypatch.setattr(Metadata, "update", with_a_far_partition)
         for call in (
             lambda: producer.send("kp-hostile-2", b"v"),
@@ -458,7 +459,7 @@ def test_hostile_partition_number_costs_max_block_ms_and_no_memory(
                 call()
         assert len(producer._accumulator._queues) == 1
         monkeypatch.undo()
-        producer._max_block_ms = LIMIT_S * 1000
+        producer._topics.max_block_ms = LIMIT_S * 1000
         producer.send("kp-hostile", b"after").get(LIMIT_S)
 
 
@@ -467,7 +468,7 @@ def test_program_without_logging_has_nothing_on_standard_error(our_broker: Embed
         import sys
         from kafkacore import KafkaProducer
         with KafkaProducer(bootstrap_servers=sys.argv[1], allow_auto_create_topics=False) as producer:
-            producer._max_block_ms = 1000
+            producer._topics.max_block_ms = 1000
             try:
                 producer.send("kp-quiet", b"v")
             except Exception as error:
@@ -484,7 +485,7 @@ def test_topic_that_does_not_come_to_be_is_a_time_out(our_broker: EmbeddedBroker
     with KafkaProducer(
         bootstrap_servers=our_broker.bootstrap_servers, allow_auto_create_topics=False
     ) as producer:
-        producer._max_block_ms = 300
+        producer._topics.max_block_ms = 300
         with pytest.raises(KafkaTimeoutError, match="kp-never"):
             producer.send("kp-never", b"value")
         with pytest.raises(KafkaTimeoutError, match="kp-never"):
@@ -588,6 +589,31 @@ def test_close_gives_up_in_time_when_the_broker_is_gone() -> None:
         producer.close(timeout=0.3)
         assert future.failed()
     assert network_threads() == []
+
+
+def test_subclass_overrides_send(our_broker: EmbeddedBroker) -> None:
+    class Keyed(KafkaProducer):
+        def send(self, topic: str, *args: Any, **kwargs: Any) -> FutureRecordMetadata:  # type: ignore[override]
+            return super().send(topic, *args, **{"key": b"of the subclass"} | kwargs)
+
+    with Keyed(bootstrap_servers=our_broker.bootstrap_servers) as producer:
+        assert producer.send("kp-subclass", b"value").get(LIMIT_S).serialized_key_size == 15
+
+
+def test_send_alone_keeps_a_producer_open(our_broker: EmbeddedBroker) -> None:
+    producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
+    thread = producer._thread
+    assert thread is not None
+    send = producer.send
+    del producer
+    gc.collect()
+    assert send("kp-only-send", b"value").get(LIMIT_S).offset == 0
+    sends = [send]
+    del send
+    with pytest.warns(ResourceWarning, match="unclosed <KafkaProducer client_id="):
+        sends.clear()
+    thread.join(LIMIT_S)
+    assert not thread.is_alive()
 
 
 def test_collected_producer_warns_once_and_its_thread_ends(our_broker: EmbeddedBroker) -> None:

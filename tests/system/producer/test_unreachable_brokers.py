@@ -156,7 +156,7 @@ def test_producer_that_is_told_the_brokers_version_is_made_without_a_broker(prox
         with pytest.raises(KafkaTimeoutError, match="Connection refused"):
             producer.send("ub-told", b"v")
         assert not producer.bootstrap_connected()
-        producer._max_block_ms = LIMIT_S * 1000
+        producer._topics.max_block_ms = LIMIT_S * 1000
         proxy.set_refusing(False)
         producer.send("ub-told", b"v").get(LIMIT_S)
         assert producer.bootstrap_connected()

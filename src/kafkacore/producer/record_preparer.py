@@ -1,0 +1,348 @@
+"""What happens to records before they are appended, where ``send()`` cannot append at once.
+
+Interceptors, serializers and a partitioner of the user see each record, in this order. A topic that is not
+known yet is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kafkacore.client import Metadata
+from kafkacore.clock import Clock
+from kafkacore.errors import BrokerResponseError, KafkaError
+from kafkacore.producer._batch_future import BatchFuture
+from kafkacore.producer._column_appender import partition_range
+from kafkacore.producer._future import FutureRecordMetadata, ProduceResult
+from kafkacore.producer.interceptors import ProducerInterceptors, ProducerRecord
+from kafkacore.producer.metadata_wait import MetadataWait
+from kafkacore.producer.partitioner import ClusterForPartitioner, DefaultPartitioner, StickyPartitioner
+from kafkacore.producer.produce_outcome import produce_error
+from kafkacore.producer.record_accumulator import RecordAccumulator
+from kafkacore.producer.transaction_manager import TransactionManager
+from kafkacore.record._source import RecordSource
+from kafkacore.structs import TopicPartition, printable
+
+#: Of one record.
+Headers = list[tuple[str, bytes | None]]
+
+
+class RecordPreparer:
+    """Prepares records and appends them.
+
+    Parameters
+    ----------
+    config:
+        The producer's settings.
+    accumulator:
+        Takes the records.
+    topics:
+        Waits for topics that are not known.
+    metadata:
+        Is shown to the user's partitioner.
+    transactions:
+        Fails when a record does, ``None`` without a ``transactional_id``.
+    clock:
+        Of futures that have failed before they got a batch.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        accumulator: RecordAccumulator,
+        topics: MetadataWait,
+        metadata: Metadata,
+        transactions: TransactionManager | None,
+        clock: Clock,
+    ) -> None:
+        self._key_serializer = _serialize_function(config["key_serializer"])
+        self._value_serializer = _serialize_function(config["value_serializer"])
+        self._serializes = self._key_serializer is not None or self._value_serializer is not None
+        partitioner = config["partitioner"]
+        # The built-in ones choose in compiled code.
+        is_built_in = type(partitioner) in (type(None), DefaultPartitioner, StickyPartitioner)
+        self._partitioner = None if is_built_in else partitioner
+        interceptors = config["interceptors"]
+        self._interceptors = ProducerInterceptors(interceptors) if interceptors else None
+        self._accumulator = accumulator
+        self._append = accumulator.append
+        self._topics = topics
+        self._metadata = metadata
+        self._transactions = transactions
+        self._clock = clock
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing of the user's has to see the records."""
+        return not self._serializes and self._partitioner is None and self._interceptors is None
+
+    def close(self) -> None:
+        """Close the interceptors."""
+        if self._interceptors is not None:
+            self._interceptors.close()
+
+    # ---- One record --------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Headers | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> FutureRecordMetadata:
+        """Send a record that an interceptor, a serializer or a partitioner of the user has to see."""
+        interceptors = self._interceptors
+        if interceptors is None:
+            return self._send_serialized(topic, value, key, headers, partition, timestamp_ms)
+        record = interceptors.on_send(ProducerRecord(topic, value, key, headers, partition, timestamp_ms))
+        try:
+            future = self._send_serialized(*record)
+        except Exception as error:
+            interceptors.refused(record, error)
+            raise
+        interceptors.follow(future)
+        return future
+
+    def _send_serialized(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Headers | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> FutureRecordMetadata:
+        if self._serializes:
+            headers = [] if headers is None else headers
+            serialized_key, serialized_value = self._serialize(topic, headers, key, value)
+        else:
+            serialized_key, serialized_value = key, value
+        if self._partitioner is not None and partition is None:
+            try:
+                partition = self._choose_partition(topic, key, serialized_key, value, serialized_value)
+            except BrokerResponseError as error:
+                return self._failed(topic, partition, error)
+        future = self._append(topic, serialized_value, serialized_key, headers, partition, timestamp_ms)
+        if future is None:
+            return self.send_to_unknown(
+                topic, serialized_value, serialized_key, headers, partition, timestamp_ms
+            )
+        return future
+
+    def send_to_unknown(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Headers | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> FutureRecordMetadata:
+        """Send the first record to a topic, or one to a partition that is not known."""
+        deadline_ms = self._topics.deadline_ms()
+        try:
+            cluster = self._topics.await_topic(topic, partition, deadline_ms)
+        except BrokerResponseError as error:
+            return self._failed(topic, partition, error)
+        left_ms = self._topics.left_ms(deadline_ms)
+        future = self._append(topic, value, key, headers, partition, timestamp_ms, left_ms)
+        if future is None:
+            raise ValueError(
+                f"topic {printable(topic)} has no partition {partition}, "
+                f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0"
+            )
+        return future
+
+    def _failed(self, topic: str, partition: int | None, error: KafkaError) -> FutureRecordMetadata:
+        self._fail_transaction(error)
+        result = ProduceResult(TopicPartition(topic, -1 if partition is None else partition), self._clock)
+        result.complete(error=produce_error(error, possibly_persisted=False))
+        return FutureRecordMetadata(result)
+
+    def _serialize(self, topic: str, headers: Headers, key: Any, value: Any) -> tuple[Any, Any]:
+        if self._key_serializer is not None:
+            key = self._key_serializer(topic, headers, key)
+        if self._value_serializer is not None:
+            value = self._value_serializer(topic, headers, value)
+        return key, value
+
+    def _choose_partition(
+        self, topic: str, key: Any, serialized_key: Any, value: Any, serialized_value: Any
+    ) -> int:
+        deadline_ms = self._topics.deadline_ms()
+        if self._accumulator.topic_state(topic) is None:
+            self._topics.await_topic(topic, None, deadline_ms)
+        cluster = ClusterForPartitioner(self._metadata.fetch())
+        assert self._partitioner is not None
+        chosen = self._partitioner.partition(topic, key, serialized_key, value, serialized_value, cluster)
+        if not isinstance(chosen, int):
+            raise ValueError(
+                f"the partitioner chose {chosen!r} for topic {printable(topic)}, which is no partition"
+            )
+        return chosen
+
+    # ---- Many records ------------------------------------------------------------------------------------
+
+    def send_rows(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None,
+        headers: Iterable[Headers | None] | None,
+        timestamps: Iterable[int | None] | None,
+        partition: int | None,
+    ) -> BatchFuture:
+        """See :meth:`KafkaProducer.send_batch`."""
+        if self._interceptors is not None:
+            return self._send_intercepted(topic, values, keys, headers, timestamps, partition)
+        partitions: list[int | None] | None = None
+        if not self.is_plain:
+            _refuse_arrow(values, keys)
+            values = list(values)
+            if self._partitioner is not None and partition is None:
+                partitions = [None] * len(values)
+            values, keys, headers, partitions = self._prepare_rows(topic, values, keys, headers, partitions)
+        source = RecordSource(values, keys, headers, timestamps, partitions)
+        return self.send_source(topic, source, partition)
+
+    def _send_intercepted(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None,
+        headers: Iterable[Headers | None] | None,
+        timestamps: Iterable[int | None] | None,
+        partition: int | None,
+    ) -> BatchFuture:
+        """Rows of which each is shown to the interceptors, before and after."""
+        interceptors = self._interceptors
+        assert interceptors is not None
+        _refuse_arrow(values, keys, headers, timestamps)
+        values = list(values)
+        nothing = [None] * len(values)
+        columns = zip(
+            values,
+            nothing if keys is None else keys,
+            nothing if headers is None else headers,
+            nothing if timestamps is None else timestamps,
+            strict=True,
+        )
+        records = [
+            interceptors.on_send(
+                ProducerRecord(topic, value, key, list(of_row or ()), partition, timestamp_ms),
+                keeps_topic=True,
+            )
+            for value, key, of_row, timestamp_ms in columns
+        ]
+        future: BatchFuture | None = None
+        try:
+            rows = self._prepare_rows(
+                topic,
+                [record.value for record in records],
+                [record.key for record in records],
+                [record.headers for record in records],
+                [record.partition for record in records],
+            )
+            source = RecordSource(*rows[:3], [record.timestamp_ms for record in records], rows[3])
+            future = self.send_source(topic, source, None)
+        except Exception as error:
+            future = getattr(error, "future", None)
+            if future is None:
+                for record in records:
+                    interceptors.refused(record, error)
+            raise
+        finally:
+            if future is not None:
+                for row in range(len(future)):
+                    interceptors.follow(future[row])
+        return future
+
+    def check_takes_columns(self) -> None:
+        """Raise ``TypeError`` if serializers or interceptors have to see each record."""
+        if self._serializes or self._interceptors is not None:
+            raise TypeError(
+                "send_arrow() sends columns as they are, and this producer has a key_serializer, a "
+                "value_serializer or interceptors: use a producer without, or send_batch()"
+            )
+
+    def check_partitions(self, source: RecordSource) -> None:
+        """Raise ``TypeError`` if the user's partitioner has to choose for a row of ``source``."""
+        if self._partitioner is not None and partition_range(source)[0] < 0:
+            raise TypeError(
+                "this producer's partitioner has to see each row, which send_arrow() does not show it: give "
+                "the rows a column of partitions, or use send_batch()"
+            )
+
+    def _prepare_rows(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None,
+        headers: Iterable[Headers | None] | None,
+        partitions: Iterable[int | None] | None,
+    ) -> tuple[list[Any], list[Any], list[Headers], list[int | None] | None]:
+        """Columns as the user's serializers and partitioner make them, who are asked row by row."""
+        values = list(values)
+        count = len(values)
+        keys = [None] * count if keys is None else list(keys)
+        all_headers = [[] for _ in values] if headers is None else [list(each or ()) for each in headers]
+        chosen = None if partitions is None else list(partitions)
+        made = []
+        for row, (value, key, of_row) in enumerate(zip(values, keys, all_headers, strict=True)):
+            serialized = self._serialize(topic, of_row, key, value)
+            made.append(serialized)
+            if self._partitioner is not None and chosen is not None and chosen[row] is None:
+                chosen[row] = self._choose_partition(topic, key, serialized[0], value, serialized[1])
+        return [value for _, value in made], [key for key, _ in made], all_headers, chosen
+
+    def send_source(
+        self, topic: str, source: RecordSource, partition: int | None, allow_empty: bool = False
+    ) -> BatchFuture:
+        future = self._accumulator.append_source(topic, source, partition, None, allow_empty)
+        if future is not None:
+            return future
+        deadline_ms = self._topics.deadline_ms()
+        highest = partition_range(source)[1] if partition is None else partition
+        try:
+            cluster = self._topics.await_topic(topic, None if highest < 0 else highest, deadline_ms)
+        except BrokerResponseError as error:
+            self._fail_transaction(error)
+            return self._accumulator.failed_source(topic, source, produce_error(error, False))
+        left_ms = self._topics.left_ms(deadline_ms)
+        future = self._accumulator.append_source(topic, source, partition, left_ms, allow_empty)
+        if future is None:
+            raise ValueError(
+                f"topic {printable(topic)} has no partition {highest}, "
+                f"but {len(cluster.partitions_for_topic(topic) or ())}, counted from 0; no row was sent"
+            )
+        return future
+
+    def _fail_transaction(self, error: KafkaError) -> None:
+        """A record has failed of which only its future tells: the transaction is not whole any more."""
+        if self._transactions is not None:
+            self._transactions.fail_transaction(error)
+
+
+def _serialize_function(serializer: Any) -> Callable[[str, Headers, Any], Any] | None:
+    """``(topic, headers, data) → bytes`` of an object with a ``serialize`` method, or of a function of the
+    data.
+    """
+    if serializer is None:
+        return None
+    method: Callable[[str, Headers, Any], Any] | None = getattr(serializer, "serialize", None)
+    if method is not None:
+        return method
+    return lambda topic, headers, data: serializer(data)
+
+
+def _refuse_arrow(*columns: Any) -> None:
+    if any(
+        hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__") for column in columns
+    ):
+        raise TypeError(
+            "Arrow data are sent as they are, and this producer has an interceptor, a serializer or a "
+            "partitioner that has to see each row: pass lists, or use a producer without"
+        )
