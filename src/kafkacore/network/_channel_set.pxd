@@ -6,9 +6,9 @@ from kafkacore.network._channel cimport KafkaChannel
 from kafkacore.network._native_heartbeat cimport NativeHeartbeat
 from kafkacore.network._idle cimport IdleExpiry
 from kafkacore.network._memory cimport MemoryPool
-from kafkacore.network._poller cimport EventTaker, Poller
+from kafkacore.network._poller cimport Poller
 
-cdef class ChannelSet(EventTaker):
+cdef class ChannelSet:
     cdef readonly Poller poller
     # None when nothing expires.
     cdef IdleExpiry idle
@@ -45,3 +45,5 @@ cdef class ChannelSet(EventTaker):
     cdef KafkaChannel next_standing_still(self, double now_ms)
     cdef int note_fills(self, double now_ms) except -1
     cdef int close_all(self) except -1
+
+cdef bint write_on(void *channels, int fd, int ready) noexcept nogil

@@ -13,7 +13,7 @@ from kafkacore.network._channel cimport KafkaChannel
 from kafkacore.network._native_heartbeat cimport NativeHeartbeat
 from kafkacore.network._idle cimport IdleExpiry
 from kafkacore.network._memory cimport MemoryPool
-from kafkacore.network._poller cimport KC_WRITE, EventTaker, Poller
+from kafkacore.network._poller cimport KC_WRITE, Poller
 from kafkacore.network._receive cimport FrameReader
 
 from kafkacore.errors import IllegalStateError, InvalidReceiveError
@@ -26,7 +26,7 @@ cdef enum:
 
 
 @cython.final
-cdef class ChannelSet(EventTaker):
+cdef class ChannelSet:
     """Owned by one Selector.
 
     Parameters
@@ -107,14 +107,6 @@ cdef class ChannelSet(EventTaker):
             self.borrowed[self.borrowed_size] = NULL
             self.borrowed_size += 1
         return 0
-
-    cdef bint take(self, int fd, int ready) noexcept nogil:
-        """Write on where a socket has room again and the frame has still more than that."""
-        cdef PyObject *found
-        if ready != KC_WRITE or fd < 0 or fd >= self.borrowed_size:
-            return False
-        found = self.borrowed[fd]
-        return found != NULL and (<KafkaChannel> found).write_on()
 
     cdef int drop(self, KafkaChannel channel) except -1:
         """Close a channel."""
@@ -251,3 +243,16 @@ cdef class ChannelSet(EventTaker):
         if interrupt is not None:
             raise interrupt
         return 0
+
+
+@cython.nonecheck(False)
+cdef bint write_on(void *channels, int fd, int ready) noexcept nogil:
+    """Write on where a socket has room again and the frame has still more than that.
+
+    ``channels`` is a ChannelSet, which its caller holds.
+    """
+    cdef PyObject *found
+    if ready != KC_WRITE or fd < 0 or fd >= (<ChannelSet> channels).borrowed_size:
+        return False
+    found = (<ChannelSet> channels).borrowed[fd]
+    return found != NULL and (<KafkaChannel> found).write_on()

@@ -42,8 +42,8 @@ cdef enum:
     # Descriptors reported by one wait; those left over come first in the next.
     MAX_EVENTS = 256
 
-cdef class EventTaker:
-    cdef bint take(self, int fd, int ready) noexcept nogil
+# Deals with an event in the wait itself; whether it has, so that the event need not end the wait.
+ctypedef bint (*event_handler)(void *context, int fd, int ready) noexcept nogil
 
 cdef class Poller:
     cdef kc_poller *handle
@@ -58,8 +58,9 @@ cdef class Poller:
 
     cdef int check_waits_not(self) except -1
     cdef int set_interest(self, int fd, int old_interest, int interest) except -1
-    cdef int wait_events(self, double timeout_ms, bint is_glance=*, EventTaker taker=*) except -1
-    cdef int wait_untaken(self, int timeout_ms, EventTaker taker) noexcept nogil
+    cdef int wait_events(self, double timeout_ms, bint is_glance=*,
+                         event_handler handler=*, void *context=*) except -1
+    cdef int wait_unhandled(self, int timeout_ms, event_handler handler, void *context) noexcept nogil
 
 cdef Py_ssize_t receive_bytes(int fd, void *to, Py_ssize_t size) noexcept nogil
 cdef Py_ssize_t send_vector(int fd, const iovec *vector, int count, bint more) noexcept nogil

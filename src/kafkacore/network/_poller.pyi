@@ -1,13 +1,8 @@
 from typing import Final, Self, final
 
-from typing_extensions import disjoint_base
-
 READ: Final[int]
 WRITE: Final[int]
 BROKEN: Final[int]
-
-@disjoint_base
-class EventTaker: ...
 
 @final
 class Poller:

@@ -31,14 +31,6 @@ WRITE = KC_WRITE
 BROKEN = KC_BROKEN
 
 
-cdef class EventTaker:
-    """Who deals with some events in the wait itself, without the GIL; this one with none."""
-
-    cdef bint take(self, int fd, int ready) noexcept nogil:
-        """Whether the event is dealt with, and need not end the wait."""
-        return False
-
-
 @cython.final
 cdef class Poller:
     """Readiness of file descriptors.
@@ -135,9 +127,10 @@ cdef class Poller:
             raise_errno(-error)
         return 0
 
-    cdef int wait_events(self, double timeout_ms, bint is_glance=False, EventTaker taker=None) except -1:
-        """Number of ``events`` filled in, of those that ``taker`` leaves. A glance does not wait, and keeps
-        the GIL: it takes a microsecond, and getting the lock back from a busy thread many.
+    cdef int wait_events(self, double timeout_ms, bint is_glance=False,
+                         event_handler handler=NULL, void *context=NULL) except -1:
+        """Number of ``events`` filled in, without those that ``handler`` deals with. A glance does not wait,
+        and keeps the GIL: it takes a microsecond, and getting the lock back from a busy thread many.
         """
         cdef int timeout, count, i
         cdef int kept = 0
@@ -153,7 +146,7 @@ cdef class Poller:
             self.waiting_in = kc_fork_generation() + 1
             with nogil:
                 began_ms = monotonic_ms()
-                count = self.wait_untaken(timeout, taker)
+                count = self.wait_unhandled(timeout, handler, context)
                 self.waited_ms = self.waited_ms + (monotonic_ms() - began_ms)
                 gil_handoff_request()
             gil_handoff_received()
@@ -174,20 +167,22 @@ cdef class Poller:
         return kept
 
     @cython.nonecheck(False)
-    cdef int wait_untaken(self, int timeout_ms, EventTaker taker) noexcept nogil:
-        """Wait, and go on waiting while all there is to do is taken; the number of events, or an errno."""
+    cdef int wait_unhandled(self, int timeout_ms, event_handler handler, void *context) noexcept nogil:
+        """Wait until there is an event that ``handler`` does not deal with.
+
+        The number of events, or an errno.
+        """
         cdef int count, kept, i
-        cdef bint is_taking = taker is not None
         cdef double end_ms = 0
-        if is_taking and timeout_ms > 0:
+        if handler != NULL and timeout_ms > 0:
             end_ms = monotonic_ms() + timeout_ms
         while True:
             count = kc_poller_wait(self.handle, timeout_ms, self.events, MAX_EVENTS)
-            if count <= 0 or not is_taking:
+            if count <= 0 or handler == NULL:
                 return count
             kept = 0
             for i in range(count):
-                if not taker.take(self.events[i].fd, self.events[i].ready):
+                if not handler(context, self.events[i].fd, self.events[i].ready):
                     self.events[kept] = self.events[i]
                     kept += 1
             if kept > 0 or timeout_ms == 0:

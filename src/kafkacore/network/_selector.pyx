@@ -6,10 +6,11 @@ Source of the behaviour: Kafka's ``Selector``.
 
 cimport cython
 
+from cpython.ref cimport PyObject
 from libc.math cimport INFINITY
 
 from kafkacore.network._channel cimport KafkaChannel, new_channel
-from kafkacore.network._channel_set cimport ChannelSet
+from kafkacore.network._channel_set cimport ChannelSet, write_on
 from kafkacore.network._delayed_close cimport DelayedCloses
 from kafkacore.network._native_heartbeat cimport NativeHeartbeat
 from kafkacore.network._idle cimport IdleExpiry
@@ -296,7 +297,8 @@ cdef class Selector:
         count = self.poller.wait_events(
             self.listeners.wait_ms(self.wait_ms(timeout_ms)),
             tell_sends and len(self.completed_sends) > 0,
-            self.channels,
+            write_on,
+            <PyObject *> self.channels,
         )
         now_ms = self.clock.monotonic_ms()
         self.waited_ms = self.poller.waited_ms
