@@ -77,7 +77,7 @@ def kafkacore_batch() -> Callable[[], object]:
         pass
     batch.seal()
     now_ms = SYSTEM_CLOCK.monotonic_ms
-    return lambda: metrics.sent([batch], now_ms())
+    return lambda: metrics.batches.sent([batch], now_ms())
 
 
 def kafkacore_fetch() -> Callable[[], object]:
@@ -85,8 +85,8 @@ def kafkacore_fetch() -> Callable[[], object]:
     partition, now_ms = TopicPartition("t", 0), SYSTEM_CLOCK.monotonic_ms
 
     def count() -> None:
-        metrics.response(2.0, 0.0, 1).part_is_done("t", 1_000_000.0, 9_000.0)
-        metrics.position_moved(partition, 9_000, 10_000, 0, now_ms())
+        metrics.fetches.response(2.0, 0.0, 1).part_is_done("t", 1_000_000.0, 9_000.0)
+        metrics.fetches.position_moved(partition, 9_000, 10_000, 0, now_ms())
 
     return count
 

@@ -1,6 +1,5 @@
+from collections.abc import Callable
 from typing import final
-
-from typing_extensions import disjoint_base
 
 from kafkacore.metrics import Sensor
 
@@ -12,10 +11,9 @@ class ConnectionSensors:
     throttle: Sensor
     def __init__(self, sent: Sensor, received: Sensor, latency: Sensor, throttle: Sensor) -> None: ...
 
-@disjoint_base
+@final
 class RequestCounter:
-    def __init__(self, waits: Sensor) -> None: ...
-    def _register_node(self, node_id: int) -> ConnectionSensors: ...
+    def __init__(self, register_node: Callable[[int], ConnectionSensors], waits: Sensor) -> None: ...
     def request_sent(self, node_id: int, size: float, now_ms: float) -> None: ...
     def response_received(
         self, node_id: int, size: float, latency_ms: float, throttle_ms: float, now_ms: float

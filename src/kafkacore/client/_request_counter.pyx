@@ -1,7 +1,4 @@
-"""What a client's metrics do per request and answer: a handful of sensors told, in one call.
-
-Does not know: names of metrics; the subclass, in Python, does.
-"""
+"""Counts requests and responses: each is recorded in a handful of sensors by one call."""
 
 cimport cython
 
@@ -30,24 +27,26 @@ cdef class ConnectionSensors:
         self.throttle = throttle
 
 
+@cython.final
 cdef class RequestCounter:
-    """The per-request half of ClientMetrics.
+    """Count the requests of one client.
 
     Parameters
     ----------
+    register_node
+        Called with the id of a node at its first request; returns its ConnectionSensors.
     waits
         Milliseconds that the thread waited for the network.
     """
 
+    cdef object _register_node
     cdef dict _nodes
     cdef Sensor _waits
 
-    def __init__(self, Sensor waits not None):
+    def __init__(self, register_node, Sensor waits not None):
+        self._register_node = register_node
         self._nodes = {}
         self._waits = waits
-
-    def _register_node(self, int node_id):
-        raise NotImplementedError
 
     cdef ConnectionSensors _node(self, int node_id):
         cdef ConnectionSensors node = self._nodes.get(node_id)

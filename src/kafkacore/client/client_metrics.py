@@ -12,7 +12,7 @@ from kafkacore.client._request_counter import ConnectionSensors, RequestCounter
 from kafkacore.metrics import Authentications, Metrics, Sensor
 
 
-class ClientMetrics(RequestCounter):
+class ClientMetrics:
     """Of one client. Called on the thread that polls.
 
     Parameters
@@ -23,6 +23,11 @@ class ClientMetrics(RequestCounter):
         Of their groups: "producer", "consumer".
     connection_count, in_flight_count:
         How many there are just now.
+
+    Attributes
+    ----------
+    requests:
+        Counts requests, responses and waits.
     """
 
     def __init__(
@@ -33,7 +38,7 @@ class ClientMetrics(RequestCounter):
         in_flight_count: Callable[[], int],
     ) -> None:
         waits = metrics.sensor("select-time")
-        super().__init__(waits)
+        self.requests = RequestCounter(self._register_node, waits)
         self._metrics = metrics
         self._prefix = prefix
         group = f"{prefix}-metrics"

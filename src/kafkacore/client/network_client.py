@@ -333,7 +333,7 @@ class NetworkClient:
         self.in_flight.add(request)
         self.selector.send(request.send)
         if self.metrics is not None:
-            self.metrics.request_sent(request.node_id, request.send.size_in_bytes, now_ms)
+            self.metrics.requests.request_sent(request.node_id, request.send.size_in_bytes, now_ms)
 
     def begin_heartbeats(
         self,
@@ -415,7 +415,7 @@ class NetworkClient:
         now_ms = self.clock.monotonic_ms()
         if self.metrics is not None:
             waited_ms = self.selector.waited_ms
-            self.metrics.waited(waited_ms - self._waited_ms, now_ms)
+            self.metrics.requests.waited(waited_ms - self._waited_ms, now_ms)
             self._waited_ms = waited_ms
         response_handling.handle_results(self, now_ms, self._aborted)
         self._is_handling = False

@@ -107,7 +107,7 @@ def _completed_receives(
         if client.metrics is not None:
             size = len(receive.payload) + FRAME_SIZE_BYTES
             latency_ms = now_ms - request.sent_ms
-            client.metrics.response_received(node_id, size, latency_ms, throttle_ms, now_ms)
+            client.metrics.requests.response_received(node_id, size, latency_ms, throttle_ms, now_ms)
         if client.connection_errors.are_hang_ups and request.api_key != ApiKey.API_VERSIONS:
             client.connection_errors.answered(client.states.endpoint(node_id))
         if request.is_internal and request.api_key == ApiKey.METADATA:

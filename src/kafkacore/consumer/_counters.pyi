@@ -1,6 +1,5 @@
+from collections.abc import Callable
 from typing import final
-
-from typing_extensions import disjoint_base
 
 from kafkacore.clock import Clock
 from kafkacore.metrics import Sensor
@@ -18,17 +17,22 @@ class PartitionSensors:
     lead: Sensor
     def __init__(self, lag: Sensor, lead: Sensor) -> None: ...
 
-@disjoint_base
+@final
 class FetchCounter:
     size: Sensor
     records: Sensor
     latency: Sensor
     throttle: Sensor
     def __init__(
-        self, clock: Clock, size: Sensor, records: Sensor, latency: Sensor, throttle: Sensor
+        self,
+        register_topic: Callable[[str], TopicSensors],
+        register_partition: Callable[[TopicPartition], PartitionSensors],
+        clock: Clock,
+        size: Sensor,
+        records: Sensor,
+        latency: Sensor,
+        throttle: Sensor,
     ) -> None: ...
-    def _register_topic(self, topic: str) -> TopicSensors: ...
-    def _register_partition(self, partition: TopicPartition) -> PartitionSensors: ...
     def response(self, latency_ms: float, throttle_ms: float, part_count: int) -> ResponseTally: ...
     def position_moved(
         self,

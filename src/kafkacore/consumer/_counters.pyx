@@ -1,8 +1,5 @@
 # cython: auto_pickle=False, autotestdict=False
-"""What a consumer's metrics do per response, per partition handed out and per poll: a few sensors told.
-
-Nothing is done per record. Does not know: names of metrics; the subclass in Python does.
-"""
+"""Counts fetch responses, positions and polls: each is recorded in a few sensors, nothing per record."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -32,11 +29,14 @@ cdef class PartitionSensors:
         self.lead = lead
 
 
+@cython.final
 cdef class FetchCounter:
-    """The counting half of FetchMetrics.
+    """Count what one consumer fetches.
 
     Parameters
     ----------
+    register_topic, register_partition
+        Called with a topic's name, and with a partition, when it is first counted; return its sensors.
     clock
         Asked once a response.
     size, records
@@ -46,12 +46,15 @@ cdef class FetchCounter:
     """
 
     cdef readonly Sensor size, records, latency, throttle
+    cdef object _register_topic, _register_partition
     cdef object _monotonic_ms
     cdef dict _topics
     cdef dict _partitions
 
-    def __init__(self, clock, Sensor size not None, Sensor records not None, Sensor latency not None,
-                 Sensor throttle not None):
+    def __init__(self, register_topic, register_partition, clock, Sensor size not None,
+                 Sensor records not None, Sensor latency not None, Sensor throttle not None):
+        self._register_topic = register_topic
+        self._register_partition = register_partition
         self._monotonic_ms = clock.monotonic_ms
         self.size = size
         self.records = records
@@ -59,12 +62,6 @@ cdef class FetchCounter:
         self.throttle = throttle
         self._topics = {}
         self._partitions = {}
-
-    def _register_topic(self, str topic):
-        raise NotImplementedError
-
-    def _register_partition(self, partition):
-        raise NotImplementedError
 
     def response(self, double latency_ms, double throttle_ms, Py_ssize_t part_count):
         """One has come, with so many partitions; who takes them tells the tally."""

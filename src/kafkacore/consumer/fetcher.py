@@ -294,7 +294,7 @@ class Fetcher:
         if self._metrics is None:
             return None
         message = response.message
-        return self._metrics.response(
+        return self._metrics.fetches.response(
             response.latency_ms,
             message.throttle_time_ms,
             sum(len(topic.partitions) for topic in message.responses),
@@ -478,7 +478,7 @@ class Fetcher:
                 continue
             end = state.last_stable_offset if committed else state.high_watermark
             start = state.log_start_offset
-            self._metrics.position_moved(
+            self._metrics.fetches.position_moved(
                 tp, offset, -1 if end is None else end, -1 if start is None else start, now_ms
             )
 

@@ -1,6 +1,6 @@
-"""What membership and commits tell of their work, and what a consumer's metrics make of it.
+"""What membership and commits report of their work, and the metrics of a group's member.
 
-Does not know: requests, generations. Names and meanings are kafka-python's; rebalances, callbacks and
+Names and meanings are kafka-python's; rebalances, callbacks and
 ``-total`` are Apache Kafka's.
 """
 
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sized
+from typing import Protocol
 
 from kafkacore.metrics import Metrics, Sensor
 
 _SECONDS_PER_HOUR = 3600.0
 
 
-class GroupMetrics:
-    """Called under the consumer's lock; this one counts nothing. Times in milliseconds."""
+class GroupMetrics(Protocol):
+    """What membership and commits call under the consumer's lock. Times are milliseconds."""
 
     def heartbeat_sent(self, now_ms: float) -> None:
         """A heartbeat is on its way."""
@@ -54,7 +55,24 @@ class GroupMetrics:
         """``committed()`` has returned or raised."""
 
 
-class CountedGroupMetrics(GroupMetrics):
+class NoGroupMetrics:
+    """Counts nothing."""
+
+    def heartbeat_sent(self, now_ms: float) -> None: ...
+    def heartbeat_answered(self, latency_ms: float, now_ms: float) -> None: ...
+    def joined(self, latency_ms: float, now_ms: float) -> None: ...
+    def synced(self, latency_ms: float, now_ms: float) -> None: ...
+    def rebalanced(self, duration_ms: float, now_ms: float) -> None: ...
+    def rebalance_failed(self, now_ms: float) -> None: ...
+    def assigned(self, duration_ms: float, now_ms: float) -> None: ...
+    def revoked(self, duration_ms: float, now_ms: float) -> None: ...
+    def lost(self, duration_ms: float, now_ms: float) -> None: ...
+    def committed(self, latency_ms: float, now_ms: float) -> None: ...
+    def waited_for_commit(self, duration_ms: float) -> None: ...
+    def waited_for_committed(self, duration_ms: float) -> None: ...
+
+
+class CountedGroupMetrics:
     """Of one member.
 
     Parameters

@@ -13,13 +13,13 @@ from kafkacore.client import NetworkClient
 from kafkacore.client.client_metrics import ClientMetrics
 from kafkacore.clock import Clock
 from kafkacore.consumer._counters import FetchCounter, PartitionSensors, PollCounter, TopicSensors
-from kafkacore.consumer.group_metrics import CountedGroupMetrics, GroupMetrics
+from kafkacore.consumer.group_metrics import CountedGroupMetrics, GroupMetrics, NoGroupMetrics
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.metrics import MetricConfig, Metrics, Sensor
 from kafkacore.structs import TopicPartition
 
 
-class FetchMetrics(FetchCounter):
+class FetchMetrics:
     """What is fetched, and how far the positions are from both ends of the logs.
 
     Parameters
@@ -32,13 +32,20 @@ class FetchMetrics(FetchCounter):
         Who is asked about a partition's preferred replica.
     prefix:
         Of the group's name.
+
+    Attributes
+    ----------
+    fetches:
+        Counts responses and positions.
     """
 
     def __init__(
         self, metrics: Metrics, clock: Clock, subscriptions: SubscriptionState, prefix: str = "consumer"
     ) -> None:
         sensor = metrics.sensor
-        super().__init__(
+        self.fetches = FetchCounter(
+            self._register_topic,
+            self._register_partition,
             clock,
             sensor("bytes-fetched"),
             sensor("records-fetched"),
@@ -49,8 +56,8 @@ class FetchMetrics(FetchCounter):
         self._subscriptions = subscriptions
         self._group = f"{prefix}-fetch-manager-metrics"
         self._lag, self._lead = sensor("records-lag"), sensor("records-lead")
-        self._register_taken("", {}, self.size, self.records)
-        latency, throttle = self.latency, self.throttle
+        self._register_taken("", {}, self.fetches.size, self.fetches.records)
+        latency, throttle = self.fetches.latency, self.fetches.throttle
         for name, description, measure in (
             ("fetch-latency-avg", "Average ms until a fetch was answered.", latency.average),
             ("fetch-latency-max", "Longest ms until a fetch was answered.", latency.largest),
@@ -107,7 +114,7 @@ class FetchMetrics(FetchCounter):
 
     def retain(self, assigned: set[TopicPartition]) -> None:
         """Partitions that are not in ``assigned`` have no figures any more."""
-        for partition in self.forget(assigned):
+        for partition in self.fetches.forget(assigned):
             self._metrics.remove(self._group, _tags(partition))
             for name in _sensor_names(partition):
                 self._metrics.remove_sensor(name)
@@ -134,7 +141,7 @@ class ConsumerMetrics:
         self.registry: Metrics | None = None
         self.fetch: FetchMetrics | None = None
         self.polls: PollCounter | None = None
-        self.group = GroupMetrics()
+        self.group: GroupMetrics = NoGroupMetrics()
         if not config["metrics_enabled"]:
             return
         prefix = config["metric_group_prefix"] or "consumer"

@@ -1,7 +1,5 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
-
-from typing_extensions import disjoint_base
 
 from kafkacore.clock import Clock
 from kafkacore.metrics import Sensor
@@ -19,11 +17,12 @@ class TopicSensors:
         self, records: Sensor, size: Sensor, compression: Sensor, retries: Sensor, errors: Sensor
     ) -> None: ...
 
-@disjoint_base
+@final
 class BatchCounter:
     acknowledged_count: int
     def __init__(
         self,
+        register_topic: Callable[[str], TopicSensors],
         clock: Clock,
         pool: BufferPool,
         request_records: Sensor,
@@ -32,7 +31,6 @@ class BatchCounter:
         splits: Sensor,
         pool_wait: Sensor,
     ) -> None: ...
-    def _register_topic(self, topic: str) -> TopicSensors: ...
     def sent(self, batches: Sequence[ProducerBatch], now_ms: float) -> None: ...
     def acknowledged(self, batch: ProducerBatch) -> None: ...
     def retried(self, batch: ProducerBatch) -> None: ...

@@ -1,7 +1,4 @@
-"""What a producer's metrics do per batch: a handful of sensors told, in one call per request.
-
-Does not know: names of metrics; the subclass, in Python, does.
-"""
+"""Counts batches: each is recorded in a handful of sensors, by one call per request."""
 
 cimport cython
 
@@ -33,11 +30,14 @@ cdef class TopicSensors:
         self.errors = errors
 
 
+@cython.final
 cdef class BatchCounter:
-    """The per-batch half of ProducerMetrics.
+    """Count the batches of one producer.
 
     Parameters
     ----------
+    register_topic
+        Called with a topic's name at its first batch; returns its TopicSensors.
     clock
         When what the sender tells without a time has happened.
     pool
@@ -52,6 +52,7 @@ cdef class BatchCounter:
         Records that were acknowledged.
     """
 
+    cdef object _register_topic
     cdef dict _topics
     cdef object _clock
     cdef BufferPool _pool
@@ -59,9 +60,10 @@ cdef class BatchCounter:
     cdef Sensor _request_records, _queue_time, _record_size, _splits, _pool_wait
     cdef readonly long long acknowledged_count
 
-    def __init__(self, clock, BufferPool pool not None, Sensor request_records not None,
+    def __init__(self, register_topic, clock, BufferPool pool not None, Sensor request_records not None,
                  Sensor queue_time not None, Sensor record_size not None, Sensor splits not None,
                  Sensor pool_wait not None):
+        self._register_topic = register_topic
         self._topics = {}
         self._clock = clock
         self._pool = pool
@@ -70,9 +72,6 @@ cdef class BatchCounter:
         self._record_size = record_size
         self._splits = splits
         self._pool_wait = pool_wait
-
-    def _register_topic(self, str topic):
-        raise NotImplementedError
 
     cdef TopicSensors _topic(self, ProducerBatch batch):
         topic = batch.topic_partition[0]

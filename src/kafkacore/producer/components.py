@@ -71,7 +71,7 @@ def make_components(config: Mapping[str, Any], clock: Clock) -> ProducerComponen
         client.selector.on_authenticated = client.metrics.authentications.note
         sender_metrics = ProducerMetrics(
             metrics, clock, accumulator.pool, accumulator.incomplete, metadata.age_ms, prefix
-        )
+        ).batches
     sender = Sender(
         client,
         metadata,

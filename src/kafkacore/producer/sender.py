@@ -33,7 +33,7 @@ from kafkacore.producer.produce_request import (
     produce_request,
 )
 from kafkacore.producer.record_accumulator import RecordAccumulator
-from kafkacore.producer.sender_metrics import SenderMetrics
+from kafkacore.producer.sender_metrics import NoSenderMetrics, SenderMetrics
 
 log = logging.getLogger("kafkacore.producer")
 
@@ -90,7 +90,7 @@ class Sender:
         if self._idempotence is not None:
             backoff = ExponentialBackoff(clock, retry_backoff_ms, retry_backoff_max_ms)
             self._control = ControlChannel(client, self._idempotence, backoff, request_timeout_ms)
-        self.metrics = metrics or SenderMetrics()
+        self.metrics: SenderMetrics = metrics or NoSenderMetrics()
         self._outcomes = BatchCompletion(
             accumulator,
             clock,

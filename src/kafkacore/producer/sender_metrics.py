@@ -1,12 +1,13 @@
-"""What the Sender tells of its work, batch by batch, and what a producer's metrics make of it.
+"""What the Sender reports of its work, batch by batch, and the metrics of a producer.
 
-Does not know: records, requests. Names and meanings are kafka-python's; ``-total``, ``batch-split-…``,
+Names and meanings are kafka-python's; ``-total``, ``batch-split-…``,
 ``buffer…`` and ``waiting-threads`` are Apache Kafka's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
 
 from kafkacore.clock import Clock
 from kafkacore.metrics import Metrics
@@ -15,8 +16,8 @@ from kafkacore.producer._batch_counter import BatchCounter, TopicSensors
 from kafkacore.producer._buffer_pool import BufferPool
 
 
-class SenderMetrics:
-    """Called on the network thread; this one counts nothing."""
+class SenderMetrics(Protocol):
+    """What the Sender calls on the network thread."""
 
     def sent(self, batches: Sequence[ProducerBatch], now_ms: float) -> None:
         """A request with ``batches`` is about to be sent."""
@@ -34,7 +35,17 @@ class SenderMetrics:
         """The records of ``batch`` are given up."""
 
 
-class ProducerMetrics(BatchCounter, SenderMetrics):
+class NoSenderMetrics:
+    """Counts nothing."""
+
+    def sent(self, batches: Sequence[ProducerBatch], now_ms: float) -> None: ...
+    def acknowledged(self, batch: ProducerBatch) -> None: ...
+    def retried(self, batch: ProducerBatch) -> None: ...
+    def split(self, batch: ProducerBatch) -> None: ...
+    def failed(self, batch: ProducerBatch) -> None: ...
+
+
+class ProducerMetrics:
     """Of one producer, all batches together and by topic.
 
     Parameters
@@ -51,6 +62,11 @@ class ProducerMetrics(BatchCounter, SenderMetrics):
         Monotonic milliseconds in; how old the metadata are then, out.
     prefix:
         Of the groups' names.
+
+    Attributes
+    ----------
+    batches:
+        Counts what the Sender reports.
     """
 
     def __init__(
@@ -70,7 +86,8 @@ class ProducerMetrics(BatchCounter, SenderMetrics):
         self._compression = sensor("compression-rate")
         self._retries = sensor("record-retries")
         self._errors = sensor("errors")
-        super().__init__(
+        self.batches = BatchCounter(
+            self._register_topic,
             clock,
             pool,
             request_records=sensor("records-per-request"),
@@ -105,6 +122,7 @@ class ProducerMetrics(BatchCounter, SenderMetrics):
             self._metrics.add(name, self._group, description, measure)
 
     def _register_records(self) -> None:
+        batches = self.batches
         records, retries, errors = self._metrics.sensor("records-per-request"), self._retries, self._errors
         for name, description, measure in (
             ("record-send-rate", "Records sent per second.", records.rate),
@@ -114,7 +132,11 @@ class ProducerMetrics(BatchCounter, SenderMetrics):
             ("record-retry-total", "Records sent again.", retries.sum),
             ("record-error-rate", "Records given up per second.", errors.rate),
             ("record-error-total", "Records given up.", errors.sum),
-            ("record-acknowledged-total", "Records acknowledged.", lambda now_ms: self.acknowledged_count),
+            (
+                "record-acknowledged-total",
+                "Records acknowledged.",
+                lambda now_ms: batches.acknowledged_count,
+            ),
         ):
             self._metrics.add(name, self._group, description, measure)
 

@@ -76,7 +76,7 @@ def test_waits_are_shares_of_the_time() -> None:
     metrics = counted.mock.client.metrics
     assert metrics is not None
     for _ in range(4):
-        metrics.waited(300.0, counted.mock.clock.monotonic_ms())
+        metrics.requests.waited(300.0, counted.mock.clock.monotonic_ms())
         counted.mock.clock.advance(500)
     assert counted.of_all("io-wait-ratio") == pytest.approx(0.6)
     assert counted.of_all("io-wait-time-ns-avg") == pytest.approx(300e6)

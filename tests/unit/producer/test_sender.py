@@ -18,7 +18,7 @@ from kafkacore.errors import (
 )
 from kafkacore.producer._batch import ProducerBatch
 from kafkacore.producer._future import FutureRecordMetadata
-from kafkacore.producer.sender_metrics import SenderMetrics
+from kafkacore.producer.sender_metrics import NoSenderMetrics
 from kafkacore.protocol.generated.produce import ProduceResponse
 
 CORRUPT, UNKNOWN_TOPIC, NOT_LEADER, TIMED_OUT, MESSAGE_TOO_LARGE = 2, 3, 6, 7, 10
@@ -441,7 +441,7 @@ def test_abort_fails_the_waiting_as_not_and_the_sent_as_possibly_persisted() -> 
     assert not harness.sender.has_work
 
 
-class Told(SenderMetrics):
+class Told(NoSenderMetrics):
     def __init__(self) -> None:
         self.of: list[tuple[str, int]] = []
 

@@ -17,7 +17,7 @@ from kafkacore.clock import Clock
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.membership import GroupMembership
-from kafkacore.consumer.group_metrics import GroupMetrics
+from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaTimeoutError
@@ -48,7 +48,7 @@ class GroupParts:
     subscriptions: SubscriptionState
     membership: GroupMembership
     clock: Clock
-    metrics: GroupMetrics = field(default_factory=GroupMetrics)
+    metrics: GroupMetrics = field(default_factory=NoGroupMetrics)
 
 
 class GroupRequests:

@@ -15,7 +15,7 @@ from typing import Protocol
 from kafkacore.client import ClientResponse
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
-from kafkacore.consumer.group_metrics import GroupMetrics
+from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
@@ -101,7 +101,7 @@ class InBandHeartbeatSender:
         metrics: GroupMetrics | None = None,
     ) -> None:
         self._client = client
-        self._metrics = metrics or GroupMetrics()
+        self._metrics: GroupMetrics = metrics or NoGroupMetrics()
         self._clock = clock
         self._retry_backoff_ms = retry_backoff_ms
         self._node: Node | None = None

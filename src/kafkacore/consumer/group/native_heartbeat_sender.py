@@ -12,7 +12,7 @@ from kafkacore.client import new_native_heartbeat
 from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.heartbeat import InBandHeartbeatSender, OnHeartbeat
-from kafkacore.consumer.group_metrics import GroupMetrics
+from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
 
@@ -39,7 +39,7 @@ class NativeHeartbeatSender:
     ) -> None:
         self._client = client
         self._clock = clock
-        self._metrics = metrics or GroupMetrics()
+        self._metrics: GroupMetrics = metrics or NoGroupMetrics()
         self._heartbeat = new_native_heartbeat()
         self._in_band = InBandHeartbeatSender(client, clock, retry_backoff_ms, metrics)
         #: What was begun, until the heartbeat beats for it.

@@ -8,7 +8,7 @@ from kafkacore.client.config import resolve
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.native_heartbeat_sender import NativeHeartbeatSender
-from kafkacore.consumer.group_metrics import GroupMetrics
+from kafkacore.consumer.group_metrics import NoGroupMetrics
 from kafkacore.errors import KafkaConnectionError
 from kafkacore.protocol.generated.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafkacore.structs import Node
@@ -18,7 +18,7 @@ LONG_MS = 120_000.0
 REQUEST = HeartbeatRequest(group_id="g", generation_id=5, member_id="m")
 
 
-class Counted(GroupMetrics):
+class Counted(NoGroupMetrics):
     def __init__(self):
         self.sent = self.answered = 0
 
