@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import missing_tools
 import pytest
+from eventually import SCALE
 from hypothesis import HealthCheck, settings
 from model import stuck_spark
 from peers.apache_kafka import ApacheKafka, started_in_scratch_folder
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
     from kafkacore.testing.embedded_broker import EmbeddedBroker
 
+
+#: A test in tests/unit waits for nothing, and takes as long as the machine is slow: this ends one that hangs.
+UNIT_LIMIT_S = 900.0
 
 # A machine that is busy with something else makes no example wrong.
 settings.register_profile("kafkacore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -142,8 +146,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> RoomSch
     return RoomScheduling(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What lies in tests/system/integration needs Java and Apache Kafka's jars, and says so by its marker."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is in tests/system/integration, which needs Java and Apache Kafka's jars; set time limits.
+
+    The limits of tests grow with ``KAFKACORE_TEST_BUDGET``.
+    """
     for item in items:
         if "integration" in item.path.parts:
             item.add_marker("integration")
+        own = item.get_closest_marker("timeout")
+        limit_s = float(own.args[0] if own else config.getini("timeout"))
+        least_s = UNIT_LIMIT_S if "unit" in item.path.parts else 0.0
+        item.add_marker(pytest.mark.timeout(max(limit_s, least_s) * SCALE), append=False)
