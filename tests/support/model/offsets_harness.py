@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from eventually import eventually
 from model.memory_log import MemoryLog, MemoryLogManager
 
 from kafkacore.broker.config.broker_config import BrokerConfig
@@ -20,7 +21,6 @@ from kafkacore.broker.replica.replica_manager import ReplicaManager
 from kafkacore.broker.topics.cluster_state import BrokerNode, ClusterState
 from kafkacore.broker.topics.internal_topics import OFFSETS_TOPIC
 from kafkacore.broker.topics.topic_catalog import TopicCatalog
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.coordinator import partition_for
 from kafkacore.errors import GroupIdNotFoundError, KafkaError
 from kafkacore.protocol.generated.group_records import GroupMetadataValue
@@ -28,7 +28,6 @@ from kafkacore.structs import TopicPartition
 from kafkacore.testing import VirtualClock
 
 NODE = 1
-LIMIT_MS = 20_000.0
 
 
 class ToldGroups:
@@ -137,11 +136,12 @@ class OffsetsHarness:
 
     def wait_for_load(self) -> None:
         """Until every partition is loaded, or has failed. The loader is a thread of its own."""
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while self.log.is_loading:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+
+        def is_loaded() -> bool:
             self.turn()
-            SYSTEM_CLOCK.sleep_ms(1)
+            return not self.log.is_loading
+
+        eventually(is_loaded)
         self.turns()
 
     def turn(self) -> None:

@@ -22,7 +22,6 @@ from model.power_rights import Rights, found_in
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.log import LogManager
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, KafkaError, KafkaStorageError
 from kafkacore.structs import TopicPartition
 from kafkacore.testing.clock import VirtualClock
@@ -178,7 +177,7 @@ def test_deleting_a_topic_whose_folder_is_a_link_leaves_what_it_points_to(tmp_pa
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "mine").write_text("kept")
-    with LogManager(tmp_path / "data", clock=SYSTEM_CLOCK, background=False) as manager:
+    with LogManager(tmp_path / "data", clock=VirtualClock(), background=False) as manager:
         topic = manager.create_topic("a", 1, UUID(int=5), {})
         assert topic.partition_count == 1
         folder = tmp_path / "data" / "a-0"
@@ -192,28 +191,28 @@ def test_deleting_a_topic_whose_folder_is_a_link_leaves_what_it_points_to(tmp_pa
 
 def test_folder_of_a_partition_that_is_a_link_stops_the_start(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with LogManager(data, clock=SYSTEM_CLOCK, background=False) as manager:
+    with LogManager(data, clock=VirtualClock(), background=False) as manager:
         manager.create_topic("a", 1, UUID(int=5), {})
     (data / "a-0").rename(tmp_path / "elsewhere")
     (data / "a-0").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(KafkaConfigurationError, match=r"/data/a-0 is a symbolic link"):
-        LogManager(data, clock=SYSTEM_CLOCK, background=False)
+        LogManager(data, clock=VirtualClock(), background=False)
     (data / "a-0").unlink()
     (tmp_path / "elsewhere").rename(data / "a-0")
-    with LogManager(data, clock=SYSTEM_CLOCK, background=False) as manager:
+    with LogManager(data, clock=VirtualClock(), background=False) as manager:
         assert manager.was_clean, "the refused start has left everything as it was"
 
 
 @pytest.mark.parametrize("name", [f"{0:020}.log", "leader-epoch-checkpoint"])
 def test_file_of_a_partition_that_is_a_link_takes_it_offline(tmp_path: Path, name: str) -> None:
     data, partition = tmp_path / "data", TopicPartition("a", 0)
-    with LogManager(data, clock=SYSTEM_CLOCK, background=False) as manager:
+    with LogManager(data, clock=VirtualClock(), background=False) as manager:
         manager.create_topic("a", 1, UUID(int=5), {})
     path, target = data / "a-0" / name, tmp_path / "target"
     target.write_text("somebody's")
     path.unlink(missing_ok=True)
     path.symlink_to(target)
-    with LogManager(data, clock=SYSTEM_CLOCK, background=False) as manager:
+    with LogManager(data, clock=VirtualClock(), background=False) as manager:
         assert "it is a symbolic link" in manager.offline[partition]
         assert str(path) in manager.offline[partition]
     assert target.read_text() == "somebody's"

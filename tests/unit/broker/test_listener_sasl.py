@@ -9,8 +9,8 @@ from peers.secure_listeners import BELIEVES_EVERY_TOKEN
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.listeners.sasl import ListenerSasl
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.testing import VirtualClock
 
 GSSAPI_ENTRY = "listener.name.sasl_plaintext.gssapi.sasl.jaas.config"
 KERBEROS = 'x.Krb5LoginModule required principal="kafka/h@R" keyTab="/nowhere";'
@@ -21,7 +21,7 @@ def sasl(mechanism: str, **properties: Any) -> ListenerSasl:
     given = {"security.protocol": "SASL_PLAINTEXT", "sasl.enabled.mechanisms": mechanism, **properties}
     config = BrokerConfig.from_properties({"data.dir": "/k", **given})
     (listener,) = config.node_listeners
-    return ListenerSasl(listener, config.users, lambda: None, 100.0, SYSTEM_CLOCK, b"")
+    return ListenerSasl(listener, config.users, lambda: None, 100.0, VirtualClock(), b"")
 
 
 @pytest.mark.parametrize(

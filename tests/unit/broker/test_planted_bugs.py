@@ -74,7 +74,6 @@ PLANTED: dict[str, tuple[type | Any, str, Callable[..., Any]]] = {
 IN_LARGE_SEGMENTS = {"a start does not look at CRCs"}
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_bug_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     place, attribute, planted = PLANTED[name]

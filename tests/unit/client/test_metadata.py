@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S
 
 from kafkacore.client import Cluster, Metadata, PartitionMetadata
 from kafkacore.client.addresses import bootstrap_nodes
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.clock import Clock
 from kafkacore.errors import (
     IllegalStateError,
     InvalidTopicError,
@@ -480,7 +481,7 @@ def test_errors_of_topics_that_are_not_followed_surface_to_nobody(subject: Subje
 
 
 def test_waiting_ends_with_the_update(subject: Subject) -> None:
-    metadata = Metadata(SYSTEM_CLOCK)
+    metadata = Metadata(Clock())
     metadata.bootstrap(bootstrap_nodes([("node0", 9092)]))
     version = metadata.request_update()
     waiting = threading.Event()
@@ -488,13 +489,13 @@ def test_waiting_ends_with_the_update(subject: Subject) -> None:
 
     def wait() -> None:
         waiting.set()
-        done.append(metadata.wait_for_update(version, 30_000))
+        done.append(metadata.wait_for_update(version, BUDGET_MS))
 
     thread = threading.Thread(target=wait)
     thread.start()
     waiting.wait()
     metadata.update(0, answer(), False, 0.0)
-    thread.join(10)
+    thread.join(BUDGET_S)
     assert done == [True]
 
 
@@ -507,14 +508,14 @@ def test_waiting_ends_when_the_time_is_up(subject: Subject) -> None:
 
 @pytest.mark.behaviour("Metadata", "closed: no more updates, nobody is left waiting")
 def test_update_after_close_is_refused_and_waiters_wake(subject: Subject) -> None:
-    metadata = Metadata(SYSTEM_CLOCK)
+    metadata = Metadata(Clock())
     raised: list[BaseException] = []
     waiting = threading.Event()
 
     def wait() -> None:
         waiting.set()
         try:
-            metadata.wait_for_update(0, 30_000)
+            metadata.wait_for_update(0, BUDGET_MS)
         except IllegalStateError as error:
             raised.append(error)
 
@@ -522,7 +523,7 @@ def test_update_after_close_is_refused_and_waiters_wake(subject: Subject) -> Non
     thread.start()
     waiting.wait()
     metadata.close()
-    thread.join(10)
+    thread.join(BUDGET_S)
     assert len(raised) == 1
     with pytest.raises(IllegalStateError, match="closed"):
         metadata.update(0, answer(), False, 0.0)

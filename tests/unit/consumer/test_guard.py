@@ -3,9 +3,10 @@
 import itertools
 import linecache
 import sys
-from threading import Event, Thread, Timer
+from threading import Event, Thread
 
 import pytest
+from eventually import BUDGET_S, eventually
 
 from kafkacore.consumer import guard as guard_module
 from kafkacore.consumer.guard import SingleOwnerGuard
@@ -24,7 +25,7 @@ def in_thread(task):
 
     thread = Thread(target=run)
     thread.start()
-    thread.join(60)
+    thread.join(BUDGET_S)
     assert outcome, "the thread is stuck"
     return outcome[0]
 
@@ -46,24 +47,28 @@ def test_the_background_comes_in_only_when_nobody_is_there():
 
 
 def test_an_owner_waits_for_the_background_to_go():
-    guard, entered, go = SingleOwnerGuard(), Event(), Event()
+    guard, entered, go, order = SingleOwnerGuard(), Event(), Event(), []
 
     def background():
         with guard.background():
             entered.set()
-            assert go.wait(60)
+            assert go.wait(BUDGET_S)
+            order.append("background")
+
+    def own():
+        with guard:
+            order.append("owner")
 
     thread = Thread(target=background)
     thread.start()
-    assert entered.wait(60)
-    owner = Thread(target=lambda: guard.__enter__())
+    assert entered.wait(BUDGET_S)
+    owner = Thread(target=own)
     owner.start()
-    owner.join(0.05)
-    assert owner.is_alive()
+    eventually(lambda: guard._owner == owner.ident)
     go.set()
-    owner.join(60)
-    thread.join(60)
-    assert not owner.is_alive()
+    owner.join(BUDGET_S)
+    thread.join(BUDGET_S)
+    assert order == ["background", "owner"]
 
 
 def test_while_user_code_runs_the_background_comes_in_and_no_second_owner():
@@ -110,7 +115,7 @@ def test_the_deputy_comes_in_only_when_nobody_is_there_and_may_enter_again():
     assert in_thread(is_let_in)
 
 
-def test_the_application_waits_for_the_deputy_and_two_of_its_threads_are_refused_as_ever():
+def test_the_application_waits_for_the_deputy_and_two_of_its_threads_are_refused_as_ever(monkeypatch):
     guard = SingleOwnerGuard()
     inside, may_go, order = Event(), Event(), []
 
@@ -118,13 +123,19 @@ def test_the_application_waits_for_the_deputy_and_two_of_its_threads_are_refused
         with guard.deputy() as entered:
             assert entered
             inside.set()
-            assert may_go.wait(60)
+            assert may_go.wait(BUDGET_S)
             order.append("deputy")
 
     deputy = Thread(target=be_deputy)
     deputy.start()
-    assert inside.wait(60)
-    Timer(0.05, may_go.set).start()
+    assert inside.wait(BUDGET_S)
+    wait_for_deputy = SingleOwnerGuard._wait_for_deputy
+
+    def wait(self, thread):
+        may_go.set()
+        wait_for_deputy(self, thread)
+
+    monkeypatch.setattr(SingleOwnerGuard, "_wait_for_deputy", wait)
     with guard:
         order.append("application")
         outcome = in_thread(lambda: guard.__enter__())

@@ -8,7 +8,6 @@ import struct
 
 import pytest
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalSaslStateError, KafkaProtocolError
 from kafkacore.network import ChannelBuilder, ConnectionPhase, MemoryPool, NetworkSend, Selector
 from kafkacore.security.authenticator import Authenticator
@@ -66,7 +65,7 @@ ERRORS = (
 @pytest.mark.parametrize("step", ["begin", "expects", "receive", "begin_reauthentication"])
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_what_one_authenticator_raises_ends_its_channel_and_no_other(step: str, error: Exception) -> None:
-    selector = Selector(SYSTEM_CLOCK)
+    selector = Selector(VirtualClock())
     bad, good = Scripted(step, error), Scripted()
     ends = {name: socket.socketpair() for name in ("bad", "good")}
     builder = builder_of(bad, good)
@@ -101,7 +100,7 @@ def polls_that_hear(selector: Selector, heard: list[bytes], count: int = 5) -> N
 
 @pytest.mark.parametrize("step", ["begin", "receive", "begin_reauthentication"])
 def test_ctrl_c_in_an_authenticator_is_raised_when_the_others_are_served(step: str) -> None:
-    selector = Selector(SYSTEM_CLOCK)
+    selector = Selector(VirtualClock())
     bad = Scripted(step, KeyboardInterrupt())
     ends = {name: socket.socketpair() for name in ("bad", "plain")}
     selector.register("plain", ends["plain"][0])
@@ -130,7 +129,7 @@ def test_ctrl_c_in_an_authenticator_is_raised_when_the_others_are_served(step: s
 
 def test_a_large_frame_behind_the_last_word_of_a_login_is_read_when_there_is_memory() -> None:
     pool = MemoryPool(300_000)
-    selector = Selector(SYSTEM_CLOCK, max_receive_size=250_000, memory_pool=pool)
+    selector = Selector(VirtualClock(), max_receive_size=250_000, memory_pool=pool)
     (first, one), (second, other) = socket.socketpair(), socket.socketpair()
     selector.register("first", first)
     one.sendall(frame(bytes(200_000)))

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.network import ChannelState, NetworkSend, Selector
 from kafkacore.protocol import encode_response
 from kafkacore.protocol.generated.fetch import FetchResponse
+from kafkacore.testing import VirtualClock
 from kafkacore.wire import FileSlice, Writer
 
 HEADER = 4
@@ -41,7 +41,7 @@ class Line:
         # So that each frame takes many writes.
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         self.peer.setblocking(False)
-        self.selector = Selector(SYSTEM_CLOCK)
+        self.selector = Selector(VirtualClock())
         self.selector.register("peer", ours)
         self.sent = 0
         self.ended: dict[str, ChannelState] = {}

@@ -13,7 +13,7 @@ import pytest
 from unit.network.test_authentication_errors import Scripted, builder_of, frame
 from unit.network.test_tls import Certificates, Ends
 
-from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.clock import Clock
 from kafkacore.network import ConnectionPhase, MemoryPool, NetworkSend, Selector
 from kafkacore.testing.clock import VirtualClock
 
@@ -146,7 +146,7 @@ def test_an_authenticator_that_cannot_be_closed_ends_its_channel_and_no_other(
         def close(self) -> None:
             raise RuntimeError("a bug")
 
-    selector = Selector(SYSTEM_CLOCK)
+    selector = Selector(VirtualClock())
     ends = {name: socket.socketpair() for name in ("bad", "good")}
     builder = builder_of(Bad(), Scripted())
     for name, (ours, theirs) in ends.items():

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 import pytest
-from eventually import eventually
+from eventually import BUDGET_S, eventually
 from model.selector_frames import frames_of, stream_of
 
 from kafkacore.errors import IllegalStateError, InvalidReceiveError
@@ -39,7 +39,7 @@ class Pair:
         """Connect; the peer's socket."""
         self.selector.connect(connection_id, self.address)
         peer, _ = self.listener.accept()
-        peer.settimeout(60)
+        peer.settimeout(BUDGET_S)
         self.peers.append(peer)
         self.poll_until(lambda: connection_id in self.connected)
         return peer

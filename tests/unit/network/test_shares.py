@@ -9,8 +9,8 @@ import pytest
 from unit.network.test_tls import Certificates
 from unit.network.test_tls_hostile import Meeting, frame
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.network import Selector
+from kafkacore.testing import VirtualClock
 
 #: The shared read buffer holds so many at most, with one that had begun; then the share of a poll is used up.
 MOST = 64 * 1024 // len(frame(b"a small request")) + 1
@@ -18,7 +18,7 @@ MOST = 64 * 1024 // len(frame(b"a small request")) + 1
 
 @pytest.mark.parametrize("backend", ["epoll", "poll"])
 def test_who_sends_tiny_frames_is_left_after_some_thousands_for_the_others(backend: str) -> None:
-    selector = Selector(SYSTEM_CLOCK, backend=backend)
+    selector = Selector(VirtualClock(), backend=backend)
     ours, theirs = socket.socketpair()
     theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     selector.register("peer", ours)

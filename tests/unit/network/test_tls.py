@@ -15,7 +15,7 @@ import pytest
 from eventually import eventually
 from model.certificates import Authority
 
-from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.clock import Clock
 from kafkacore.errors import SslAuthenticationError
 from kafkacore.network import ChannelBuilder, ConnectionPhase, MemoryPool, NetworkSend, Selector
 from kafkacore.network.other_protocols import spoken_protocol
@@ -38,13 +38,13 @@ class Ends:
         self,
         server: ChannelBuilder | None,
         client: ChannelBuilder | None,
-        clock: Clock = SYSTEM_CLOCK,
+        clock: Clock | None = None,
         **options: object,
     ) -> None:
-        self.clock: Any = clock
+        self.clock: Any = clock or VirtualClock()
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.server = Selector(clock, **options)  # type: ignore[arg-type]
-        self.client = Selector(SYSTEM_CLOCK, max_receive_size=100_000_000)
+        self.server = Selector(self.clock, **options)  # type: ignore[arg-type]
+        self.client = Selector(VirtualClock(), max_receive_size=100_000_000)
         self.builder = server
         self.frames: dict[str, list[bytes]] = {"server": [], "client": []}
         self.ready: list[str] = []
@@ -242,7 +242,12 @@ def test_a_certificate_for_another_host_is_refused_before_a_byte_of_a_frame(
 
 def test_a_client_that_does_not_finish_the_handshake_is_closed(certificates: Certificates) -> None:
     ends = Ends(certificates.server(), None, setup_timeout_ms=300)
-    ends.until(lambda: "server" in ends.ended)
+
+    def is_closed() -> bool:
+        ends.clock.advance(10)
+        return "server" in ends.ended
+
+    ends.until(is_closed)
     assert ends.ended["server"].phase is ConnectionPhase.AUTHENTICATE
     assert "within 300 ms" in ends.ended["server"].reason
     ends.close()

@@ -19,9 +19,9 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from unit.network.test_tls import Certificates
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConnectionError, KafkaProtocolError
 from kafkacore.network import ConnectionPhase, Selector
+from kafkacore.testing import VirtualClock
 
 APPLICATION_DATA, HANDSHAKE = 23, 22
 WANT_NEW_KEYS = b"\x18\x00\x00\x01\x01"
@@ -72,7 +72,7 @@ class Meeting:
         if buffer_bytes:
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer_bytes)
         self.sock = ours
-        self.server = Selector(SYSTEM_CLOCK, backend=backend)
+        self.server = Selector(VirtualClock(), backend=backend)
         self.server.register("peer", ours, certificates.server())
         pair = Pair(theirs, context)
         while "peer" not in self.server.connected:
@@ -233,7 +233,7 @@ def test_a_closed_channel_that_is_still_waited_for_has_no_engine(
 ) -> None:
     """Ten thousand that fail within the time for a handshake would keep 400 MB."""
     engines: list[weakref.ref[ssl.SSLObject]] = []
-    server = Selector(SYSTEM_CLOCK, setup_timeout_ms=600_000)
+    server = Selector(VirtualClock(), setup_timeout_ms=600_000)
     ours, theirs = socket.socketpair()
     builder = certificates.server(asks=True)
     server.register("peer", ours, builder)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.network import ConnectionPhase, NetworkSend, Selector
 from kafkacore.testing import VirtualClock
@@ -22,7 +23,7 @@ class Line:
         selector.connect(name, listener.getsockname(), send_buffer_bytes=64 * 1024)
         self.name = name
         self.peer, _ = listener.accept()
-        self.peer.settimeout(60)
+        self.peer.settimeout(BUDGET_S)
         while name not in selector.connected:
             selector.poll(1000)
 

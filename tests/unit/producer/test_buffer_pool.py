@@ -6,13 +6,12 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S, eventually
 
 from kafkacore.clock import Clock
 from kafkacore.errors import IllegalArgumentError, IllegalStateError, KafkaTimeoutError
 from kafkacore.producer._buffer_pool import BufferPool
 from kafkacore.testing import VirtualClock
-
-LIMIT_S = 10.0
 
 
 class Blocked:
@@ -24,20 +23,17 @@ class Blocked:
 
         def run() -> None:
             try:
-                pool.allocate(size, LIMIT_S * 1000)
+                pool.allocate(size, BUDGET_MS)
                 note()
             except (IllegalStateError, KafkaTimeoutError) as error:
                 self.error = error
 
         self.thread = threading.Thread(target=run)
         self.thread.start()
-        clock = Clock()
-        deadline_ms = clock.monotonic_ms() + LIMIT_S * 1000
-        while pool.queued == queued and self.thread.is_alive():
-            assert clock.monotonic_ms() < deadline_ms
+        eventually(lambda: pool.queued != queued or not self.thread.is_alive())
 
     def join(self) -> None:
-        self.thread.join(LIMIT_S)
+        self.thread.join(BUDGET_S)
         assert not self.thread.is_alive()
 
 
@@ -170,7 +166,7 @@ def test_pool_is_whole_again_after_threads_have_hammered_it() -> None:
 
     def hammer(mine: list[int]) -> None:
         for size in mine:
-            pool.allocate(size, LIMIT_S * 1000)
+            pool.allocate(size, BUDGET_MS)
             assert 0 <= pool.available_bytes <= 1000 - size
             pool.deallocate(size)
 
@@ -178,7 +174,7 @@ def test_pool_is_whole_again_after_threads_have_hammered_it() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(LIMIT_S)
+        thread.join(BUDGET_S)
     assert pool.available_bytes == 1000
     assert pool.queued == 0
 

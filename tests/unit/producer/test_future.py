@@ -8,6 +8,7 @@ import threading
 import weakref
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaTimeoutError, NotLeaderForPartitionError, RecordListTooLargeError
@@ -85,10 +86,10 @@ def test_get_returns_when_another_thread_completes_the_batch() -> None:
     result = ProduceResult(TP, Clock())
     future = FutureRecordMetadata(result, 1)
     got: list[int] = []
-    waiter = threading.Thread(target=lambda: got.append(future.get(timeout=10).offset))
+    waiter = threading.Thread(target=lambda: got.append(future.get(timeout=BUDGET_S).offset))
     waiter.start()
     result.complete(base_offset=10)
-    waiter.join(10)
+    waiter.join(BUDGET_S)
     assert got == [11]
 
 
@@ -195,12 +196,12 @@ def test_thread_that_waits_while_its_batch_is_divided_gets_its_own_outcome() -> 
     result, first, second = (ProduceResult(TP, Clock()) for _ in range(3))
     futures = [FutureRecordMetadata(result, index) for index in range(2)]
     got: list[int] = []
-    waiter = threading.Thread(target=lambda: got.append(futures[1].get(timeout=10).offset))
+    waiter = threading.Thread(target=lambda: got.append(futures[1].get(timeout=BUDGET_S).offset))
     waiter.start()
     result.divide([(0, first), (1, second)])
     first.complete(base_offset=1)
     second.complete(base_offset=70)
-    waiter.join(10)
+    waiter.join(BUDGET_S)
     assert got == [70]
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from model.producer_harness import AccumulatorHarness
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.network import Selector
+from kafkacore.testing import VirtualClock
 from kafkacore.wire import _gil_handoff as gil
 
 native = ctypes.CDLL(gil.__file__)
@@ -38,7 +38,7 @@ def somebody_waits() -> Iterator[None]:
 @pytest.mark.usefixtures("_no_switch_by_time")
 def test_loop_of_appends_lets_the_network_thread_go_first() -> None:
     harness = AccumulatorHarness(buffer_memory=256 * MIB, batch_size=16 * MIB)
-    selector = Selector(SYSTEM_CLOCK)
+    selector = Selector(VirtualClock())
     turns: list[None] = []
 
     def turn() -> None:

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from eventually import eventually
+from eventually import BUDGET_S, eventually
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.producer_cluster import NODES, TableCluster
@@ -264,7 +264,7 @@ def test_batch_that_cannot_be_made_gives_its_memory_to_the_next_in_line() -> Non
     waiter = threading.Thread(target=pool.allocate, args=(BUFFER_MEMORY, 10_000))
     with pytest.raises(MemoryError):
         accumulator.append("t", b"v", None, None, 0, None)
-    waiter.join(10)
+    waiter.join(BUDGET_S)
     assert (pool.available_bytes, pool.queued) == (0, 0)
     assert not accumulator.incomplete
 
@@ -558,7 +558,7 @@ def test_ten_threads_lose_no_record_and_keep_their_own_order() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(BUDGET_S)
     seen: dict[bytes, list[int]] = {}
     while batches := harness.drain():
         for value in values(batches[0]):

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pyarrow
 import pytest
+from eventually import BUDGET_S
 from model.murmur2_by_the_book import murmur2 as murmur2_by_the_book
 from model.producer_cluster import TableCluster
 from model.producer_harness import TP0, AccumulatorHarness, SenderHarness, values
@@ -26,7 +27,6 @@ from kafkacore.record._source import RecordSource
 from kafkacore.structs import Compression
 from kafkacore.testing import VirtualClock
 
-LIMIT_S = 20.0
 ROWS = [b"%05d" % number for number in range(200)]
 
 
@@ -443,7 +443,7 @@ def test_threads_that_send_columns_and_records_to_one_partition_lose_nothing_and
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(LIMIT_S)
+        thread.join(BUDGET_S)
     sent = drain_all(harness)[0]
     assert len(sent) == 4 * 20 * 500
     for name in range(4):

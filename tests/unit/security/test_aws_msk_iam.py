@@ -12,6 +12,7 @@ import botocore.auth
 import pytest
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from eventually import BUDGET_S
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -162,7 +163,7 @@ def test_renewal_that_takes_long_is_not_waited_for(monkeypatch: pytest.MonkeyPat
     made = config()
     may_end = threading.Event()
     monkeypatch.setattr(made.login._calls, "_max_wait_ms", 1.0)
-    monkeypatch.setattr(made.login, "keys", lambda: may_end.wait(10.0))
+    monkeypatch.setattr(made.login, "keys", lambda: may_end.wait(BUDGET_S))
     with pytest.raises(CredentialsUnavailableError, match="AWS credentials did not come in 1 ms"):
         make_mechanism(made, HOST).step(None)
     may_end.set()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 from model.certificates import BAD_SERVERS, Authority, BadServer, bad_servers
 from model.tls_front import TlsFront
 from security.tls_files import TlsFiles, server_context, with_names_of_tests
@@ -77,7 +78,7 @@ def test_producer_says_why_it_sends_nothing_and_sends_nothing(
             pytest.raises(SslAuthenticationError, match=bad.says),
             contextlib.closing(KafkaProducer(**files.settings(front.port))) as producer,
         ):
-            producer.send("topic", b"value").get(60)
+            producer.send("topic", b"value").get(BUDGET_S)
         met = front.wait_for(1)
     assert not any(each.heard_bytes for each in met)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -35,5 +36,5 @@ def test_each_look_asks_for_topics_and_ends_once_and_sees_what_has_just_come(rea
     asked = Counter(request.api_key for request in kafka_proxy.requests[before:])
     assert asked == {MetadataRequest.API_KEY: LOOKS, ListOffsetsRequest.API_KEY: LOOKS}
     with KafkaProducer(bootstrap_servers=kafka_proxy.bootstrap_servers) as producer:
-        producer.send("idle", b"x", partition=1).get(timeout=60)
+        producer.send("idle", b"x", partition=1).get(timeout=BUDGET_S)
     assert reader.latestOffset(start, limit) == {"idle": {"0": 0, "1": 1, "2": 0}}

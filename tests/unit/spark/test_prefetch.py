@@ -3,10 +3,9 @@
 import threading
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.spark.worker.prefetch import Prefetch
-
-LIMIT_S = 10.0
 
 
 class Source:
@@ -24,7 +23,7 @@ class Source:
             if number == self._fails_at:
                 raise LookupError(f"no {number}")
             if number == self._waits_at:
-                assert self.interrupted.wait(LIMIT_S)
+                assert self.interrupted.wait(BUDGET_S)
                 return
             self.threads.add(threading.get_ident())
             with self.reached:
@@ -34,7 +33,7 @@ class Source:
 
     def wait_until_made(self, count):
         with self.reached:
-            assert self.reached.wait_for(lambda: self.made >= count, LIMIT_S)
+            assert self.reached.wait_for(lambda: self.made >= count, BUDGET_S)
 
 
 def ahead_of(source, max_bytes=10, size=1):
@@ -137,7 +136,7 @@ def test_a_thread_that_nothing_ends_lets_go_itself_in_the_end(monkeypatch, caplo
 
     def source():
         yield 0
-        assert let_go.wait(LIMIT_S)
+        assert let_go.wait(BUDGET_S)
 
     with Prefetch(source(), lambda _: 1, 10, lambda: None) as ahead:
         assert next(ahead) == 0
@@ -146,5 +145,5 @@ def test_a_thread_that_nothing_ends_lets_go_itself_in_the_end(monkeypatch, caplo
     assert "still busy" in caplog.text
     (thread,) = prefetch_threads()
     let_go.set()
-    thread.join(LIMIT_S)
+    thread.join(BUDGET_S)
     assert calls == [thread.ident]

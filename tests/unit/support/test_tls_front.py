@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S
 from model.certificates import Authority
 from model.tls_ends import secured
 from model.tls_front import Manners, TlsFront
@@ -31,7 +32,7 @@ class Echo:
 
     def close(self) -> None:
         self._listener.close()
-        self._thread.join(10)
+        self._thread.join(BUDGET_S)
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_front_carries_both_ways_and_ends_as_it_is_told(
     front: TlsFront, authority: Authority, farewell: str, piece_bytes: int | None
 ) -> None:
     front.manners = Manners(piece_bytes=piece_bytes, record_bytes=50, farewell=farewell)
-    sock = socket.create_connection(("127.0.0.1", front.port), 10.0)
+    sock = socket.create_connection(("127.0.0.1", front.port), BUDGET_S)
     context = ssl.create_default_context(cadata=authority.pem.decode())
     end = secured(sock, "localhost", context, piece_bytes=7, record_bytes=30)
     end.sendall(b"x" * 200)

@@ -13,7 +13,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from model.held_disk import PATIENCE_S, HeldDisk
+from eventually import BUDGET_S
+from model.held_disk import HeldDisk
 from model.log_oracle import NOW_MS, TOPIC_ID, TP, batch, make_log, open_manager, read_all, the_log
 
 from kafkacore.broker.log import LogConfig, LogManager, TopicState
@@ -271,7 +272,7 @@ def test_flusher_thread_syncs_tells_and_ends(tmp_path: Path) -> None:
         log = make_log(manager)
         log.append(batch([b"a"]), now_ms=NOW_MS)
         log.append(batch([b"b"]), now_ms=NOW_MS)
-        assert told.wait(20)
+        assert told.wait(BUDGET_S)
         assert log.high_watermark == 2
         assert set(threads) == {"kafka-log-flusher"}
     manager.close()
@@ -287,7 +288,7 @@ class MeetingDisk(HeldDisk):
         met = self.met if os.readlink(f"/proc/self/fd/{fd}").endswith(".log") else None
         super().fdatasync(fd)
         if met is not None:
-            met.wait(PATIENCE_S)
+            met.wait(BUDGET_S)
 
 
 def test_logs_of_one_round_are_synced_at_the_same_time(tmp_path: Path) -> None:
@@ -298,14 +299,14 @@ def test_logs_of_one_round_are_synced_at_the_same_time(tmp_path: Path) -> None:
         manager.on_high_watermark = lambda topic_partition, high_watermark: safe.release()
         disk.hold("fdatasync", ".log")
         first.append(batch([b"a"]), now_ms=NOW_MS)
-        assert disk.is_held.wait(PATIENCE_S)
+        assert disk.is_held.wait(BUDGET_S)
         for log in others:
             log.append(batch([b"b"]), now_ms=NOW_MS)
         assert [log.high_watermark for log in (first, *others)] == [0] * (1 + SYNC_THREADS)
         disk.met = threading.Barrier(SYNC_THREADS)
         disk.may_go.set()
         for _ in (first, *others):
-            assert safe.acquire(timeout=PATIENCE_S), "they do not meet"
+            assert safe.acquire(timeout=BUDGET_S), "they do not meet"
         assert [log.high_watermark for log in (first, *others)] == [1] * (1 + SYNC_THREADS)
         disk.met = None
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-log")]
@@ -323,9 +324,9 @@ def test_listener_that_raises_does_not_end_the_flusher(tmp_path: Path) -> None:
     with LogManager(tmp_path / "data", clock=Clock(), on_high_watermark=fail) as manager:
         log = make_log(manager)
         log.append(batch([b"a"]), now_ms=NOW_MS)
-        assert failed.wait(20)
+        assert failed.wait(BUDGET_S)
         log.append(batch([b"b"]), now_ms=NOW_MS)
-        assert told.wait(20)
+        assert told.wait(BUDGET_S)
 
 
 def test_checkpoint_is_written_after_much_has_been_synced() -> None:

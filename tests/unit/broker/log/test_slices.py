@@ -240,7 +240,6 @@ def test_segments_remember_where_reads_ended_without_growing(tmp_path: Path) -> 
     assert len(segment.positions._ends) <= 64
 
 
-@pytest.mark.timeout(20)
 def test_slice_that_is_dropped_while_another_file_is_opened_blocks_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

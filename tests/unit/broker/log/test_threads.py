@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
+from eventually import BUDGET_S
 from model.log_oracle import NOW_MS, batch, records_of
 
 from kafkacore.broker.log import LogManager, UnifiedLog
@@ -49,7 +50,7 @@ def test_readers_see_each_record_once_while_segments_come_and_go(tmp_path: Path)
             if index % 20 == 0:
                 manager.run_retention(NOW_MS)
         for reader in readers:
-            reader.result(60)
+            reader.result(BUDGET_S)
         assert all(log.log_start_offset > 0 for log in logs)
 
 

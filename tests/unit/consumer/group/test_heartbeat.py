@@ -4,11 +4,12 @@ import math
 import threading
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S, eventually
 from model.consumer_cluster import ModelCluster, ModelMetadata, ModelNetwork
 from model.fetch_log import FetchLog
 from model.group_coordinator import COORDINATOR_ID, ModelCoordinator
 
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.clock import Clock
 from kafkacore.consumer.consumer_network_client import ConsumerNetworkClient
 from kafkacore.consumer.group.heartbeat import InBandHeartbeatSender
 from kafkacore.consumer.group.heartbeat_thread import NAME, HeartbeatThread
@@ -22,7 +23,6 @@ from kafkacore.testing import VirtualClock
 NODE = Node(COORDINATOR_ID, "host0", 9092)
 REQUEST = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 INTERVAL_MS, SESSION_MS, BACKOFF_MS = 3000.0, 10_000.0, 100.0
-LIMIT_S = 20.0
 
 
 class Beating:
@@ -156,7 +156,7 @@ class Turns:
 
     def await_turn(self, number):
         with self.changed:
-            return self.changed.wait_for(lambda: self.count >= number, LIMIT_S)
+            return self.changed.wait_for(lambda: self.count >= number, BUDGET_S)
 
 
 @pytest.fixture
@@ -171,10 +171,10 @@ def guard():
 
 @pytest.fixture
 def thread(turns, guard):
-    heartbeats = InBandHeartbeatSender(None, SYSTEM_CLOCK, BACKOFF_MS)
-    made = HeartbeatThread(guard, turns, heartbeats, SYSTEM_CLOCK, "g")
+    heartbeats = InBandHeartbeatSender(None, Clock(), BACKOFF_MS)
+    made = HeartbeatThread(guard, turns, heartbeats, Clock(), "g")
     yield made
-    made.close(LIMIT_S * 1000)
+    made.close(BUDGET_MS)
     assert not made.is_alive
 
 
@@ -189,10 +189,13 @@ def test_the_thread_begins_when_it_is_first_woken_and_has_a_turn_each_time(threa
         assert turns.await_turn(number)
 
 
-def test_the_thread_has_no_turn_while_somebody_is_in_the_consumer(thread, turns, guard):
+def test_the_thread_has_no_turn_while_somebody_is_in_the_consumer(thread, turns, guard, monkeypatch):
+    heartbeats, waits = thread._heartbeats, []
+    wait = heartbeats.wait
+    monkeypatch.setattr(heartbeats, "wait", lambda wait_ms: (waits.append(wait_ms), wait(wait_ms)))
     with guard:
         turns.wake_background()
-        assert not threading.Event().wait(0.25)
+        eventually(lambda: len(waits) >= 2)
         assert turns.count == 0
     assert turns.await_turn(1)
 
@@ -201,7 +204,7 @@ def test_the_thread_has_no_turn_while_somebody_is_in_the_consumer(thread, turns,
 def test_the_thread_does_not_outlive_its_close_and_does_not_begin_after_it(thread, turns):
     turns.wake_background()
     assert turns.await_turn(1)
-    thread.close(LIMIT_S * 1000)
+    thread.close(BUDGET_MS)
     assert not thread.is_alive
     count = turns.count
     turns.wake_background()

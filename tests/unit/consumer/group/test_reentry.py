@@ -1,10 +1,11 @@
 """What a listener does to its own consumer in the middle of a rebalance."""
 
 import pytest
+from eventually import BUDGET_S
 from model.consumer_cluster import read
 from model.fetch_log import FetchLog, simple_batch
 
-from kafkacore.clock import SYSTEM_CLOCK
+from kafkacore.clock import Clock
 from kafkacore.consumer.group.generation import MemberState
 from kafkacore.consumer.group.heartbeat_thread import HeartbeatThread
 from kafkacore.consumer.listener import ConsumerRebalanceListener
@@ -167,14 +168,14 @@ def test_a_listener_that_is_told_while_records_are_held_may_close_the_consumer(m
     consumer, listener = make()
     read(consumer)
     engine = consumer._engine
-    thread = HeartbeatThread(consumer._guard, engine.membership, engine.heartbeats, SYSTEM_CLOCK, "g")
+    thread = HeartbeatThread(consumer._guard, engine.membership, engine.heartbeats, Clock(), "g")
     consumer._heartbeat_thread = thread
     listener.acts["revoked"] = consumer.close
     with consumer.hold():
         consumer.enforce_rebalance()
         thread.wake()
         # It ends by itself: who closes is the thread.
-        thread._thread.join(20)
+        thread._thread.join(BUDGET_S)
     assert not thread.is_alive
     assert consumer.network.closed
     assert listener.told[-1][0] == "revoked"
