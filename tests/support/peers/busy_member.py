@@ -25,9 +25,9 @@ def run(servers: str, topic: str, group: str) -> None:
         session_timeout_ms=SESSION_TIMEOUT_MS,
         heartbeat_interval_ms=SESSION_TIMEOUT_MS / 4,
     )
-    line = consumer._engine.heartbeats._heartbeat
+    heartbeat = consumer._engine.heartbeats._heartbeat
     for step in sys.stdin:
-        before = line.sent_count
+        before = heartbeat.sent_count
         match step.strip():
             case "join":
                 consumer.poll(timeout_ms=200)
@@ -38,7 +38,7 @@ def run(servers: str, topic: str, group: str) -> None:
                 compute(BUSY_S * 1000)
             case "end":
                 break
-        beats = line.sent_count - before
+        beats = heartbeat.sent_count - before
         say(len(consumer.assignment()), consumer.group_metadata().generation_id, beats)
     consumer.close()
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S, eventually
 from model.broker_harness import batch
-from model.held_disk import PATIENCE_S, HeldDisk
+from model.held_disk import HeldDisk
 from model.raw_line import Line
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.process.server import KafkaBroker
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol import encode_request
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest
 from kafkacore.protocol.generated.fetch import FetchRequest
@@ -100,12 +100,6 @@ def outcomes(answer: Any) -> list[tuple[int, int]]:
     return [(each.error_code, each.base_offset) for each in answer.responses[0].partition_responses]
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + PATIENCE_S * 1000
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-
-
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
     with ExitStack() as stack:
@@ -141,7 +135,7 @@ def test_answer_waits_for_the_disk_and_a_repeated_batch_does_too(scene: Scene, a
     request = produce(acks, producer_id=7, producer_epoch=0, base_sequence=0)
     first, again = scene.connect(), scene.connect()
     first.say(request, 9)
-    assert scene.disk.is_held.wait(PATIENCE_S)
+    assert scene.disk.is_held.wait(BUDGET_S)
     again.say(request, 9)
     eventually(lambda: scene.waiting_produces() == 2)
     assert scene.offset(LATEST) == 0, "a crash could take it back"
@@ -154,7 +148,7 @@ def test_produce_to_several_partitions_is_answered_once_for_all(scene: Scene) ->
     scene.disk.hold("fdatasync", ".log")
     writer = scene.connect()
     writer.say(produce(1, 0, 1), 9)
-    assert scene.disk.is_held.wait(PATIENCE_S)
+    assert scene.disk.is_held.wait(BUDGET_S)
     assert scene.waiting_produces() == 1
     scene.disk.may_go.set()
     assert outcomes(writer.hear()) == [(0, 0), (0, 0)]
@@ -164,7 +158,7 @@ def test_produce_with_acks_0_waits_for_nothing(scene: Scene) -> None:
     scene.disk.hold("fdatasync", ".log")
     writer = scene.connect()
     writer.say_bytes(frame_without_answer(produce(0)))
-    assert scene.disk.is_held.wait(PATIENCE_S)
+    assert scene.disk.is_held.wait(BUDGET_S)
     assert scene.waiting_produces() == 0
     assert scene.offset(LATEST) == 0
 
@@ -178,7 +172,7 @@ def test_largest_timestamp_is_found_while_another_record_is_being_written(scene:
     scene.disk.hold("fdatasync", ".log")
     writer = scene.connect()
     writer.say(produce(1, timestamp=FIRST_MS + 1), 9)
-    assert scene.disk.is_held.wait(PATIENCE_S)
+    assert scene.disk.is_held.wait(BUDGET_S)
     assert (scene.offset(MAX_TIMESTAMP), scene.offset(FIRST_MS), scene.offset(FIRST_MS + 1)) == (0, 0, -1)
     scene.disk.may_go.set()
     assert outcomes(writer.hear()) == [(0, 1)]
@@ -193,7 +187,7 @@ def test_consumer_that_seeks_to_the_end_is_behind_what_a_producer_has_sent(scene
     ):
         consumer.assign([partition])
         for offset in range(20):
-            assert producer.send("t", b"v", partition=0).get(PATIENCE_S).offset == offset
+            assert producer.send("t", b"v", partition=0).get(BUDGET_S).offset == offset
             assert consumer.end_offsets([partition]) == {partition: offset + 1}
             consumer.seek_to_end(partition)
             assert consumer.position(partition) == offset + 1

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.broker.__main__ import main
 from kafkacore.broker.config.properties_file import parse_properties
 
-LIMIT_S = 30.0
 COMMAND = [sys.executable, "-m", "kafkacore.broker", "--listen", "127.0.0.1:0"]
 
 
@@ -38,7 +38,7 @@ def started(*arguments: str, **options: Any) -> tuple[subprocess.Popen[str], dic
 def ended(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> str:
     """End it; what it has said on standard error."""
     process.send_signal(number)
-    said = process.communicate(timeout=LIMIT_S)[1]
+    said = process.communicate(timeout=BUDGET_S)[1]
     assert process.returncode == 0, said
     return said
 
@@ -106,7 +106,7 @@ def test_ephemeral_broker_that_cannot_start_leaves_nothing(tmp_path: Path) -> No
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [*COMMAND, "--ephemeral", "--ready-file", "/nowhere/ready"],
-        capture_output=True, text=True, timeout=LIMIT_S, env=environment,
+        capture_output=True, text=True, timeout=BUDGET_S, env=environment,
     )  # fmt: skip
     assert done.returncode == 1
     assert "the ready file /nowhere/ready cannot be written: No such file" in done.stderr
@@ -155,7 +155,7 @@ def test_broker_that_was_killed_says_at_its_start_that_it_recovers(tmp_path: Pat
     (tmp_path / "orders-0").mkdir()
     process, _ = started("--data-dir", str(tmp_path))
     process.kill()
-    process.communicate(timeout=LIMIT_S)
+    process.communicate(timeout=BUDGET_S)
     said = ended(started("--data-dir", str(tmp_path))[0])
     assert "loaded 1 topics with 1 partitions" in said
     assert "not closed cleanly" in said

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import pytest
+from eventually import BUDGET_S, eventually
 
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, UserScramCredentialUpsertion
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-LIMIT_MS = 60_000
 IMPATIENT = {"request_timeout_ms": 5000, "delivery_timeout_ms": 6000, "max_block_ms": 6000}
 
 
@@ -33,13 +30,6 @@ def of_broker(broker: EmbeddedBroker) -> dict[str, float]:
     return {name: float(value) for name, value in told if "authentication" in name}
 
 
-def becomes_true(condition: Callable[[], Any]) -> None:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-        SYSTEM_CLOCK.sleep_ms(20)
-
-
 def test_sessions_that_are_renewed_or_cannot_be_are_counted_on_both_ends() -> None:
     config = {"security_protocol": "SASL_SSL", "connections.max.reauth.ms": 1500, "status_port": 0}
     users = {"alice": "a-5ecret", "admin": "other-5ecret"}
@@ -49,10 +39,10 @@ def test_sessions_that_are_renewed_or_cannot_be_are_counted_on_both_ends() -> No
     ):
 
         def is_renewed() -> bool:
-            producer.send("t", b"v").get(30)
+            producer.send("t", b"v").get(BUDGET_S)
             return figures(producer)["successful-reauthentication-total"] >= 1
 
-        becomes_true(is_renewed)
+        eventually(is_renewed)
         found = figures(producer)
         made = producer.metrics()["producer-metrics"]["connection-creation-total"]
         assert found["successful-authentication-total"] == made > 0
@@ -75,7 +65,7 @@ def test_sessions_that_are_renewed_or_cannot_be_are_counted_on_both_ends() -> No
             counted = figures(producer)
             return min(counted["failed-authentication-total"], counted["failed-reauthentication-total"]) > 0
 
-        becomes_true(is_refused)
+        eventually(is_refused)
         told = of_broker(broker)
         assert told["failed_reauthentication_total"] >= 1
         assert told["failed_authentication_total"] > told["failed_reauthentication_total"]
@@ -89,6 +79,6 @@ def test_handshake_of_tls_is_an_authentication_and_a_connection_in_the_clear_is_
         EmbeddedBroker(security_protocol=protocol, status_port=0) as broker,
         KafkaProducer(**broker.client_settings()) as producer,
     ):
-        producer.send("t", b"v").get(30)
+        producer.send("t", b"v").get(BUDGET_S)
         assert (figures(producer)["successful-authentication-total"] > 0) is is_counted
         assert (of_broker(broker)["successful_authentication_total"] > 0) is is_counted

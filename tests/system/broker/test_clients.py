@@ -11,12 +11,11 @@ import confluent_kafka
 import kafka
 import pytest
 from confluent_kafka import admin as confluent_admin
+from eventually import BUDGET_S, eventually
 from kafka.admin import NewTopic
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing import EmbeddedBroker
 
-LIMIT_MS = 30_000.0
 LARGEST = 1_000_000
 
 
@@ -48,9 +47,7 @@ def server() -> Iterator[EmbeddedBroker]:
 
 def gather(count: int, poll: Callable[[], list[Sent]]) -> list[Sent]:
     found: list[Sent] = []
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while len(found) < count and SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
-        found += poll()
+    eventually(lambda: len(found) >= count, lambda: found, step=lambda: found.extend(poll()))
     return found
 
 
@@ -65,7 +62,7 @@ def kafka_python_writes(servers: str, topic: str, codec: str) -> list[int]:
     )
     try:
         futures = [producer.send(topic, s.value, s.key, list(s.headers), partition=0) for s in SAMPLES]
-        return [future.get(LIMIT_MS / 1000).offset for future in futures]
+        return [future.get(BUDGET_S).offset for future in futures]
     finally:
         producer.close()
 
@@ -123,10 +120,10 @@ def aiokafka_reads(servers: str, topic: str) -> list[Sent]:
             consumer.assign([partition])
             await consumer.seek_to_beginning(partition)
             found: list[Sent] = []
-            deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-            while len(found) < len(SAMPLES) and SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
-                records = (await consumer.getmany(partition, timeout_ms=200)).get(partition, [])
-                found += [Sent(r.key, r.value, tuple(tuple(h) for h in r.headers)) for r in records]
+            async with asyncio.timeout(BUDGET_S):
+                while len(found) < len(SAMPLES):
+                    records = (await consumer.getmany(partition, timeout_ms=200)).get(partition, [])
+                    found += [Sent(r.key, r.value, tuple(tuple(h) for h in r.headers)) for r in records]
             return found
         finally:
             await consumer.stop()
@@ -161,7 +158,7 @@ def confluent_writes(servers: str, topic: str, codec: str) -> list[int]:
             headers=list(sample.headers),
             on_delivery=on_delivery,
         )
-    assert producer.flush(LIMIT_MS / 1000) == 0
+    assert producer.flush(BUDGET_S) == 0
     assert errors == []
     return offsets
 
@@ -209,11 +206,11 @@ def test_client_reads_back_what_it_and_others_wrote(server: EmbeddedBroker, writ
 def test_topic_of_100_partitions_is_written_and_read_in_all_of_them(server: EmbeddedBroker) -> None:
     servers = server.bootstrap_servers
     admin = confluent_admin.AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([confluent_admin.NewTopic("wide", 100, 1)])["wide"].result(LIMIT_MS / 1000)
+    admin.create_topics([confluent_admin.NewTopic("wide", 100, 1)])["wide"].result(BUDGET_S)
     producer = confluent_kafka.Producer({"bootstrap.servers": servers})
     for number in range(1000):
         producer.produce("wide", b"%d" % number, partition=number % 100)
-    assert producer.flush(LIMIT_MS / 1000) == 0
+    assert producer.flush(BUDGET_S) == 0
     consumer = confluent_kafka.Consumer({"bootstrap.servers": servers, "group.id": "unused"})
     try:
         consumer.assign([confluent_kafka.TopicPartition("wide", p, 0) for p in range(100)])
@@ -271,13 +268,13 @@ def test_record_ends_the_wait_of_a_fetch(server: EmbeddedBroker) -> None:
         await consumer.start()
         try:
             await producer.send_and_wait("awaited", b"first")
-            assert (await asyncio.wait_for(consumer.getone(), 10)).value == b"first"
+            assert (await asyncio.wait_for(consumer.getone(), BUDGET_S)).value == b"first"
             # The next fetch is out, and waits for this.
             waiting = asyncio.ensure_future(consumer.getone())
             await asyncio.wait([waiting], timeout=0.3)
             assert not waiting.done()
             await producer.send_and_wait("awaited", b"second")
-            return bytes((await asyncio.wait_for(waiting, 10)).value or b"")
+            return bytes((await asyncio.wait_for(waiting, BUDGET_S)).value or b"")
         finally:
             await consumer.stop()
             await producer.stop()

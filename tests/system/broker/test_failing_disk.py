@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 from model.broker_in_hand import BrokerInHand, frame_of
 from model.dose import dose, note
 from model.log_oracle import NOW_MS, batch, read_all
@@ -232,7 +233,6 @@ class SmallDisk(Disk):
         super().pwritev(fd, [data], position)
 
 
-@pytest.mark.timeout(60)
 def test_clients_of_a_full_broker_wait_for_space_and_lose_nothing(tmp_path: Path) -> None:
     disk = SmallDisk()
     config = BrokerConfig.from_properties({"data_dir": tmp_path, "port": 0, "log_segment_bytes": 50_000})
@@ -244,7 +244,7 @@ def test_clients_of_a_full_broker_wait_for_space_and_lose_nothing(tmp_path: Path
             KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer,
         ):
             values = [b"%d " % number + b"x" * 500 for number in range(300)]
-            producer.send("t", values[0]).get(20)
+            producer.send("t", values[0]).get(BUDGET_S)
             disk.left = 60_000
             futures = [producer.send("t", value, partition=0) for value in values[1:]]
             consumer.assign([tp])
@@ -252,7 +252,7 @@ def test_clients_of_a_full_broker_wait_for_space_and_lose_nothing(tmp_path: Path
             assert found, "what is there can be read while the disk is full"
             assert not all(future.is_done for future in futures)
             disk.left = 1 << 30
-            assert [future.get(20).offset for future in futures] == list(range(1, 300))
+            assert [future.get(BUDGET_S).offset for future in futures] == list(range(1, 300))
             found += read_until(consumer, lambda: consumer.position(tp) == 300)
     assert found == values
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 
 import lz4.frame
 import pytest
+from eventually import BUDGET_S, eventually
 from model.broker_harness import batch
-from model.held_disk import PATIENCE_S
 from model.raw_line import Line
 from model.records_v2 import ModelBatch, ModelRecord, encode_batch, encode_records
 
@@ -92,7 +91,7 @@ class Gate:
         name = threading.current_thread().name
         if name == WORKER:
             self.is_held.set()
-            assert self.may_go.wait(PATIENCE_S)
+            assert self.may_go.wait(BUDGET_S)
         return name
 
     def _reading(self, codec: int, function: Callable[[memoryview, int], Any]) -> Any:
@@ -146,7 +145,7 @@ class Scene:
         """Have the worker stop in the validation of a Produce to ``t``."""
         self.gate.hold()
         self.slow.say(produce(HEAVY), 9)
-        assert self.gate.is_held.wait(PATIENCE_S)
+        assert self.gate.is_held.wait(BUDGET_S)
 
     def check_others_are_served(self) -> None:
         assert error_of(self.other.ask(produce(batch(b"other"), partition=1), 9)) == 0
@@ -191,13 +190,6 @@ def error_of(answer: Any) -> int:
 
 def records_of(answer: Any) -> bytes:
     return bytes(answer.responses[0].partitions[0].records)
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 @pytest.fixture
@@ -302,7 +294,7 @@ def test_a_topic_that_is_deleted_meanwhile_gets_nothing(scene: Scene, is_made_ag
     assert scene.broker.services is not None
     topics = scene.broker.services.topics
     scene.broker.call(lambda: topics.delete_soon("t", lambda _: is_deleted.set()))
-    assert is_deleted.wait(PATIENCE_S)
+    assert is_deleted.wait(BUDGET_S)
     if is_made_again:
         scene.broker.call(lambda: scene.create("t"))
     scene.gate.may_go.set()
@@ -325,7 +317,7 @@ def test_a_log_that_goes_offline_meanwhile_refuses(scene: Scene) -> None:
 def test_what_a_client_sent_before_it_left_is_appended_in_order(scene: Scene) -> None:
     scene.gate.hold()
     scene.slow.say_at_once([(produce(each, acks=0), 9) for each in (HEAVY, batch(b"a"), HEAVY, batch(b"b"))])
-    assert scene.gate.is_held.wait(PATIENCE_S)
+    assert scene.gate.is_held.wait(BUDGET_S)
     scene.slow.close()
     scene.check_others_are_served()
     scene.gate.may_go.set()
@@ -377,7 +369,7 @@ def test_others_are_served_while_records_are_converted(scene: Scene, version: in
     assert error_of(scene.other.ask(produce(batch(b"a", b"b", compression=Compression.GZIP)), 9)) == 0
     scene.gate.hold()
     say_old_fetch(scene.slow, version)
-    assert scene.gate.is_held.wait(PATIENCE_S)
+    assert scene.gate.is_held.wait(BUDGET_S)
     scene.check_others_are_served()
     scene.gate.may_go.set()
     found = [each.value for one in read_batches(hear_old_fetch(scene.slow, version)) for each in one]
@@ -396,7 +388,7 @@ def test_a_search_by_time_does_not_hold_the_log(scene: Scene) -> None:
     assert error_of(scene.other.ask(produce(batch(b"a", b"b", compression=Compression.GZIP)), 9)) == 0
     scene.gate.hold()
     scene.slow.say(by_time(FIRST_MS + 1), 7)
-    assert scene.gate.is_held.wait(PATIENCE_S)
+    assert scene.gate.is_held.wait(BUDGET_S)
     # To the same partition.
     assert error_of(scene.other.ask(produce(batch(b"c")), 9)) == 0
     scene.check_others_are_served()

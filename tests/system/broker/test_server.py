@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S
 from peers.config_requests import BROKER, TOPIC, Change, config_requests
 
 from kafkacore.broker.config.broker_config import BrokerConfig
@@ -92,7 +93,7 @@ def test_what_is_changed_while_it_runs_is_obeyed_and_outlives_it(tmp_path: Path)
         altered(broker, "message.max.bytes", "2000")
         altered(broker, "max.connections", "2")
         kept = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(2)]
-        with socket.create_connection(("127.0.0.1", broker.port), timeout=60) as refused:
+        with socket.create_connection(("127.0.0.1", broker.port), timeout=BUDGET_S) as refused:
             assert refused.recv(1) == b""
         for connection in kept:
             connection.close()

@@ -8,12 +8,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.process.run import POKE, _wait_for_end, run_broker
 from kafkacore.broker.process.server import KafkaBroker
-
-LIMIT_S = 60.0
 
 
 def test_wait_goes_on_over_numbers_of_signals_and_ends_with_a_poke() -> None:
@@ -29,7 +28,7 @@ def test_wait_goes_on_over_numbers_of_signals_and_ends_with_a_poke() -> None:
     os.write(write_end, bytes([signal.SIGCHLD, signal.SIGWINCH]))
     assert not ended.is_set()
     os.write(write_end, bytes([signal.SIGTERM]) + POKE)
-    thread.join(LIMIT_S)
+    thread.join(BUDGET_S)
     assert ended.is_set()
     os.close(read_end)
     os.close(write_end)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.listeners import Listener
@@ -120,7 +121,7 @@ class Harness:
         self.clients: list[socket.socket] = []
 
     def connect(self) -> socket.socket:
-        client = socket.create_connection(self.address, timeout=60)
+        client = socket.create_connection(self.address, timeout=BUDGET_S)
         self.clients.append(client)
         count = self.server.connection_count
         self.until(lambda: self.server.connection_count > count)
@@ -288,7 +289,7 @@ def test_connection_over_the_limit_is_closed_and_the_others_stay() -> None:
     harness = Harness(max_connections=1)
     try:
         first = harness.connect()
-        second = socket.create_connection(harness.address, timeout=60)
+        second = socket.create_connection(harness.address, timeout=BUDGET_S)
         harness.clients.append(second)
         assert harness.is_hung_up(second)
         first.sendall(frame(b"hello"))
@@ -304,7 +305,7 @@ def test_one_address_may_have_no_more_connections_than_its_limit() -> None:
     try:
         first = harness.connect()
         harness.connect()
-        third = socket.create_connection(harness.address, timeout=60)
+        third = socket.create_connection(harness.address, timeout=BUDGET_S)
         harness.clients.append(third)
         assert harness.is_hung_up(third)
         first.close()
@@ -372,7 +373,7 @@ def test_stop_from_another_thread_ends_the_loop(harness: Harness) -> None:
     thread = threading.Thread(target=harness.server.run)
     thread.start()
     harness.server.stop()
-    thread.join(60)
+    thread.join(BUDGET_S)
     assert not thread.is_alive()
 
 
@@ -380,7 +381,7 @@ def test_function_of_another_thread_runs_on_the_network_thread(harness: Harness)
     harness.connect()
     results: list[object] = []
     asker = threading.Thread(
-        target=lambda: results.append(harness.server.call(threading.current_thread, timeout_s=60.0))
+        target=lambda: results.append(harness.server.call(threading.current_thread, timeout_s=BUDGET_S))
     )
     asker.start()
     harness.until(lambda: not asker.is_alive())
@@ -390,7 +391,7 @@ def test_function_of_another_thread_runs_on_the_network_thread(harness: Harness)
 
 def test_function_that_nobody_runs_or_that_fails_gives_nothing(harness: Harness) -> None:
     assert harness.server.call(lambda: 1, timeout_s=0.0) is None
-    asker = threading.Thread(target=lambda: harness.server.call(lambda: 1 // 0, timeout_s=60.0))
+    asker = threading.Thread(target=lambda: harness.server.call(lambda: 1 // 0, timeout_s=BUDGET_S))
     asker.start()
     harness.until(lambda: not asker.is_alive())
     harness.server.poll(0)
@@ -427,7 +428,7 @@ def test_listener_has_a_limit_of_its_own() -> None:
     harness = Harness(**{"max.connections": "1"})
     try:
         harness.connect()
-        refused = socket.create_connection(harness.address, timeout=60)
+        refused = socket.create_connection(harness.address, timeout=BUDGET_S)
         harness.clients.append(refused)
         assert harness.is_hung_up(refused)
         assert harness.server.refused_count == 1
@@ -440,7 +441,7 @@ def test_listener_has_a_limit_of_its_own() -> None:
 def test_listener_that_has_accepted_too_many_rests_and_goes_on() -> None:
     harness = Harness(rate=20)
     try:
-        clients = [socket.create_connection(harness.address, timeout=60) for _ in range(30)]
+        clients = [socket.create_connection(harness.address, timeout=BUDGET_S) for _ in range(30)]
         harness.clients += clients
         harness.until(lambda: harness.server.accepted_count >= 20)
         began = harness.server.accepted_count

@@ -11,8 +11,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from eventually import BUDGET_S
 from model.broker_harness import batch
-from model.held_disk import PATIENCE_S, HeldDisk
+from model.held_disk import HeldDisk
 from model.raw_line import Line
 
 from kafkacore.broker.config.broker_config import BrokerConfig
@@ -143,7 +144,7 @@ def making(scene: Scene) -> Scene:
     """In the midst of the partitions of a topic ``big``."""
     scene.disk.hold("mkdir", f"big-{PARTITIONS // 2}")
     scene.slow.say(created("big", PARTITIONS))
-    assert scene.disk.is_held.wait(PATIENCE_S)
+    assert scene.disk.is_held.wait(BUDGET_S)
     return scene
 
 
@@ -214,7 +215,7 @@ def test_stop_in_the_midst_leaves_the_topic_whole(tmp_path: Path) -> None:
     with scene_on(tmp_path) as making:
         making.disk.hold("mkdir", f"big-{PARTITIONS // 2}")
         making.slow.say(created("big", PARTITIONS))
-        assert making.disk.is_held.wait(PATIENCE_S)
+        assert making.disk.is_held.wait(BUDGET_S)
     with LogManager(tmp_path, clock=SYSTEM_CLOCK) as logs:
         assert logs.topics()["big"].partition_count == PARTITIONS
 
@@ -240,7 +241,7 @@ def test_death_in_the_midst_leaves_nothing_of_the_topic(making: Scene, tmp_path:
 def test_others_are_served_while_a_topic_grows_and_the_old_count_holds(scene: Scene) -> None:
     scene.disk.hold("mkdir", f"t-{PARTITIONS // 2}")
     scene.slow.say(grown("t", PARTITIONS))
-    assert scene.disk.is_held.wait(PATIENCE_S)
+    assert scene.disk.is_held.wait(BUDGET_S)
     scene.check_others_are_served()
     assert len(scene.describe("t").partitions) == 1
     scene.disk.may_go.set()
@@ -252,7 +253,7 @@ def test_others_are_served_while_a_topic_goes_and_it_may_come_back(scene: Scene)
     assert scene.create("big", PARTITIONS).error_code == NoError.errno
     scene.disk.hold("rename", f"big-{PARTITIONS // 2}")
     scene.slow.say(deleted("big"))
-    assert scene.disk.is_held.wait(PATIENCE_S)
+    assert scene.disk.is_held.wait(BUDGET_S)
     scene.check_others_are_served()
     # To make it anew before its folders are out of the way would put the new ones there.
     assert scene.describe("big").error_code == UnknownTopicOrPartitionError.errno
@@ -266,7 +267,7 @@ def test_others_are_served_while_a_topic_goes_and_it_may_come_back(scene: Scene)
 def test_configs_that_change_meanwhile_hold_for_the_new_partitions(scene: Scene) -> None:
     scene.disk.hold("mkdir", "t-5")
     scene.slow.say(grown("t", 10))
-    assert scene.disk.is_held.wait(PATIENCE_S)
+    assert scene.disk.is_held.wait(BUDGET_S)
     services = scene.broker.services
     assert services is not None
     scene.broker.call(lambda: services.topics.replace_configs("t", {"segment.bytes": "4321"}) or True)
@@ -285,7 +286,7 @@ def test_topic_of_many_partitions_that_is_asked_for_is_there_for_who_asks_again(
         scene.disk.hold("mkdir", f"wanted-{PARTITIONS // 2}")
         for _ in range(3):
             assert scene.describe("wanted").error_code == UnknownTopicOrPartitionError.errno
-        assert scene.disk.is_held.wait(PATIENCE_S)
+        assert scene.disk.is_held.wait(BUDGET_S)
         scene.check_others_are_served()
         scene.disk.may_go.set()
         # One change follows the other, so that this one ends behind it.
@@ -298,7 +299,7 @@ def test_topic_of_offsets_with_many_partitions_is_made_while_others_are_served(t
         scene.disk.hold("mkdir", f"__consumer_offsets-{PARTITIONS // 2}")
         for _ in range(3):
             assert scene.find_coordinator().error_code == CoordinatorNotAvailableError.errno
-        assert scene.disk.is_held.wait(PATIENCE_S)
+        assert scene.disk.is_held.wait(BUDGET_S)
         scene.check_others_are_served()
         scene.disk.may_go.set()
         assert scene.create("last", 1).error_code == NoError.errno

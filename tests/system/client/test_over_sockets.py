@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from eventually import eventually
 
 from kafkacore.client import ClientResponse, Metadata, NetworkClient, bootstrap_client
 from kafkacore.client.config import resolve
@@ -12,8 +13,6 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.structs import Node
 from kafkacore.testing import EmbeddedBroker
-
-LIMIT_MS = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +29,7 @@ def client(broker: EmbeddedBroker) -> Iterator[NetworkClient]:
 
 
 def poll_until(client: NetworkClient, condition: Callable[[], bool]) -> None:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "what was waited for did not come"
-        client.poll(50, SYSTEM_CLOCK.monotonic_ms())
+    eventually(condition, step=lambda: client.poll(50, SYSTEM_CLOCK.monotonic_ms()))
 
 
 def connect(client: NetworkClient, metadata: Metadata) -> Node:

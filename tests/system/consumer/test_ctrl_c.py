@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S
 from model.dose import dose, new_seed, note
 from model.fetch_log import FetchLog, simple_batch
 
@@ -36,7 +37,7 @@ def ctrl_c(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ctrl_c")
     source = Path(shutil.copy(INTERRUPTER, folder))
     command = [sys.executable, "-m", "Cython.Build.Cythonize", "-i", "-3", "-q", str(source)]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=2 * BUDGET_S)
     (built,) = folder.glob("ctrl_c_at*.so")
     spec = importlib.util.spec_from_file_location("ctrl_c_at", built)
     assert spec is not None

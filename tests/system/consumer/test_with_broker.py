@@ -10,6 +10,7 @@ import uuid
 import confluent_kafka
 import pyarrow as pa
 import pytest
+from eventually import eventually
 
 from kafkacore import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -53,12 +54,15 @@ def consumer_of(broker, *topics, **configs):
     )
 
 
-def read(consumer, count, limit_ms=60_000):
+def read(consumer, count):
     """Values of the next ``count`` records."""
-    deadline, values = SYSTEM_CLOCK.monotonic_ms() + limit_ms, []
-    while len(values) < count and SYSTEM_CLOCK.monotonic_ms() < deadline:
+    values = []
+
+    def step():
         for records in consumer.poll(500).values():
-            values += [record.value for record in records]
+            values.extend(record.value for record in records)
+
+    eventually(lambda: len(values) >= count, lambda: values, step=step)
     return values
 
 

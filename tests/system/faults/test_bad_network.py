@@ -6,12 +6,12 @@ Every byte of a Produce request and of its response is cut once; the log that is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S, eventually
 from model.cut_producer import (
-    LIMIT_S,
     PRODUCE,
     RECORDS,
     Sender,
@@ -24,7 +24,7 @@ from model.cut_producer import (
 )
 
 from kafkacore import KafkaProducer
-from kafkacore.clock import SYSTEM_CLOCK, Clock
+from kafkacore.clock import Clock
 from kafkacore.errors import KafkaTimeoutError
 from kafkacore.testing import EmbeddedBroker, Ending, FaultProxy
 from kafkacore.testing.fault_proxy import Direction
@@ -103,7 +103,7 @@ def test_half_open_connection_is_noticed_in_time_and_given_up_for_another(
         set_cut(PRODUCE, 20, ending=Ending.SILENCE)
         retried = sender.send()
         # Without the time-out it would take minutes.
-        sender.settle(LIMIT_S)
+        sender.settle()
     assert sender.failures == []
     findings = sender.history.check(log_of(proxy, topic), may_be_doubled=lambda send: send == retried)
     assert said(findings) == ""
@@ -117,7 +117,7 @@ def test_network_that_has_gone_silent_fails_the_record_in_time_and_comes_back(pr
         sender.settle()
         proxy.set_black_hole()
         sender.send()
-        sender.settle(LIMIT_S)
+        sender.settle()
         assert [error.possibly_persisted for error in sender.failures] == [True]
         proxy.set_black_hole(False)
         sender.send()
@@ -162,13 +162,6 @@ class ShiftedClock(Clock):
         return super().monotonic_ms() + self.shift_ms
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-        SYSTEM_CLOCK.sleep_ms(1)
-
-
 @pytest.mark.parametrize("in_flight", [1, 5])
 def test_expired_half_written_request_keeps_its_memory(
     proxy: FaultProxy, in_flight: int, monkeypatch: pytest.MonkeyPatch
@@ -194,7 +187,7 @@ def test_expired_half_written_request_keeps_its_memory(
             buffer_memory=memory,
             batch_size=size,
             max_in_flight_requests_per_connection=in_flight,
-            max_block_ms=LIMIT_S * 1000,
+            max_block_ms=BUDGET_MS,
         ) as producer,
         ExitStack() as faults,
     ):
@@ -214,7 +207,7 @@ def test_expired_half_written_request_keeps_its_memory(
             producer._client.wakeup()
 
         for topic in (fill, expiring, later):
-            assert producer.send(topic, b"first", partition=0).get(LIMIT_S).offset == 0
+            assert producer.send(topic, b"first", partition=0).get(BUDGET_S).offset == 0
         proxy.set_stalled(direction=Direction.TO_CLIENT)
         for number in range(in_flight):
             producer.send(fill, b"fill", partition=0)
@@ -227,13 +220,13 @@ def test_expired_half_written_request_keeps_its_memory(
         assert not expired.is_done
         let_pass(hours=1.1)
         with pytest.raises(KafkaTimeoutError) as error:
-            expired.get(LIMIT_S)
+            expired.get(BUDGET_S)
         assert error.value.possibly_persisted
         assert is_half_written(), "the connection goes on"
         assert figure("buffer-available-bytes") <= memory - size
         futures = [producer.send(later, b"B" * (size // 2), partition=0) for _ in range(3)]
         proxy.set_stalled(False)
-        assert [future.get(LIMIT_S).offset for future in futures] == [1, 2, 3]
+        assert [future.get(BUDGET_S).offset for future in futures] == [1, 2, 3]
         eventually(lambda: figure("buffer-available-bytes") == memory)
     assert [record.value for record in log_of(proxy, expiring)] == [b"first", b"A" * size]
     assert [record.value for record in log_of(proxy, later)] == [b"first"] + [b"B" * (size // 2)] * 3

@@ -8,6 +8,7 @@ import urllib.request
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 from prometheus_client.parser import text_string_to_metric_families
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
@@ -36,7 +37,7 @@ class WithoutMetrics:
 
 
 def scrape(port: int) -> dict[tuple[str, Labels], float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=BUDGET_S) as answer:
         text = answer.read().decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -55,7 +56,7 @@ def test_figures_of_a_producer_are_scraped(our_broker: EmbeddedBroker) -> None:
         start_exporter(producer, 0) as exporter,
     ):
         for _ in range(5):
-            producer.send("prom.topic-1", b"v").get(20)
+            producer.send("prom.topic-1", b"v").get(BUDGET_S)
         seen = scrape(exporter.port)
         of_client = labels(client_id="prom")
         assert seen["kafkacore_producer_record_send_total", of_client] == 5
@@ -111,7 +112,7 @@ def test_consumer_is_one_client_and_loses_no_record(our_broker: EmbeddedBroker) 
             bootstrap_servers=servers, client_id="prom-c", auto_offset_reset="earliest"
         ) as consumer,
     ):
-        producer.send("prom-consumer", b"v").get(20)
+        producer.send("prom-consumer", b"v").get(BUDGET_S)
         consumer.assign([TopicPartition("prom-consumer", 0)])
         with start_exporter(consumer, 0) as exporter:
             assert ("kafkacore_metrics_count", labels(client_id="prom-c")) in scrape(exporter.port)
@@ -151,4 +152,4 @@ def test_closed_exporter_leaves_no_thread_and_no_port() -> None:
     exporter.close()
     assert threading.active_count() <= before
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(f"http://127.0.0.1:{exporter.port}/metrics", timeout=60)
+        urllib.request.urlopen(f"http://127.0.0.1:{exporter.port}/metrics", timeout=BUDGET_S)

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S, eventually
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError
@@ -19,7 +20,6 @@ from kafkacore.network import FrameReader, HeartbeatEvent, NativeHeartbeat, Netw
 MIB = 1024 * 1024
 FIRST_ID, ID_COUNT = 1_000_000, 1000
 NAME = "coordinator"
-LIMIT_MS = 60_000
 #: Key 12, version 4, the correlation id's place, and some bytes that are recognised again.
 TAIL = b"\xff\xffbeat"
 FRAME = struct.pack(">ihhi", 8 + len(TAIL), 12, 4, -1) + TAIL
@@ -43,8 +43,8 @@ class Connection:
     def connect(self, name: str, send_buffer_bytes: int = -1) -> socket.socket:
         self.selector.connect(name, self._listener.getsockname(), send_buffer_bytes=send_buffer_bytes)
         peer, _ = self._listener.accept()
-        peer.settimeout(LIMIT_MS / 1000)
-        wait_for(lambda: self.selector.poll(10) or name in self.selector.connected)
+        peer.settimeout(BUDGET_S)
+        eventually(lambda: self.selector.poll(10) or name in self.selector.connected)
         return peer
 
     def begin(self, interval_ms: float = 1.0, session_timeout_ms: float = LONG_MS) -> bool:
@@ -73,12 +73,6 @@ class Connection:
         self.selector.close_all()
         self.peer.close()
         self._listener.close()
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "what was waited for did not come"
 
 
 def correlation_id(frame: bytes) -> int:
@@ -120,7 +114,7 @@ def told(connection: Connection, notice: HeartbeatEvent) -> HeartbeatEvent:
     """All that is told up to ``notice``."""
     seen = HeartbeatEvent(0)
     while notice not in seen:
-        now = connection.heartbeat.run(LIMIT_MS)
+        now = connection.heartbeat.run(BUDGET_MS)
         assert now, f"{notice} was not told, only {seen}"
         seen |= now
     return seen
@@ -171,7 +165,7 @@ def test_beats_begin_anew_with_another_frame(connection: Connection) -> None:
     connection.heartbeat.end()
     other = struct.pack(">ihhi", 8 + 300, 12, 4, -1) + bytes(300)
     connection.heartbeat.begin(other, 1.0, LONG_MS, error_at=ERROR_AT)
-    wait_for(lambda: any(len(each) == 308 for each in connection.read_some()))
+    eventually(lambda: any(len(each) == 308 for each in connection.read_some()))
 
 
 def test_a_line_without_a_connection_says_so_at_once() -> None:
@@ -229,7 +223,7 @@ def test_beats_and_frames_in_turn_are_all_whole_at_the_peer(connection: Connecti
         connection.selector.send(send)
         while not send.is_completed:
             connection.selector.poll(0)
-    reader.join(LIMIT_MS / 1000)
+    reader.join(BUDGET_S)
     connection.heartbeat.end()
     assert not reader.is_alive()
     own = [each for each in connection.received if not is_beat(each)]
@@ -250,9 +244,9 @@ def test_a_beat_waits_for_the_end_of_a_frame_that_went_out_in_part(make: Callabl
     connection.begin()
     told(connection, HeartbeatEvent.BLOCKED)
     assert connection.heartbeat.sent_count == 0
-    reader = threading.Thread(target=lambda: wait_for(lambda: any(map(is_beat, connection.read_some()))))
+    reader = threading.Thread(target=lambda: eventually(lambda: any(map(is_beat, connection.read_some()))))
     reader.start()
-    wait_for(lambda: connection.selector.poll(10) or send.is_completed)
+    eventually(lambda: connection.selector.poll(10) or send.is_completed)
     reader.join()
     assert connection.received[0] == payload
     assert is_beat(connection.received[1])
@@ -264,7 +258,7 @@ def test_a_beat_that_went_out_in_part_is_finished_before_the_next_frame(
     connection = make(send_buffer_bytes=16 * 1024)
     large = struct.pack(">ihhi", 8 + MIB, 12, 4, -1) + bytes(MIB)
     connection.heartbeat.begin(large, 1.0, LONG_MS, error_at=ERROR_AT)
-    wait_for(lambda: connection.heartbeat.sent_count)
+    eventually(lambda: connection.heartbeat.sent_count)
     send = NetworkSend(NAME, [b"of the connection"])
     connection.selector.send(send)
     connection.selector.poll(0)
@@ -273,10 +267,10 @@ def test_a_beat_that_went_out_in_part_is_finished_before_the_next_frame(
     connection.heartbeat.end()
     connection.heartbeat.begin(FRAME, LONG_MS, LONG_MS, error_at=ERROR_AT)
     reader = threading.Thread(
-        target=lambda: wait_for(lambda: connection.read_some() and len(connection.received) == 2)
+        target=lambda: eventually(lambda: connection.read_some() and len(connection.received) == 2)
     )
     reader.start()
-    wait_for(lambda: connection.selector.poll(10) or send.is_completed)
+    eventually(lambda: connection.selector.poll(10) or send.is_completed)
     reader.join()
     beat = large[4:8] + FIRST_ID.to_bytes(4, "big") + large[12:]
     assert connection.received == [beat, b"of the connection"]
@@ -286,7 +280,7 @@ def test_the_rest_of_a_beat_goes_out_though_nobody_polls(make: Callable[..., Con
     connection = make(send_buffer_bytes=16 * 1024)
     large = struct.pack(">ihhi", 8 + MIB, 12, 4, -1) + bytes(MIB)
     connection.heartbeat.begin(large, 1.0, LONG_MS, error_at=ERROR_AT)
-    wait_for(lambda: connection.read_some() and len(connection.received) >= 2)
+    eventually(lambda: connection.read_some() and len(connection.received) >= 2)
     assert [len(each) for each in connection.received[:2]] == [8 + MIB] * 2
 
 
@@ -320,7 +314,7 @@ def test_answers_that_nobody_reads_are_seen_and_left_where_they_are(make: Callab
     assert connection.heartbeat.run(0) == HeartbeatEvent(0)
     connection.heartbeat.end()
     got: list[bytes] = []
-    wait_for(
+    eventually(
         lambda: (
             connection.selector.poll(10)
             or got.extend(bytes(each.payload) for each in connection.selector.completed_receives)
@@ -340,7 +334,7 @@ def test_an_answer_with_an_error_is_told_while_beats_go_on(connection: Connectio
     connection.read_beat()
     connection.read_beat()
     # It is read now, and the next error is told again.
-    wait_for(lambda: connection.selector.poll(10) or connection.selector.completed_receives)
+    eventually(lambda: connection.selector.poll(10) or connection.selector.completed_receives)
     assert connection.heartbeat.answered(FIRST_ID + 1)
     connection.answer(connection.read_beat(), error_code=25)
     assert told(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
@@ -365,7 +359,7 @@ def test_silence_past_the_session_is_told_once(connection: Connection) -> None:
     assert connection.heartbeat.is_silent
     assert connection.heartbeat.run(150) == HeartbeatEvent(0)
     # As often as it takes: a thread that looks too late finds it silent again.
-    wait_for(lambda: connection.answer(connection.read_beat()) or not connection.heartbeat.is_silent)
+    eventually(lambda: connection.answer(connection.read_beat()) or not connection.heartbeat.is_silent)
     # And it may fall silent again.
     assert told(connection, HeartbeatEvent.SILENT) is HeartbeatEvent.SILENT
 
@@ -382,7 +376,7 @@ def test_answers_that_are_read_keep_the_session(make: Callable[..., Connection])
 
 def test_half_a_frame_that_was_read_is_no_silence(connection: Connection) -> None:
     connection.peer.sendall(b"\0\0\x10\0half")
-    connection.selector.poll(LIMIT_MS)
+    connection.selector.poll(BUDGET_MS)
     connection.begin(interval_ms=10, session_timeout_ms=2_000)
     connection.peer.sendall(b"and more of it")
     assert told(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
@@ -395,7 +389,7 @@ def test_much_that_lies_unread_is_told_and_again_after_a_read(connection: Connec
     for _ in range(2):
         connection.peer.sendall(answer_to(beat) * 200)
         assert told(connection, HeartbeatEvent.UNREAD) is HeartbeatEvent.UNREAD
-        wait_for(lambda: connection.selector.poll(10) or connection.selector.completed_receives)
+        eventually(lambda: connection.selector.poll(10) or connection.selector.completed_receives)
 
 
 @pytest.mark.parametrize(
@@ -406,7 +400,7 @@ def test_bytes_that_are_no_answer_keep_no_beat_from_going_out(connection: Connec
     connection.begin(interval_ms=2)
     connection.peer.sendall(hostile)
     first = connection.read_beat()
-    wait_for(lambda: connection.read_beat() >= first + 10)
+    eventually(lambda: connection.read_beat() >= first + 10)
     assert HeartbeatEvent.DISCONNECTED not in connection.heartbeat.run(0)
 
 
@@ -442,7 +436,7 @@ def test_no_beat_goes_out_when_the_application_has_not_polled_in_time(connection
     assert connection.heartbeat.run(50) == HeartbeatEvent(0)
     assert connection.heartbeat.sent_count == count
     connection.heartbeat.polled(float("inf"))
-    wait_for(lambda: connection.heartbeat.sent_count > count)
+    eventually(lambda: connection.heartbeat.sent_count > count)
 
 
 def test_an_answer_to_a_beat_before_the_beginning_is_none_of_ours(connection: Connection) -> None:
@@ -453,7 +447,7 @@ def test_an_answer_to_a_beat_before_the_beginning_is_none_of_ours(connection: Co
     connection.begin(interval_ms=5)
     connection.answer(old, error_code=25)
     connection.peer.setblocking(False)
-    wait_for(lambda: connection.heartbeat.sent_count > old - FIRST_ID + 5)
+    eventually(lambda: connection.heartbeat.sent_count > old - FIRST_ID + 5)
     assert not connection.heartbeat.answered(old)
     assert not connection.heartbeat.answered(FIRST_ID + connection.heartbeat.sent_count + 100)
     assert not connection.heartbeat.answered(3)
@@ -480,7 +474,7 @@ def test_a_closed_line_ends_every_wait_and_begins_no_more(connection: Connection
     connection.begin()
     connection.heartbeat.close()
     connection.heartbeat.close()
-    waiter.join(LIMIT_MS / 1000)
+    waiter.join(BUDGET_S)
     assert HeartbeatEvent.CLOSED in waited[0]
     assert connection.heartbeat.run() is HeartbeatEvent.CLOSED
     with pytest.raises(IllegalStateError):
@@ -494,7 +488,7 @@ def test_a_line_that_is_dropped_while_it_beats_ends_its_thread() -> None:
         connection.begin()
         connection.heartbeat = NativeHeartbeat(FIRST_ID, ID_COUNT)
         connection.close()
-    wait_for(lambda: len(os.listdir("/proc/self/task")) <= threads)
+    eventually(lambda: len(os.listdir("/proc/self/task")) <= threads)
 
 
 def test_connections_that_close_under_beats_mix_no_bytes_into_what_is_opened_then(
@@ -517,7 +511,7 @@ def test_connections_that_close_under_beats_mix_no_bytes_into_what_is_opened_the
         assert connection.selector.attach_heartbeat(name, connection.heartbeat)
     # Its thread may not have had its turn in between.
     connection.heartbeat.begin(FRAME, 1e-6, LONG_MS, error_at=ERROR_AT)
-    wait_for(lambda: connection.heartbeat.sent_count > 0)
+    eventually(lambda: connection.heartbeat.sent_count > 0)
 
 
 def test_beats_move_to_another_connection(connection: Connection) -> None:
@@ -537,7 +531,7 @@ def test_a_connection_that_beats_leave_in_the_middle_of_one_is_closed(
     connection = make(send_buffer_bytes=16 * 1024)
     large = struct.pack(">ihhi", 8 + MIB, 12, 4, -1) + bytes(MIB)
     connection.heartbeat.begin(large, 1.0, LONG_MS, error_at=ERROR_AT)
-    wait_for(lambda: connection.heartbeat.sent_count)
+    eventually(lambda: connection.heartbeat.sent_count)
     other = connection.connect("other")
     assert connection.selector.attach_heartbeat("other", connection.heartbeat)
     connection.selector.poll(0)
@@ -562,7 +556,7 @@ def test_a_forked_child_writes_nothing_and_can_end(connection: Connection) -> No
         os._exit(_life_of_a_child(connection))
     assert os.waitpid(child, 0)[1] == 0
     first = connection.read_beat()
-    wait_for(lambda: connection.read_beat() > first + 5)
+    eventually(lambda: connection.read_beat() > first + 5)
     numbers = [correlation_id(each) for each in connection.received]
     assert numbers == list(range(FIRST_ID, FIRST_ID + len(numbers)))
 

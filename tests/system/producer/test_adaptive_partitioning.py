@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 from model.producer_cluster import TableCluster
 from model.producer_harness import AccumulatorHarness, SenderHarness
 
@@ -18,7 +19,6 @@ from kafkacore.testing import EmbeddedBroker
 #: As large as a batch, so that each is one and the next goes by a new choice.
 FULL = b"v" * 1024
 DRAWS = 4000
-LIMIT_S = 20.0
 
 
 class Queues(AccumulatorHarness):
@@ -234,4 +234,4 @@ def test_settings_of_the_producer_reach_the_choice(our_broker: EmbeddedBroker) -
             partitioner_availability_timeout_ms=60_000,
         ) as producer:
             futures = [producer.send("ap-keys", b"v", key=b"k") for _ in range(100)]
-            assert len({future.get(LIMIT_S).partition for future in futures}) == partition_count
+            assert len({future.get(BUDGET_S).partition for future in futures}) == partition_count

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore import KafkaProducer
 from kafkacore.errors import IllegalStateError, MessageSizeTooLargeError
@@ -13,7 +14,6 @@ from kafkacore.partitioner import Partitioner
 from kafkacore.serializer import JsonSerializer
 from kafkacore.testing import EmbeddedBroker
 
-LIMIT_S = 60.0
 TOPIC = "bad-calls"
 #: Of a sentence, with a topic's name in it.
 LONGEST = 400
@@ -106,13 +106,13 @@ def assert_refused(
     producer: KafkaProducer, arguments: dict[str, Any], expected: type[Exception], named: str
 ) -> None:
     good = {"topic": TOPIC, "value": b"good", "key": None, "partition": None}
-    before = producer.send(TOPIC, b"good").get(LIMIT_S).offset
+    before = producer.send(TOPIC, b"good").get(BUDGET_S).offset
     with pytest.raises(expected, match=named) as raised:
         producer.send(**(good | arguments))
     said = str(raised.value)
     assert len(said) < LONGEST
     assert "\n" not in said
-    assert producer.send(TOPIC, b"good").get(LIMIT_S).offset == before + 1
+    assert producer.send(TOPIC, b"good").get(BUDGET_S).offset == before + 1
     free = producer.metrics()["producer-metrics"]
     assert free["buffer-available-bytes"] == free["buffer-total-bytes"]
 
@@ -145,7 +145,7 @@ def test_error_of_a_serializer_is_raised_as_it_is(our_broker: EmbeddedBroker) ->
     with KafkaProducer(bootstrap_servers=servers, value_serializer=JsonSerializer()) as producer:
         with pytest.raises(TypeError, match="not JSON serializable"):
             producer.send("bad-json", object())
-        assert producer.send("bad-json", [1]).get(LIMIT_S).offset == 0
+        assert producer.send("bad-json", [1]).get(BUDGET_S).offset == 0
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_closed_producer_refuses_every_call(
     our_broker: EmbeddedBroker, call: Callable[[KafkaProducer], object]
 ) -> None:
     producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
-    producer.send(TOPIC, b"good").get(LIMIT_S)
+    producer.send(TOPIC, b"good").get(BUDGET_S)
     producer.close()
     with pytest.raises(IllegalStateError, match="KafkaProducer is closed"):
         call(producer)
-    producer.flush(LIMIT_S)
+    producer.flush(BUDGET_S)
     producer.close()

@@ -9,13 +9,12 @@ from typing import Any
 
 import pyarrow
 import pytest
+from eventually import BUDGET_MS, BUDGET_S
 
 from kafkacore import KafkaConsumer, KafkaProducer, ProducerInterceptor, ProducerRecord, TopicPartition
 from kafkacore.errors import KafkaConfigurationError, KafkaTimeoutError, MessageSizeTooLargeError
 from kafkacore.producer import RecordMetadata
 from kafkacore.testing import EmbeddedBroker
-
-LIMIT_S = 20.0
 
 
 class Notes(ProducerInterceptor):
@@ -75,7 +74,7 @@ def values_of(broker: EmbeddedBroker, topic: str, count: int) -> list[bytes]:
         consumer.assign([TopicPartition(topic, 0)])
         values: list[bytes] = []
         while len(values) < count:
-            records = consumer.poll(LIMIT_S * 1000)
+            records = consumer.poll(BUDGET_MS)
             assert records
             values += [record.value for of_partition in records.values() for record in of_partition]
         return values
@@ -85,7 +84,7 @@ def test_interceptors_change_the_record_one_after_the_other(our_broker: Embedded
     first, second = Notes(b"1"), Notes(b"2")
     config = {"interceptors": [first, second], "value_serializer": lambda value: value + b"!"}
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
-        producer.send("pi-chain", b"v", key=b"k", headers=[("h", b"x")], timestamp_ms=7).get(LIMIT_S)
+        producer.send("pi-chain", b"v", key=b"k", headers=[("h", b"x")], timestamp_ms=7).get(BUDGET_S)
     assert first.sent == [ProducerRecord("pi-chain", b"v", b"k", [("h", b"x")], None, 7)]
     # Before serialisation, and before a partition has been chosen.
     assert second.sent == [first.sent[0]._replace(value=b"v1")]
@@ -95,11 +94,11 @@ def test_interceptors_change_the_record_one_after_the_other(our_broker: Embedded
 def test_outcomes_come_in_the_order_of_the_records_on_the_network_thread(
     producer: KafkaProducer, notes: Notes
 ) -> None:
-    producer.send("pi-order", b"first").get(LIMIT_S)
+    producer.send("pi-order", b"first").get(BUDGET_S)
     notes.told.clear()
     notes.threads.clear()
     futures = [producer.send("pi-order", b"%d" % number, partition=0) for number in range(500)]
-    producer.flush(LIMIT_S)
+    producer.flush(BUDGET_S)
     assert [metadata.offset for metadata, _ in notes.told] == list(range(1, 501))
     assert [error for _, error in notes.told] == [None] * 500
     assert notes.told[-1][0] == futures[-1].get(0)
@@ -108,7 +107,7 @@ def test_outcomes_come_in_the_order_of_the_records_on_the_network_thread(
 
 
 def test_interceptor_is_told_before_the_users_callback(producer: KafkaProducer, notes: Notes) -> None:
-    producer.send("pi-before", b"first").get(LIMIT_S)
+    producer.send("pi-before", b"first").get(BUDGET_S)
     seen: list[int] = []
     done = threading.Event()
 
@@ -117,7 +116,7 @@ def test_interceptor_is_told_before_the_users_callback(producer: KafkaProducer, 
         done.set()
 
     producer.send("pi-before", b"v").add_callback(callback)
-    assert done.wait(LIMIT_S)
+    assert done.wait(BUDGET_S)
     assert seen == [2]
 
 
@@ -130,8 +129,8 @@ def test_interceptor_that_raises_is_logged_and_the_last_good_record_goes(
         caplog.at_level(logging.ERROR),
         KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer,
     ):
-        producer.send("pi-broken", b"v").get(LIMIT_S)
-        producer.flush(LIMIT_S)
+        producer.send("pi-broken", b"v").get(BUDGET_S)
+        producer.flush(BUDGET_S)
     assert last.sent[0].value == b"v1"
     assert len(last.told) == 1
     assert (notes.closed, last.closed) == (1, 1)
@@ -148,7 +147,7 @@ def test_what_is_no_record_is_logged_and_the_given_record_goes(
         caplog.at_level(logging.ERROR),
         KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer,
     ):
-        assert producer.send("pi-wrong", b"v").get(LIMIT_S).topic == "pi-wrong"
+        assert producer.send("pi-wrong", b"v").get(BUDGET_S).topic == "pi-wrong"
     assert "must return a ProducerRecord" in caplog.text
 
 
@@ -168,13 +167,13 @@ def test_send_that_fails_at_once_is_told_too(
     expected: type[Exception],
     partition: int,
 ) -> None:
-    producer.send("pi-refused", b"v").get(LIMIT_S)
+    producer.send("pi-refused", b"v").get(BUDGET_S)
     with pytest.raises(expected) as raised:
         producer.send(**({"topic": "pi-refused"} | arguments))
     metadata, error = notes.told[-1]
     assert error is raised.value
     assert (metadata.offset, metadata.partition) == (-1, partition)
-    producer.send("pi-refused", b"v").get(LIMIT_S)
+    producer.send("pi-refused", b"v").get(BUDGET_S)
     assert notes.told[-1][1] is None
 
 
@@ -199,9 +198,9 @@ def test_each_row_of_a_batch_is_shown_before_and_after(our_broker: EmbeddedBroke
         future = producer.send_batch(
             "pi-batch", [b"a", b"b"], [b"k", None], [[("h", b"x")], None], [5, None], partition=0
         )
-        assert future.get(LIMIT_S).tolist() == [0, 1]
+        assert future.get(BUDGET_S).tolist() == [0, 1]
         assert future[0].get(0).timestamp == 5
-        producer.flush(LIMIT_S)
+        producer.flush(BUDGET_S)
     assert notes.sent == [
         ProducerRecord("pi-batch", b"a", b"k", [("h", b"x")], 0, 5),
         ProducerRecord("pi-batch", b"b", None, [], 0, None),
@@ -215,9 +214,9 @@ def test_row_cannot_be_sent_to_another_topic(
 ) -> None:
     config = {"interceptors": [Returns(lambda record: record._replace(topic="elsewhere", value=b"lost"))]}
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
-        assert producer.send("pi-row", b"single").get(LIMIT_S).topic == "elsewhere"
+        assert producer.send("pi-row", b"single").get(BUDGET_S).topic == "elsewhere"
         with caplog.at_level(logging.ERROR):
-            producer.send_batch("pi-row", [b"row"]).get(LIMIT_S)
+            producer.send_batch("pi-row", [b"row"]).get(BUDGET_S)
     assert "another topic, 'elsewhere'" in caplog.text
     assert values_of(our_broker, "pi-row", 1) == [b"row"]
 

@@ -22,6 +22,7 @@ import kafka
 import kafka.partitioner
 import pyarrow
 import pytest
+from eventually import BUDGET_MS, BUDGET_S
 
 import kafkacore
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
@@ -40,7 +41,6 @@ from kafkacore.protocol.generated.metadata import MetadataResponse
 from kafkacore.serializer import JsonSerializer
 from kafkacore.testing import EmbeddedBroker
 
-LIMIT_S = 60.0
 NOWHERE = "127.0.0.1:1"
 
 
@@ -79,7 +79,7 @@ def network_threads() -> list[threading.Thread]:
 
 def test_sent_record_is_acknowledged_with_its_place(producer: KafkaProducer) -> None:
     metadata = producer.send("kp-place", b"value", key=b"k", headers=[("h", b"xyz")], timestamp_ms=42).get(
-        LIMIT_S
+        BUDGET_S
     )
     assert metadata.topic == "kp-place"
     assert metadata.offset == 0
@@ -92,7 +92,7 @@ def test_flush_gives_every_record_its_outcome(our_broker: EmbeddedBroker) -> Non
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, linger_ms=60_000) as producer:
         futures = [producer.send("kp-flush", b"%d" % number, partition=0) for number in range(100)]
         assert not any(future.is_done for future in futures)
-        producer.flush(timeout=LIMIT_S)
+        producer.flush(timeout=BUDGET_S)
         assert [future.get(0).offset for future in futures] == list(range(100))
 
 
@@ -117,7 +117,7 @@ def test_threads_share_a_producer_and_lose_nothing(our_broker: EmbeddedBroker) -
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(LIMIT_S)
+            thread.join(BUDGET_S)
     assert offsets == list(range(2000))
 
 
@@ -125,7 +125,7 @@ def test_small_buffer_memory_slows_sending_down_and_loses_nothing(our_broker: Em
     config = {"buffer_memory": 50_000, "batch_size": 16_384, "linger_ms": 50}
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
         futures = [producer.send("kp-bounded", b"v" * 1000, partition=0) for _ in range(1000)]
-        producer.flush(LIMIT_S)
+        producer.flush(BUDGET_S)
         assert [future.get(0).offset for future in futures] == list(range(1000))
         assert producer.metrics()["producer-metrics"]["buffer-available-bytes"] == 50_000
 
@@ -135,18 +135,18 @@ def test_broker_that_takes_smaller_batches_gets_halves(our_broker: EmbeddedBroke
     config: dict[str, Any] = {"max_request_size": 8 << 20, "batch_size": 3 << 20, "linger_ms": 500}
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
         futures = [producer.send("kp-halves", os.urandom(300_000), partition=0) for _ in range(9)]
-        producer.flush(LIMIT_S)
+        producer.flush(BUDGET_S)
         assert [future.get(0).offset for future in futures] == list(range(9))
         too_large = producer.send("kp-halves", os.urandom(2_000_000), partition=0)
         with pytest.raises(MessageSizeTooLargeError) as raised:
-            too_large.get(LIMIT_S)
+            too_large.get(BUDGET_S)
     assert not raised.value.possibly_persisted
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 def test_acks_decide_whether_the_offset_is_known(our_broker: EmbeddedBroker, acks: int | str) -> None:
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, acks=acks) as producer:
-        offset = producer.send(f"kp-acks-{acks}", b"value").get(LIMIT_S).offset
+        offset = producer.send(f"kp-acks-{acks}", b"value").get(BUDGET_S).offset
     assert offset == (-1 if acks == 0 else 0)
 
 
@@ -161,9 +161,9 @@ def test_partitions_for_knows_the_partitions(producer: KafkaProducer) -> None:
 def test_many_records_go_by_one_call_and_their_offsets_come_back(producer: KafkaProducer) -> None:
     rows = [b"%d" % number for number in range(1000)]
     future = producer.send_batch("kp-batch", rows, [None, *rows[1:]], [[("h", b"x")]] * 1000, range(1000))
-    assert future.get(LIMIT_S).tolist() == list(range(1000))
+    assert future.get(BUDGET_S).tolist() == list(range(1000))
     assert future[7].get(0).timestamp == 7
-    assert producer.send_batch("kp-batch", rows, partition=0).get(LIMIT_S)[0] == 1000
+    assert producer.send_batch("kp-batch", rows, partition=0).get(BUDGET_S)[0] == 1000
 
 
 def test_table_goes_by_one_call(producer: KafkaProducer) -> None:
@@ -173,25 +173,25 @@ def test_table_goes_by_one_call(producer: KafkaProducer) -> None:
     with pytest.raises(ValueError, match="row 1 has neither"):
         producer.send_arrow("kp-arrow", table, key="k", value="v")
     future = producer.send_arrow("kp-arrow", table[:1], key="k", value="v")
-    assert future.get(LIMIT_S).tolist() == [0]
+    assert future.get(BUDGET_S).tolist() == [0]
     values = table.select(["v"])[:1]
-    assert producer.send_arrow("kp-arrow", values, value="v", partition=0).get(LIMIT_S).tolist() == [1]
+    assert producer.send_arrow("kp-arrow", values, value="v", partition=0).get(BUDGET_S).tolist() == [1]
 
 
 def test_what_poll_arrow_gives_goes_out_as_it_is(our_broker: EmbeddedBroker, producer: KafkaProducer) -> None:
     producer.send_batch(
         "kp-round", [b"v", None, b""], [None, b"k", b""], [[("a", b"1"), ("a", None)], [], []], [5, 6, 7]
-    ).get(LIMIT_S)
+    ).get(BUDGET_S)
     with KafkaConsumer(
         bootstrap_servers=our_broker.bootstrap_servers, auto_offset_reset="earliest"
     ) as consumer:
         read = []
         for topic in ("kp-round", "kp-round-again"):
             consumer.assign([TopicPartition(topic, 0)])
-            (columns,) = consumer.poll_arrow(LIMIT_S * 1000).values()
+            (columns,) = consumer.poll_arrow(BUDGET_MS).values()
             read.append(pyarrow.record_batch(columns).to_pylist())
             if topic == "kp-round":
-                producer.send_arrow("kp-round-again", columns).get(LIMIT_S)
+                producer.send_arrow("kp-round-again", columns).get(BUDGET_S)
     assert read[0] == read[1]
     assert [row["timestamp"] for row in read[1]] == [
         datetime.datetime(1970, 1, 1, 0, 0, 0, number * 1000) for number in (5, 6, 7)
@@ -205,7 +205,7 @@ def test_rows_are_serialized_as_single_records_are(our_broker: EmbeddedBroker) -
         value_serializer=JsonSerializer(),
     ) as producer:
         future = producer.send_batch("kp-serialized-rows", [{"a": 1}, [2]], ["key", "k"])
-        assert future.get(LIMIT_S).tolist() == [0, 1]
+        assert future.get(BUDGET_S).tolist() == [0, 1]
         assert future[0].get(0).serialized_value_size == 8
         with pytest.raises(TypeError, match="serializer"):
             producer.send_arrow("kp-serialized-rows", pyarrow.table({"value": [b"v"]}))
@@ -216,11 +216,11 @@ def test_rows_are_serialized_as_single_records_are(our_broker: EmbeddedBroker) -
 def test_partitioner_of_the_users_is_asked_row_by_row(our_broker: EmbeddedBroker) -> None:
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=ByLength()) as producer:
         future = producer.send_batch("kp-partitioned-rows", [b"four", b"seven"])
-        assert [future[row].get(LIMIT_S).partition for row in range(2)] == [0, 0]
+        assert [future[row].get(BUDGET_S).partition for row in range(2)] == [0, 0]
         table = pyarrow.table({"value": [b"v"]})
         with pytest.raises(TypeError, match="partitioner"):
             producer.send_arrow("kp-partitioned-rows", table)
-        assert producer.send_arrow("kp-partitioned-rows", table, partition=0).get(LIMIT_S)[0] == 2
+        assert producer.send_arrow("kp-partitioned-rows", table, partition=0).get(BUDGET_S)[0] == 2
 
 
 def test_rows_for_a_partition_that_there_is_not_are_refused(producer: KafkaProducer) -> None:
@@ -236,10 +236,10 @@ def test_rows_of_a_batch_that_is_too_large_for_the_broker_go_in_halves(our_broke
     config: dict[str, Any] = {"max_request_size": 8 << 20, "batch_size": 3 << 20, "linger_ms": 500}
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
         future = producer.send_batch("kp-halved-rows", [os.urandom(300_000) for _ in range(9)], partition=0)
-        assert future.get(LIMIT_S).tolist() == list(range(9))
+        assert future.get(BUDGET_S).tolist() == list(range(9))
         rows = [b"small", os.urandom(2_000_000)]
         with pytest.raises(MessageSizeTooLargeError) as raised:
-            producer.send_batch("kp-halved-rows", rows, partition=0).get(LIMIT_S)
+            producer.send_batch("kp-halved-rows", rows, partition=0).get(BUDGET_S)
     assert raised.value.row == 1  # type: ignore[attr-defined]
 
 
@@ -265,19 +265,19 @@ def test_functions_and_objects_serialize(our_broker: EmbeddedBroker) -> None:
         key_serializer=str.encode,
         value_serializer=JsonSerializer(),
     ) as producer:
-        metadata = producer.send("kp-serializers", {"a": 1}, key="key").get(LIMIT_S)
+        metadata = producer.send("kp-serializers", {"a": 1}, key="key").get(BUDGET_S)
     assert (metadata.serialized_key_size, metadata.serialized_value_size) == (3, 8)
 
 
 def test_partitioner_of_the_users_is_asked(our_broker: EmbeddedBroker) -> None:
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=ByLength()) as producer:
-        assert producer.send("kp-partitioner", b"four").get(LIMIT_S).partition == 0
+        assert producer.send("kp-partitioner", b"four").get(BUDGET_S).partition == 0
 
 
 def test_partitioner_of_kafka_python_works_here(our_broker: EmbeddedBroker) -> None:
     partitioner = kafka.partitioner.StickyPartitioner()
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, partitioner=partitioner) as producer:
-        assert producer.send("kp-kafka-python", b"value").get(LIMIT_S).partition == 0
+        assert producer.send("kp-kafka-python", b"value").get(BUDGET_S).partition == 0
 
 
 # ---- Settings -------------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_every_setting_of_kafka_python_2_is_taken(our_broker: EmbeddedBroker) ->
 
     config = OF_KAFKA_PYTHON_2 | {"partitioner": last}
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, **config) as producer:
-        assert producer.send("kp-2", b"v", key=b"k").get(LIMIT_S).partition == 0
+        assert producer.send("kp-2", b"v", key=b"k").get(BUDGET_S).partition == 0
         assert producer.config["bootstrap_timeout_ms"] == 2000
     assert asked == [(b"k", [0], [0])]
 
@@ -382,7 +382,7 @@ def test_socket_options_are_set_on_the_connection(our_broker: EmbeddedBroker) ->
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)]
     before = set(os.listdir("/proc/self/fd"))
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers, socket_options=options) as producer:
-        producer.send("kp-options", b"v").get(LIMIT_S)
+        producer.send("kp-options", b"v").get(BUDGET_S)
         found = []
         for fd in set(os.listdir("/proc/self/fd")) - before:
             with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(fd))) as sock:
@@ -446,7 +446,7 @@ def test_hostile_partition_number_costs_max_block_ms_and_no_memory(
         update(metadata, version, response, *more)
 
     with KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers) as producer:
-        producer.send("kp-hostile", b"before").get(LIMIT_S)
+        producer.send("kp-hostile", b"before").get(BUDGET_S)
         producer._topics.max_block_ms = 300
         monkeypatch.setattr(Metadata, "update", with_a_far_partition)
         for call in (
@@ -459,8 +459,8 @@ def test_hostile_partition_number_costs_max_block_ms_and_no_memory(
                 call()
         assert len(producer._accumulator._queues) == 1
         monkeypatch.undo()
-        producer._topics.max_block_ms = LIMIT_S * 1000
-        producer.send("kp-hostile", b"after").get(LIMIT_S)
+        producer._topics.max_block_ms = BUDGET_MS
+        producer.send("kp-hostile", b"after").get(BUDGET_S)
 
 
 def test_program_without_logging_has_nothing_on_standard_error(our_broker: EmbeddedBroker) -> None:
@@ -476,7 +476,7 @@ def test_program_without_logging_has_nothing_on_standard_error(our_broker: Embed
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), our_broker.bootstrap_servers],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=BUDGET_S, check=True,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("KafkaTimeoutError\n", "")
 
@@ -509,14 +509,14 @@ def in_callback(producer: KafkaProducer, act: Callable[[], object]) -> list[obje
             done.set()
 
     producer.send("kp-callbacks", b"value").add_callback(callback)
-    assert done.wait(LIMIT_S)
+    assert done.wait(BUDGET_S)
     return seen
 
 
 def test_callback_may_send(producer: KafkaProducer) -> None:
     (future,) = in_callback(producer, lambda: producer.send("kp-callbacks", b"again"))
     assert isinstance(future, kafkacore.producer.FutureRecordMetadata)
-    future.get(LIMIT_S)
+    future.get(BUDGET_S)
 
 
 def test_flush_in_a_callback_is_refused_instead_of_hanging(producer: KafkaProducer) -> None:
@@ -534,7 +534,7 @@ def test_close_in_a_callback_ends_the_producer(our_broker: EmbeddedBroker) -> No
     in_callback(producer, producer.close)
     (thread,) = network_threads() or [threading.Thread()]
     if thread.ident is not None:
-        thread.join(LIMIT_S)
+        thread.join(BUDGET_S)
     assert network_threads() == []
     with pytest.raises(IllegalStateError):
         producer.send("kp-callbacks", b"value")
@@ -545,7 +545,7 @@ def test_close_in_a_callback_ends_the_producer(our_broker: EmbeddedBroker) -> No
 
 def test_closed_producer_refuses_and_leaves_no_thread(our_broker: EmbeddedBroker) -> None:
     producer = KafkaProducer(bootstrap_servers=our_broker.bootstrap_servers)
-    producer.send("kp-closed", b"value").get(LIMIT_S)
+    producer.send("kp-closed", b"value").get(BUDGET_S)
     producer.close()
     producer.close()
     with pytest.raises(IllegalStateError, match="closed"):
@@ -569,13 +569,13 @@ def test_records_survive_a_broker_that_is_gone_for_a_while() -> None:
         EmbeddedBroker() as broker,
         KafkaProducer(bootstrap_servers=broker.bootstrap_servers, reconnect_backoff_max_ms=200) as producer,
     ):
-        producer.send("kp-gone", b"0").get(LIMIT_S)
+        producer.send("kp-gone", b"0").get(BUDGET_S)
         broker.kill()
         futures = [producer.send("kp-gone", b"%d" % number) for number in range(1, 20)]
         with pytest.raises(KafkaTimeoutError):
             producer.flush(timeout=0.2)
         broker.restart()
-        producer.flush(timeout=LIMIT_S)
+        producer.flush(timeout=BUDGET_S)
         assert all(future.succeeded() for future in futures)
 
 
@@ -583,7 +583,7 @@ def test_records_survive_a_broker_that_is_gone_for_a_while() -> None:
 def test_close_gives_up_in_time_when_the_broker_is_gone() -> None:
     with EmbeddedBroker() as broker:
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
-        producer.send("kp-lost", b"value").get(LIMIT_S)
+        producer.send("kp-lost", b"value").get(BUDGET_S)
         broker.kill()
         future = producer.send("kp-lost", b"value")
         producer.close(timeout=0.3)
@@ -626,7 +626,7 @@ def test_collected_producer_warns_once_and_its_thread_ends(our_broker: EmbeddedB
         gc.collect()
     assert [warning.category for warning in caught] == [ResourceWarning]
     for thread in threads:
-        thread.join(LIMIT_S)
+        thread.join(BUDGET_S)
     assert network_threads() == []
     assert future.succeeded()
 
@@ -642,7 +642,7 @@ UNCLOSED = """
 
 def test_interpreter_exit_sends_what_there_is_and_warns_once(our_broker: EmbeddedBroker) -> None:
     process = run_python(UNCLOSED, our_broker.bootstrap_servers)
-    out, err = process.communicate(timeout=LIMIT_S)
+    out, err = process.communicate(timeout=BUDGET_S)
     assert process.returncode == 0
     assert out.split()[0] == "acknowledged"
     assert err.count("ResourceWarning") == 1
@@ -665,6 +665,6 @@ def test_turn_that_fails_by_a_bug_is_logged_and_the_next_goes_on(
 
         with caplog.at_level(logging.ERROR, "kafkacore.producer"):
             monkeypatch.setattr(sender, "run_once", fails_once)
-            assert producer.send("kp-bug", b"value").get(LIMIT_S).offset == 0
+            assert producer.send("kp-bug", b"value").get(BUDGET_S).offset == 0
         assert failed.is_set()
         assert "a bug" in caplog.text

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from missing_tools import import_or_leave_out
@@ -270,7 +271,7 @@ def test_call_that_comes_late_holds_up_those_behind_it_no_longer_than_itself() -
     with pytest.raises(
         CredentialsUnavailableError, match="the ticket did not come in 20 ms; the next connect"
     ):
-        calls.call(lambda: may_end.wait(10.0))
+        calls.call(lambda: may_end.wait(BUDGET_S))
     with pytest.raises(CredentialsUnavailableError):
         calls.call(lambda: 1)
     may_end.set()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S, eventually
 from hypothesis import given
 from hypothesis import strategies as st
 from security.identity_provider import (
@@ -22,7 +23,6 @@ from security.identity_provider import (
     key_set,
     public_jwk,
     signed,
-    wait_until,
 )
 
 from kafkacore.client.bootstrap import bootstrap_client
@@ -441,7 +441,7 @@ def test_key_that_is_not_there_yet_has_the_set_fetched_once(monkeypatch: pytest.
     assert len(fetched) == 1, "too soon after the one before"
     monkeypatch.setattr("kafkacore.security.sasl.jwks.MIN_EXPEDITED_MS", 0.0)
     assert keys.key("2") is None
-    wait_until(lambda: keys.key("2") is not None)
+    eventually(lambda: keys.key("2") is not None)
     monkeypatch.setattr("kafkacore.security.sasl.jwks.MIN_EXPEDITED_MS", HOUR_MS)
     for stranger in range(2000):
         keys.key(f"stranger {stranger}")
@@ -461,7 +461,7 @@ def test_ids_of_strangers_are_neither_asked_for_twice_nor_kept_without_end(
 
     keys = HttpsKeys(get, "test", RefreshTimes(), SYSTEM_CLOCK)
     keys.key("stranger")
-    wait_until(lambda: len(fetched) == 2)
+    eventually(lambda: len(fetched) == 2)
     for _ in range(100):
         keys.key("stranger")
         keys.key("x" * 5000)
@@ -530,7 +530,7 @@ def test_closed_client_refreshes_no_token() -> None:
     thread = tokens._thread
     assert thread.is_alive()
     client.close()
-    thread.join(10.0)
+    thread.join(BUDGET_S)
     assert not thread.is_alive()
 
 

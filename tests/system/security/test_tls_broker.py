@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S, eventually
 from model.certificates import EXPIRED, Authority, PemFiles
 from model.raw_line import Line
 from peers.secure_broker import SecureBroker, started_secure_broker
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.broker.process.process import BrokerProcessError
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import SslAuthenticationError
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest
 from kafkacore.testing.embedded_broker import EmbeddedBroker
@@ -81,7 +81,7 @@ def test_both_ends_speak_one_version_of_tls_alone_where_they_are_told_so(
         settings = {**broker.client_settings(), "ssl_cafile": own.cafile}
         for told in (spoken, f"{spoken},{other}"):
             with KafkaProducer(**settings, ssl_enabled_protocols=told) as producer:
-                assert producer.send("versions", b"v").get(60).partition >= 0
+                assert producer.send("versions", b"v").get(BUDGET_S).partition >= 0
         with pytest.raises(SslAuthenticationError, match="no version of TLS that is allowed here"):
             KafkaProducer(**settings, ssl_enabled_protocols=other)
 
@@ -176,13 +176,13 @@ def test_what_is_not_tls_is_hung_up_on_and_the_log_says_what_it_was(
                 heard += piece
     assert len(heard) < 100
     spoken = "speaks HTTP" if said.startswith(b"GET") else "speaks plaintext"
-    wait_until(lambda: spoken in broker.log_path.read_text())
+    eventually(lambda: spoken in broker.log_path.read_text())
 
 
 def test_tls_to_a_port_without_it_is_hung_up_on_and_the_log_says_so(broker: SecureBroker) -> None:
     with pytest.raises((ssl.SSLError, EOFError, ConnectionResetError)):
         is_answered(address(broker, "PLAINTEXT"), context_of(broker.secure.cafile))
-    wait_until(lambda: "it speaks TLS" in broker.log_path.read_text())
+    eventually(lambda: "it speaks TLS" in broker.log_path.read_text())
     assert is_answered(address(broker, "PLAINTEXT"), None)
 
 
@@ -291,21 +291,13 @@ def test_broker_takes_new_files_for_new_connections_and_keeps_old_ones(own: OwnF
             other.write(own.folder)
             other.issue().write(own.folder, "broker")
             after = context_of(own.cafile, other.issue("client").write(own.folder, "client"))
-            wait_until(lambda: answers_or_refuses(servers, after))
+            eventually(lambda: answers_or_refuses(servers, after))
             with pytest.raises(ssl.SSLCertVerificationError):
                 is_answered(servers, before)
             assert standing.ask(ApiVersionsRequest(), 0).error_code == 0
         Path(own.files.both).write_text("no certificate any more")
-        wait_until(lambda: "broker.pem" in broker.log_path.read_text() or not is_answered(servers, after))
+        eventually(lambda: "broker.pem" in broker.log_path.read_text() or not is_answered(servers, after))
         assert is_answered(servers, after)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Ask again until it holds; 60 s at most."""
-    deadline = SYSTEM_CLOCK.monotonic_ms() + 60_000
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline, "it has not come to be in 60 s"
-        SYSTEM_CLOCK.sleep_ms(50)
 
 
 def answers_or_refuses(servers: str, context: ssl.SSLContext) -> bool:

@@ -7,7 +7,7 @@ import math
 import threading
 
 import pytest
-from security.identity_provider import wait_until
+from eventually import BUDGET_S, eventually
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import CredentialsUnavailableError
@@ -65,7 +65,7 @@ class Tokens:
         self.error: Exception | None = None
 
     def __call__(self) -> OAuthToken:
-        self.may_give.wait(10.0)
+        self.may_give.wait(BUDGET_S)
         if self.error is not None:
             raise self.error
         self.given += 1
@@ -88,8 +88,8 @@ def test_next_token_comes_by_itself_before_the_first_ends() -> None:
     cache = TokenCache(tokens, SYSTEM_CLOCK, at_once)
     cache.log_in()
     assert cache.token().value.text() in ("1", "2")
-    wait_until(lambda: tokens.given >= 2)
-    wait_until(lambda: cache.token().value.text() != "1")
+    eventually(lambda: tokens.given >= 2)
+    eventually(lambda: cache.token().value.text() != "1")
     cache.close()
 
 
@@ -103,8 +103,8 @@ def test_slow_provider_stops_nobody_for_long_and_its_token_is_used_later() -> No
         cache.token()
     assert caught.value.retriable
     tokens.may_give.set()
-    wait_until(lambda: tokens.given == 1)
-    wait_until(lambda: cache._state.valid_token() is not None)
+    eventually(lambda: tokens.given == 1)
+    eventually(lambda: cache._state.valid_token() is not None)
     assert cache.token().value.text() == "1"
 
 
@@ -127,7 +127,7 @@ def test_provider_that_failed_is_asked_again_though_nobody_connects(monkeypatch:
     with pytest.raises(CredentialsUnavailableError, match="not now"):
         cache.token()
     tokens.error = None
-    wait_until(lambda: tokens.given == 1)
+    eventually(lambda: tokens.given == 1)
     cache.close()
 
 
@@ -159,5 +159,5 @@ def test_thread_ends_when_the_client_is_forgotten() -> None:
     assert thread is not None
     del cache
     gc.collect()
-    thread.join(10.0)
+    thread.join(BUDGET_S)
     assert not thread.is_alive()

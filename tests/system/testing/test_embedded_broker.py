@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S
 from model.raw_line import Line
 
 from kafkacore import KafkaConsumer, KafkaProducer
@@ -81,7 +82,7 @@ def test_broker_behind_a_proxy_is_reached_through_it_alone() -> None:
         proxy.target = broker.bootstrap_servers
         for life in (1, 2):
             with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
-                producer.send("through", b"v", partition=0).get(60.0)
+                producer.send("through", b"v", partition=0).get(BUDGET_S)
             # Asked directly where its brokers are, it has led the client to the proxy.
             assert Counter(seen.api_key for seen in proxy.requests)[0] == life
             assert broker.port != proxy.port

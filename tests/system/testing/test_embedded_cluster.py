@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S, eventually
 from model.raw_line import Line
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import (
     BrokerResponseError,
     CoordinatorLoadInProgressError,
@@ -30,8 +30,6 @@ from kafkacore.protocol.generated.describe_producers import DescribeProducersReq
 from kafkacore.protocol.generated.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kafkacore.testing import EmbeddedCluster
 
-LIMIT_MS = 30_000.0
-
 
 @pytest.fixture
 def admin(kafka_cluster: EmbeddedCluster) -> Iterator[KafkaAdminClient]:
@@ -49,14 +47,6 @@ def producer(kafka_cluster: EmbeddedCluster) -> Iterator[KafkaProducer]:
     client.close()
 
 
-def until(condition: Callable[[], Any]) -> Any:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
-        if found := condition():
-            return found
-    raise AssertionError("it did not come to that")
-
-
 def consumer(cluster: EmbeddedCluster, *topics: str, **settings: Any) -> KafkaConsumer:
     return KafkaConsumer(
         *topics,
@@ -70,7 +60,7 @@ def consumer(cluster: EmbeddedCluster, *topics: str, **settings: Any) -> KafkaCo
 
 def values_of(client: KafkaConsumer, count: int) -> list[bytes]:
     values: list[bytes] = []
-    until(
+    eventually(
         lambda: (
             values.extend(r.value for records in client.poll(100).values() for r in records)
             or len(values) >= count
@@ -102,7 +92,7 @@ def test_producer_and_consumer_follow_a_leader_that_moves(
     with consumer(kafka_cluster) as reader:
         reader.assign([TopicPartition("t", 0)])
         for number in range(9):
-            producer.send("t", b"%d" % number, partition=0).get(30)
+            producer.send("t", b"%d" % number, partition=0).get(BUDGET_S)
             kafka_cluster.move_leader("t", 0)
             assert kafka_cluster.leader_epoch("t", 0) == number + 1
         assert values_of(reader, 9) == [b"%d" % number for number in range(9)]
@@ -114,14 +104,14 @@ def test_a_node_that_stops_is_followed_by_a_replica_and_comes_back(
     admin.create_topics([NewTopic("t", 1, 2)])
     old = kafka_cluster.leader("t")
     assert old is not None
-    producer.send("t", b"before").get(30)
+    producer.send("t", b"before").get(BUDGET_S)
     kafka_cluster.stop_node(old)
     assert not kafka_cluster.is_up(old)
     assert kafka_cluster.leader("t") not in (None, old)
-    producer.send("t", b"after").get(30)
+    producer.send("t", b"after").get(BUDGET_S)
     kafka_cluster.start_node(old)
     kafka_cluster.move_leader("t", to=old)
-    producer.send("t", b"again").get(30)
+    producer.send("t", b"again").get(BUDGET_S)
     with consumer(kafka_cluster, "t") as reader:
         assert values_of(reader, 3) == [b"before", b"after", b"again"]
 
@@ -138,7 +128,7 @@ def test_a_partition_whose_only_replica_is_stopped_has_no_leader(
     with pytest.raises(KafkaTimeoutError):
         future.get(0.3)
     kafka_cluster.start_node(only)
-    assert future.get(30).offset == 0
+    assert future.get(BUDGET_S).offset == 0
 
 
 def test_acks_all_needs_as_many_replicas_as_the_topic_asks_for(
@@ -148,10 +138,10 @@ def test_acks_all_needs_as_many_replicas_as_the_topic_asks_for(
     (topic,) = admin.describe_topics(["t"])
     other = next(n for n in topic["partitions"][0]["replica_nodes"] if n != kafka_cluster.leader("t"))
     with KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap_servers, retries=0) as once:
-        once.send("t", b"x").get(30)
+        once.send("t", b"x").get(BUDGET_S)
         kafka_cluster.stop_node(other)
         with pytest.raises(NotEnoughReplicasError):
-            once.send("t", b"y").get(30)
+            once.send("t", b"y").get(BUDGET_S)
 
 
 def test_a_group_follows_its_coordinator_with_its_offsets(
@@ -159,14 +149,14 @@ def test_a_group_follows_its_coordinator_with_its_offsets(
 ) -> None:
     admin.create_topics([NewTopic("t", 2, 3)])
     for number in range(4):
-        producer.send("t", b"%d" % number, partition=number % 2).get(30)
+        producer.send("t", b"%d" % number, partition=number % 2).get(BUDGET_S)
     with consumer(kafka_cluster, "t", group_id="g", enable_auto_commit=False) as member:
         values_of(member, 4)
         member.commit()
         for _ in range(3):
             moved = kafka_cluster.move_coordinator("g")
             assert kafka_cluster.coordinator("g") == moved
-            producer.send("t", b"x", partition=0).get(30)
+            producer.send("t", b"x", partition=0).get(BUDGET_S)
             assert values_of(member, 1) == [b"x"]
             member.commit()
         assert {member.committed(TopicPartition("t", p)) for p in (0, 1)} == {5, 2}
@@ -176,14 +166,14 @@ def test_a_group_survives_the_stop_of_its_coordinator(
     kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient, producer: KafkaProducer
 ) -> None:
     admin.create_topics([NewTopic("t", 1, 3)])
-    producer.send("t", b"a").get(30)
+    producer.send("t", b"a").get(BUDGET_S)
     with consumer(kafka_cluster, "t", group_id="g", enable_auto_commit=False) as member:
         values_of(member, 1)
         member.commit()
         old = kafka_cluster.coordinator("g")
         assert old is not None
         kafka_cluster.stop_node(old)
-        producer.send("t", b"b").get(30)
+        producer.send("t", b"b").get(BUDGET_S)
         assert values_of(member, 1) == [b"b"]
         member.commit()
         assert member.committed(TopicPartition("t", 0)) == 2
@@ -195,10 +185,10 @@ def test_a_group_survives_the_stop_of_its_coordinator(
 def test_errors_of_an_api_are_used_one_request_each(
     kafka_cluster: EmbeddedCluster, producer: KafkaProducer
 ) -> None:
-    producer.send("t", b"first").get(30)
+    producer.send("t", b"first").get(BUDGET_S)
     kafka_cluster.faults.clear()
     kafka_cluster.faults.fail("Produce", NotLeaderForPartitionError, NotLeaderForPartitionError)
-    assert producer.send("t", b"x").get(30).offset == 1
+    assert producer.send("t", b"x").get(BUDGET_S).offset == 1
     assert kafka_cluster.faults.count("Produce") == 3
     assert kafka_cluster.faults.pending == 0
 
@@ -209,18 +199,18 @@ def test_an_error_may_be_of_one_partition_alone(
     admin.create_topics([NewTopic("t", 2, 1)])
     with KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap_servers, retries=0) as once:
         kafka_cluster.faults.fail("Produce", UnknownTopicOrPartitionError, topic="t", partition=1)
-        assert once.send("t", b"x", partition=0).get(30).offset == 0
+        assert once.send("t", b"x", partition=0).get(BUDGET_S).offset == 0
         kafka_cluster.faults.clear()
         kafka_cluster.faults.fail("Produce", UnknownTopicOrPartitionError, topic="t", partition=1)
         with pytest.raises(UnknownTopicOrPartitionError):
-            once.send("t", b"x", partition=1).get(30)
+            once.send("t", b"x", partition=1).get(BUDGET_S)
 
 
 @pytest.mark.parametrize("api", ["OffsetCommit", "JoinGroup", "SyncGroup", "FindCoordinator"])
 def test_coordinator_errors_are_lived_through(
     kafka_cluster: EmbeddedCluster, producer: KafkaProducer, api: str
 ) -> None:
-    producer.send("t", b"x").get(30)
+    producer.send("t", b"x").get(BUDGET_S)
     kafka_cluster.faults.fail(api, NotCoordinatorError, CoordinatorLoadInProgressError)
     with consumer(kafka_cluster, "t", group_id="g", enable_auto_commit=False) as member:
         values_of(member, 1)
@@ -233,10 +223,10 @@ def test_coordinator_errors_are_lived_through(
 def test_cut_connections_double_nothing(
     kafka_cluster: EmbeddedCluster, producer: KafkaProducer, fault: str
 ) -> None:
-    producer.send("t", b"0").get(30)
+    producer.send("t", b"0").get(BUDGET_S)
     for number in range(1, 4):
         getattr(kafka_cluster.faults, fault)("Produce")
-        producer.send("t", b"%d" % number).get(30)
+        producer.send("t", b"%d" % number).get(BUDGET_S)
     with consumer(kafka_cluster, "t") as reader:
         assert values_of(reader, 4) == [b"0", b"1", b"2", b"3"]
         assert reader.end_offsets([TopicPartition("t", 0)]) == {TopicPartition("t", 0): 4}
@@ -246,11 +236,11 @@ def test_a_dropped_response_times_out_and_what_was_asked_is_done(kafka_cluster: 
     with KafkaProducer(
         bootstrap_servers=kafka_cluster.bootstrap_servers, request_timeout_ms=300, retry_backoff_ms=10
     ) as impatient:
-        impatient.send("t", b"0").get(30)
+        impatient.send("t", b"0").get(BUDGET_S)
         kafka_cluster.faults.drop_response("Produce")
         kafka_cluster.faults.drop_request("Produce")
-        assert impatient.send("t", b"1").get(30).offset == 1
-        assert impatient.send("t", b"2").get(30).offset == 2
+        assert impatient.send("t", b"1").get(BUDGET_S).offset == 1
+        assert impatient.send("t", b"2").get(BUDGET_S).offset == 2
 
 
 def test_a_delay_holds_one_node_and_no_other(
@@ -261,29 +251,29 @@ def test_a_delay_holds_one_node_and_no_other(
     kafka_cluster.faults.delay("Produce", 600_000, node=slow)
     late = producer.send("t", b"late", partition=0)
     for partition in (1, 2):
-        assert producer.send("t", b"x", partition=partition).get(30).offset == 0
+        assert producer.send("t", b"x", partition=partition).get(BUDGET_S).offset == 0
     assert not late.is_done
     kafka_cluster.stop_node(slow or 0)
     kafka_cluster.start_node(slow or 0)
-    assert late.get(30).offset == 0
+    assert late.get(BUDGET_S).offset == 0
 
 
 def test_throttled_producer_hears_of_it(kafka_cluster: EmbeddedCluster, producer: KafkaProducer) -> None:
     kafka_cluster.faults.throttle("Produce", 7, times=None)
-    producer.send("t", b"x").get(30)
-    producer.send("t", b"y").get(30)
+    producer.send("t", b"x").get(BUDGET_S)
+    producer.send("t", b"y").get(BUDGET_S)
     assert producer.metrics()["producer-metrics"]["throttle-time-max"] == 7
 
 
 def test_full_disk_is_an_error_until_there_is_space(kafka_cluster: EmbeddedCluster) -> None:
     with KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap_servers, retry_backoff_ms=10) as producer:
-        producer.send("t", b"0").get(30)
+        producer.send("t", b"0").get(BUDGET_S)
         kafka_cluster.disk.fill()
         blocked = producer.send("t", b"1")
         with pytest.raises(KafkaTimeoutError):
             blocked.get(0.3)
         kafka_cluster.disk.free()
-        assert blocked.get(30).offset == 1
+        assert blocked.get(BUDGET_S).offset == 1
 
 
 # ---- Mistakes -----------------------------------------------------------------------------------------
@@ -350,7 +340,7 @@ def test_topic_without_a_replication_factor_has_one_replica_on_a_node_that_is_up
 ) -> None:
     kafka_cluster.stop_node(2)
     for topic in ("auto-a", "auto-b", "auto-c"):
-        producer.send(topic, b"value").get(30)
+        producer.send(topic, b"value").get(BUDGET_S)
         (nodes,) = replicas_of(admin, topic)
         assert len(nodes) == 1
         assert nodes != [2]
@@ -403,7 +393,7 @@ def test_every_replica_describes_the_producers(
     kafka_cluster: EmbeddedCluster, admin: KafkaAdminClient, producer: KafkaProducer
 ) -> None:
     admin.create_topics([NewTopic("t", replica_assignments={0: [1, 2]})])
-    producer.send("t", b"value").get(30)
+    producer.send("t", b"value").get(BUDGET_S)
     shape = DescribeProducersRequest
     message = shape(topics=[shape.TopicRequest(name="t", partition_indexes=[0, 7])])
     found = {node: ask(kafka_cluster, node, message, 0).topics[0].partitions for node in (1, 2, 3)}

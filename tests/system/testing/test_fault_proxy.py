@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError
 from kafkacore.testing import Direction, Ending, FaultProxy
 from kafkacore.testing.proxy_frames import RequestSeen
 
-LIMIT_S = 30.0
-LIMIT_MS = LIMIT_S * 1000
 #: Long enough to tell that nothing comes, where the loopback needs microseconds.
 SILENT_S = 0.05
 
@@ -27,18 +26,18 @@ class Wire:
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self.listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        self.listener.settimeout(LIMIT_S)
+        self.listener.settimeout(BUDGET_S)
         self.proxy = stack.enter_context(FaultProxy(f"127.0.0.1:{self.listener.getsockname()[1]}"))
 
     def client(self) -> socket.socket:
-        end = socket.create_connection(("127.0.0.1", self.proxy.port), timeout=LIMIT_S)
+        end = socket.create_connection(("127.0.0.1", self.proxy.port), timeout=BUDGET_S)
         return self._stack.enter_context(end)
 
     def pair(self) -> tuple[socket.socket, socket.socket]:
         """The client's end and the broker's."""
         client = self.client()
         broker, _ = self.listener.accept()
-        broker.settimeout(LIMIT_S)
+        broker.settimeout(BUDGET_S)
         return client, self._stack.enter_context(broker)
 
 
@@ -73,7 +72,7 @@ def is_silent(end: socket.socket) -> bool:
     except TimeoutError:
         return True
     finally:
-        end.settimeout(LIMIT_S)
+        end.settimeout(BUDGET_S)
     return False
 
 
@@ -106,11 +105,11 @@ def test_megabytes_pass_both_ways_at_once_and_unchanged(wire: Wire) -> None:
     for thread in ends:
         thread.start()
     for thread in ends:
-        thread.join(LIMIT_S)
+        thread.join(BUDGET_S)
     assert got == [data, data]
     # It counts when it has passed on.
     assert wire.proxy.wait_for(
-        lambda now: (now.bytes_to_broker, now.bytes_to_client) == (len(data), len(data)), LIMIT_MS
+        lambda now: (now.bytes_to_broker, now.bytes_to_client) == (len(data), len(data)), BUDGET_MS
     )
     counters = wire.proxy.counters
     assert (counters.connections, counters.open_connections, counters.cuts) == (1, 1, 0)
@@ -124,7 +123,7 @@ def test_close_of_one_side_reaches_the_other_after_the_bytes_and_leaves_its_way_
     broker.sendall(b"answer")
     broker.close()
     assert read_to_end(client) == (b"answer", Ending.FIN)
-    assert wire.proxy.wait_for(lambda counters: counters.open_connections == 0, LIMIT_MS)
+    assert wire.proxy.wait_for(lambda counters: counters.open_connections == 0, BUDGET_MS)
     assert wire.proxy.counters.cuts == 0
 
 
@@ -141,9 +140,9 @@ def test_peer_that_does_not_read_stops_the_other_and_nothing_is_lost(wire: Wire)
     data = b"0123456789abcdef" * (1 << 20)
     writer = threading.Thread(target=client.sendall, args=(data,))
     writer.start()
-    assert wire.proxy.wait_for(lambda counters: counters.bytes_to_broker > 0, LIMIT_MS)
+    assert wire.proxy.wait_for(lambda counters: counters.bytes_to_broker > 0, BUDGET_MS)
     assert read(broker, len(data)) == data
-    writer.join(LIMIT_S)
+    writer.join(BUDGET_S)
 
 
 def test_idle_proxy_uses_no_processor_time(wire: Wire) -> None:
@@ -307,7 +306,7 @@ def test_client_is_reset_while_the_broker_is_away(wire: Wire) -> None:
 
 def test_target_may_change_and_new_connections_go_there(wire: Wire) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
-        other.settimeout(LIMIT_S)
+        other.settimeout(BUDGET_S)
         wire.proxy.target = f"127.0.0.1:{other.getsockname()[1]}"
         client = wire.client()
         broker, _ = other.accept()
@@ -356,7 +355,7 @@ def test_cut_lets_exactly_so_many_bytes_pass(
     sender.sendall(b"0123456789")
     assert read_to_end(receiver) == (b"0123456789"[:after], ending)
     assert read_to_end(sender) == (b"", ending)
-    assert wire.proxy.wait_for(lambda counters: counters.cuts == 1, LIMIT_MS)
+    assert wire.proxy.wait_for(lambda counters: counters.cuts == 1, BUDGET_MS)
 
 
 def test_cut_in_silence_tells_nobody(wire: Wire) -> None:
@@ -460,7 +459,7 @@ def test_cut_of_a_frame_is_told_from_a_client_that_went_with_an_answer_on_its_wa
     gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     gone.close()
     assert read_to_end(broker) == (b"", Ending.RST)
-    assert wire.proxy.wait_for(lambda counters: counters.cuts == 1, LIMIT_MS)
+    assert wire.proxy.wait_for(lambda counters: counters.cuts == 1, BUDGET_MS)
     assert wire.proxy.counters.cut_frames == 0
     client, broker = wire.pair()
     client.sendall(request(0, 1))
@@ -468,7 +467,7 @@ def test_cut_of_a_frame_is_told_from_a_client_that_went_with_an_answer_on_its_wa
         read(broker, 12)
         broker.sendall(response(1))
     assert read_to_end(client) == (b"", Ending.FIN)
-    assert wire.proxy.wait_for(lambda counters: counters.cuts == 2, LIMIT_MS)
+    assert wire.proxy.wait_for(lambda counters: counters.cuts == 2, BUDGET_MS)
     assert wire.proxy.counters.cut_frames == 1
 
 
@@ -481,7 +480,7 @@ def test_cut_of_a_frame_that_was_lifted_is_none(wire: Wire) -> None:
     broker.sendall(response(1))
     assert read(client, 8) == response(1)
     wire.proxy.reset_connections()
-    assert wire.proxy.wait_for(lambda counters: counters.cuts == 1, LIMIT_MS)
+    assert wire.proxy.wait_for(lambda counters: counters.cuts == 1, BUDGET_MS)
     assert wire.proxy.counters.cut_frames == 0
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 from prometheus_client.parser import text_string_to_metric_families
 
 from kafkacore import KafkaProducer
@@ -23,8 +24,6 @@ from kafkacore.broker.process.server import KafkaBroker
 from kafkacore.broker.status.http_status import MOST_CONNECTIONS, REQUEST_MS, StatusServer, listen
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.testing.clock import VirtualClock
-
-LIMIT_S = 10.0
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def port(broker: KafkaBroker) -> int:
 def ask(
     broker: KafkaBroker, path: str, method: str = "GET", host: str | None = None
 ) -> tuple[http.client.HTTPResponse, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port(broker), timeout=LIMIT_S)
+    connection = http.client.HTTPConnection("127.0.0.1", port(broker), timeout=BUDGET_S)
     connection.request(method, path, headers={} if host is None else {"Host": host})
     answer = connection.getresponse()
     text = answer.read().decode()
@@ -111,7 +110,7 @@ def test_other_paths_are_not_there(broker: KafkaBroker, path: str) -> None:
     ids=range(6),
 )
 def test_what_is_no_request_is_refused_and_harms_nobody(broker: KafkaBroker, sent: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", port(broker)), timeout=LIMIT_S) as client:
+    with socket.create_connection(("127.0.0.1", port(broker)), timeout=BUDGET_S) as client:
         client.sendall(sent)
         client.shutdown(socket.SHUT_WR)
         while client.recv(4096):
@@ -159,7 +158,7 @@ def many_descriptors() -> Iterator[None]:
 
 
 def connect(server: StatusServer) -> socket.socket:
-    client = socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT_S)
+    client = socket.create_connection(("127.0.0.1", server.port), timeout=BUDGET_S)
     # It comes after the handshake: what connects is accepted by the next poll that finds it.
     while client.getsockname() not in {each.address for each in server._connections}:
         server.poll(100)
@@ -283,7 +282,7 @@ def test_status_counts_what_has_come_and_not_what_was_there(tmp_path: Path) -> N
 
 def test_metrics_are_what_prometheus_reads(broker: KafkaBroker) -> None:
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
-        producer.send("orders", b"x").get(timeout=LIMIT_S)
+        producer.send("orders", b"x").get(timeout=BUDGET_S)
     answer, text = ask(broker, "/metrics")
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     samples = {
@@ -301,7 +300,7 @@ def test_metrics_are_what_prometheus_reads(broker: KafkaBroker) -> None:
 def test_broker_that_does_not_answer_is_unhealthy(broker: KafkaBroker) -> None:
     broker.request_stop()
     (network,) = [thread for thread in threading.enumerate() if thread.name == "kafka-broker-network"]
-    network.join(LIMIT_S)
+    network.join(BUDGET_S)
     answer, text = ask(broker, "/healthz")
     assert (answer.status, text) == (503, "the broker does not answer\n")
 
