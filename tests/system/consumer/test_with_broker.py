@@ -10,7 +10,7 @@ import uuid
 import confluent_kafka
 import pyarrow as pa
 import pytest
-from eventually import eventually
+from eventually import BUDGET_MS, eventually
 
 from kafkacore import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -160,7 +160,7 @@ def test_broker_that_is_down_at_the_start_is_waited_for(topic):
     with KafkaConsumer(topic, bootstrap_servers=servers) as consumer:
         started = SYSTEM_CLOCK.monotonic_ms()
         assert consumer.poll(300) == {}
-        assert 290 <= SYSTEM_CLOCK.monotonic_ms() - started < 20_000
+        assert SYSTEM_CLOCK.monotonic_ms() - started >= 290
         with pytest.raises(KafkaTimeoutError, match=servers):
             consumer.end_offsets([TopicPartition(topic, 0)], timeout_ms=300)
         with pytest.raises(KafkaTimeoutError, match=servers):
@@ -184,10 +184,8 @@ def test_wakeup_from_another_thread_ends_a_long_poll(our_broker, filled):
     with consumer_of(our_broker, filled.topic, auto_offset_reset="latest") as consumer:
         timer = threading.Timer(0.2, consumer.wakeup)
         timer.start()
-        started = SYSTEM_CLOCK.monotonic_ms()
         with pytest.raises(WakeupError):
-            consumer.poll(30_000)
-        assert SYSTEM_CLOCK.monotonic_ms() - started < 20_000
+            consumer.poll(10 * BUDGET_MS)
         timer.join()
 
 
@@ -244,13 +242,12 @@ def broker_without_groups(tmp_path, monkeypatch):
 
 
 def test_a_broker_without_groups_is_said_to_be_one_at_once(broker_without_groups):
-    with KafkaConsumer(
-        "t", bootstrap_servers=broker_without_groups.bootstrap_servers, group_id="g"
-    ) as consumer:
-        started = SYSTEM_CLOCK.monotonic_ms()
-        with pytest.raises(UnsupportedVersionError, match=r"does not serve consumer groups.*use assign\(\)"):
-            consumer.poll(30_000)
-        assert SYSTEM_CLOCK.monotonic_ms() - started < 20_000
+    servers = broker_without_groups.bootstrap_servers
+    with (
+        KafkaConsumer("t", bootstrap_servers=servers, group_id="g") as consumer,
+        pytest.raises(UnsupportedVersionError, match=r"does not serve consumer groups.*use assign\(\)"),
+    ):
+        consumer.poll(10 * BUDGET_MS)
 
 
 def test_forked_child_cannot_use_it_and_does_no_harm(our_broker, filled):

@@ -343,11 +343,9 @@ def test_an_answer_with_an_error_is_told_while_beats_go_on(connection: Connectio
 
 def test_an_error_is_told_long_before_the_next_beat(connection: Connection) -> None:
     connection.begin(interval_ms=6000)
-    beat = connection.read_beat()
-    began_ms = SYSTEM_CLOCK.monotonic_ms()
-    connection.answer(beat, error_code=27)
+    connection.answer(connection.read_beat(), error_code=27)
     assert told(connection, HeartbeatEvent.ERROR_ANSWER) is HeartbeatEvent.ERROR_ANSWER
-    assert SYSTEM_CLOCK.monotonic_ms() - began_ms < 5000
+    assert connection.heartbeat.sent_count == 1
 
 
 def test_silence_past_the_session_is_told_once(connection: Connection) -> None:

@@ -193,12 +193,12 @@ def test_delay_lets_many_bytes_be_on_their_way_at_once(wire: Wire) -> None:
     wire.proxy.set_delay(1_000.0)
 
     def there() -> None:
-        for _ in range(20):
-            client.sendall(b"x" * 1000)
+        for _ in range(1_000):
+            client.sendall(b"x" * 20)
         read(broker, 20_000)
 
-    # One at a time would take 20 s.
-    assert 1_000.0 <= elapsed_ms(there) < 15_000.0
+    # One at a time would take longer than any read may.
+    assert elapsed_ms(there) >= 1_000.0
 
 
 def test_rate_is_shared_by_all_connections(wire: Wire) -> None:
@@ -219,10 +219,10 @@ def test_rate_is_shared_by_all_connections(wire: Wire) -> None:
 
 def test_slow_link_passes_on_piece_by_piece(wire: Wire) -> None:
     client, broker = wire.pair()
-    wire.proxy.set_rate(2_000.0)
+    wire.proxy.set_rate(100.0)
     client.sendall(b"x" * 60_000)
-    # The whole would take thirty seconds.
-    assert elapsed_ms(lambda: broker.recv(1)) < 15_000.0
+    # The whole would take longer than any read may.
+    assert broker.recv(1)
 
 
 # ---- Half-open and black holes -----------------------------------------------------------------------------
