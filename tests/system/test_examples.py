@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
@@ -24,7 +25,7 @@ ELSEWHERE = {
 def run_example(name: str, *args: str) -> list[str]:
     """Lines that the example printed; it must end well, within a minute and without a warning."""
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), *args]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=BUDGET_S, check=False)
     assert (done.returncode, done.stderr.decode()) == (0, "")
     return done.stdout.decode().splitlines()
 
@@ -66,7 +67,9 @@ def test_own_mechanism_reads_the_password_that_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(file.name for file in EXAMPLES.glob("*.py")))
 def test_example_without_arguments_says_how_it_is_called(name: str) -> None:
-    done = subprocess.run([sys.executable, EXAMPLES / name], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / name], capture_output=True, timeout=BUDGET_S, check=False
+    )
     said = done.stderr.decode()
     assert done.returncode == 1
     assert f"python examples/{name} " in said

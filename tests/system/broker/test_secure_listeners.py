@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 from model.certificates import Authority, der
 from model.raw_line import Line
 
@@ -331,7 +332,7 @@ def test_client_that_does_not_come_to_the_point_is_closed(tmp_path: Path, protoc
     given = {"connection.setup.timeout.ms": "300"} | ({"users": USERS} if "SASL" in protocol else {})
     with running(tmp_path, security_protocol=protocol, port=0, **given) as made:
         host, _, port = made.broker.bootstrap_servers.rpartition(":")
-        with socket.create_connection((host, int(port)), 30) as slow:
+        with socket.create_connection((host, int(port)), BUDGET_S) as slow:
             # What may be the first bytes of a request, and of TLS.
             slow.sendall(b"\x16\x03\x01" if "SSL" in protocol else b"\0\0\0")
             assert slow.recv(1) == b""
@@ -393,7 +394,7 @@ def test_key_store_is_changed_by_a_request_or_not_at_all(tmp_path: Path) -> None
 def _shown(broker: KafkaBroker, context: ssl.SSLContext) -> str:
     host, _, port = broker.bootstrap_servers.rpartition(":")
     with (
-        socket.create_connection((host, int(port)), 30) as plain,
+        socket.create_connection((host, int(port)), BUDGET_S) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as secured,
     ):
         certificate = secured.getpeercert()

@@ -11,14 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S, eventually
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.spark.session import SHORT_LIVED_JVM
-
-#: Generous: the machine may be busy with the rest of the tests.
-LIMIT_MS = 100_000.0
-#: Within how long after the command's end nothing that it has started may be left.
-LEFT_MS = 60_000.0
 
 
 class Command:
@@ -53,7 +49,7 @@ class Command:
     def wait_until_it_says(self, text: str) -> None:
         with self._said:
             said = SYSTEM_CLOCK.wait_for(
-                self._said, lambda: self._ended or any(text in line for line in self.lines), LIMIT_MS
+                self._said, lambda: self._ended or any(text in line for line in self.lines), 2 * BUDGET_MS
             )
         assert said, self.lines
         assert any(text in line for line in self.lines), self.lines
@@ -63,7 +59,7 @@ class Command:
 
     def end(self) -> int:
         """Its exit status, once it has ended by itself."""
-        status = self.process.wait(LIMIT_MS / 1000)
+        status = self.process.wait(2 * BUDGET_S)
         self._reader.join()
         self.process.stdout.close()
         self.process.stderr.close()
@@ -105,10 +101,7 @@ def assert_nothing_left() -> Callable[[Path], None]:
     """The JVM's output and the workers' goes to a file in the folder, so open files give them away."""
 
     def check(folder: Path) -> None:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LEFT_MS
-        while left := processes_that_name(folder):
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, left
-            SYSTEM_CLOCK.sleep_ms(50)
+        eventually(lambda: not processes_that_name(folder), lambda: processes_that_name(folder))
 
     return check
 

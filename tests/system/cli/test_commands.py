@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from eventually import BUDGET_S
 from peers.config_requests import TOPIC, config_requests
 
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -194,7 +195,7 @@ def test_consume_ends_when_its_reader_has_gone(our_broker, make_topic):
     # fmt: on
     assert command.stdout.readline() == b"one\n"
     command.stdout.close()
-    assert command.wait(60) == 0
+    assert command.wait(BUDGET_S) == 0
     assert command.stderr.read() == b""
     command.stderr.close()
 

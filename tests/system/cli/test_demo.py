@@ -5,6 +5,7 @@ import os
 
 import pandas as pd
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore import KafkaProducer
 from kafkacore.broker.process.process import BrokerProcess
@@ -64,7 +65,7 @@ def test_record_of_another_hand_is_a_mismatch_each_time(finished, capsys):
         BrokerProcess(data_dir=finished.broker) as broker,
         KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer,
     ):
-        producer.send("flights", b'{"carrier":"ZZ","month":1,"year":2013,"day":1}').get(timeout=30)
+        producer.send("flights", b'{"carrier":"ZZ","month":1,"year":2013,"day":1}').get(timeout=BUDGET_S)
     for _ in range(2):
         assert again(finished) == 1
         assert "MISMATCH: 2,000 records in the data set, 2,001 acknowledged" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.cli.common import lost_brokers_said
@@ -14,7 +15,7 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 def broker():
     with EmbeddedBroker() as broker:
         with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
-            producer.send("lines", b"first").get(60)
+            producer.send("lines", b"first").get(BUDGET_S)
         yield broker
 
 
@@ -48,7 +49,7 @@ def test_consume_says_that_its_broker_is_gone_and_reads_when_it_is_back(broker, 
     broker.restart()
     command.wait_until_it_says("can be reached now")
     with KafkaProducer(bootstrap_servers=servers) as producer:
-        producer.send("lines", b"second").get(60)
+        producer.send("lines", b"second").get(BUDGET_S)
     assert command.process.stdout.readline() == b"second\n"
     assert command.end() == 0
 

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Iterator
 
 import pytest
+from eventually import BUDGET_S
 from model.raw_line import Line
 from peers.secure_broker import SecureBroker, started_secure_broker
 from peers.secure_listeners import PASSWORDS
@@ -158,7 +159,10 @@ def hung_up_on(broker: SecureBroker, listener: str, bytes_said: bytes) -> bool:
     """Whether the connection has ended, with no more said than the answer to a handshake."""
     host, port = broker.settings(listener)["bootstrap_servers"].split(":")
     heard = b""
-    with socket.create_connection((host, int(port)), 10.0) as sock, contextlib.suppress(ConnectionResetError):
+    with (
+        socket.create_connection((host, int(port)), BUDGET_S) as sock,
+        contextlib.suppress(ConnectionResetError),
+    ):
         sock.sendall(bytes_said)
         while piece := sock.recv(65_536):
             heard += piece

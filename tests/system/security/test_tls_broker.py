@@ -168,7 +168,7 @@ def test_what_is_not_tls_is_hung_up_on_and_the_log_says_what_it_was(
     broker: SecureBroker, said: bytes
 ) -> None:
     host, port = address(broker, "SSL").split(":")
-    with socket.create_connection((host, int(port)), 10.0) as sock:
+    with socket.create_connection((host, int(port)), BUDGET_S) as sock:
         sock.sendall(said)
         heard = b""
         with contextlib.suppress(ConnectionResetError):
