@@ -4,10 +4,10 @@ offset in, a log that begins there out.
 
 from __future__ import annotations
 
+from eventually import BUDGET_MS
+
 from kafkacore.admin import KafkaAdminClient
 from kafkacore.protocol.generated.delete_records import DeleteRecordsRequest
-
-TIMEOUT_MS = 10_000
 
 
 def move_log_start(bootstrap_servers: str, topic: str, partition: int, offset: int) -> None:
@@ -15,9 +15,9 @@ def move_log_start(bootstrap_servers: str, topic: str, partition: int, offset: i
     asked = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition, offset=offset)
     request = DeleteRecordsRequest(
         topics=[DeleteRecordsRequest.DeleteRecordsTopic(name=topic, partitions=[asked])],
-        timeout_ms=TIMEOUT_MS,
+        timeout_ms=int(BUDGET_MS),
     )
     with KafkaAdminClient(bootstrap_servers=bootstrap_servers) as admin:
-        answer = admin._requester.ask(request, TIMEOUT_MS)
+        answer = admin._requester.ask(request, BUDGET_MS)
     (found,) = answer.topics[0].partitions
     assert (found.error_code, found.low_watermark) == (0, offset)

@@ -42,6 +42,10 @@ def find_tool(*names: str, package: str) -> str:
     raise MissingToolError(f"{names[0]} (Debian, Ubuntu: apt-get install {package})")
 
 
+#: How to get the module for Kerberos.
+GSSAPI = "gssapi (apt-get install libkrb5-dev, then rm .venv/.dev)"
+
+
 def import_or_leave_out(module: str, how: str) -> ModuleType:
     """Import a module for a test file, or leave the file out where it is not installed."""
     try:

@@ -17,13 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from eventually import BUDGET_S, eventually
 from missing_tools import find_tool
 
-from kafkacore.clock import SYSTEM_CLOCK
-
-LIMIT_S = 30.0
-#: How often a condition is looked at.
-LOOK_MS = 100.0
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -109,7 +105,7 @@ class Browser:
         )
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=LIMIT_S) as answer:
+            with opener.open(request, timeout=BUDGET_S) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise BrowserError(f"{method} {path}: {json.load(error)['value']['message']}") from None
@@ -142,12 +138,7 @@ class Browser:
 
     def wait_for(self, what: str, condition: Callable[[], Any]) -> Any:
         """Until ``condition`` gives something true; that."""
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while not (found := condition()):
-            if SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
-                raise BrowserError(f"{what} did not come; the page says:\n{self.text()}")
-            SYSTEM_CLOCK.sleep_ms(LOOK_MS)
-        return found
+        return eventually(condition, lambda: f"{what} did not come; the page says:\n{self.text()}")
 
     def console(self) -> list[str]:
         """What the page has complained of since the last call."""
@@ -167,7 +158,7 @@ class Browser:
             if "/session/" in self._url:
                 self._call("DELETE", "")
             driver.terminate()
-            driver.wait(LIMIT_S)
+            driver.wait(BUDGET_S)
             assert driver.stdout is not None
             driver.stdout.close()
         self._folder.cleanup()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
+from eventually import BUDGET_MS, BUDGET_S
 from model.history import Finding, History, LogRecord, SendId
 from model.topic_reader import read_log
 
@@ -18,7 +19,6 @@ from kafkacore.errors import KafkaError
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.testing import Ending, FaultProxy
 
-LIMIT_S = 60.0
 PRODUCE = 0
 #: In one batch, in one request.
 RECORDS = 3
@@ -27,7 +27,7 @@ LINGER_MS = 60_000
 
 
 def log_of(proxy: FaultProxy, topic: str, partitions: int = 1) -> list[LogRecord]:
-    return read_log(proxy.bootstrap_servers, topic, partitions, LIMIT_S)
+    return read_log(proxy.bootstrap_servers, topic, partitions)
 
 
 @dataclass
@@ -48,13 +48,13 @@ class Sender:
         self.pending.append((send, self.producer.send(self.topic, value, partition=partition)))
         return send
 
-    def settle(self, limit_s: float = LIMIT_S) -> None:
+    def settle(self) -> None:
         """Wait for the outcome of each."""
         for send, future in self.pending:
             try:
-                metadata = future.get(limit_s)
+                metadata = future.get(BUDGET_S)
             except KafkaError as error:
-                assert future.is_done, f"{send} has no outcome after {limit_s} s"
+                assert future.is_done, f"{send} has no outcome after {BUDGET_S} s"
                 self.failures.append(error)
                 self.history.failed(send, possibly_persisted=error.possibly_persisted)
             else:
@@ -64,7 +64,7 @@ class Sender:
     def send_batch(self) -> list[SendId]:
         """One batch, in one request; its outcome is known on return."""
         sends = [self.send() for _ in range(RECORDS)]
-        self.producer.flush(LIMIT_S)
+        self.producer.flush(BUDGET_S)
         self.settle()
         return sends
 
@@ -106,7 +106,7 @@ def sweep(proxy: FaultProxy, sender: Sender, ending: Ending) -> tuple[set[SendId
         proxy.cut_response(PRODUCE, after, ending=ending)
         reached_broker.update(sender.send_batch())
     expected = request_bytes + response_bytes + 2
-    assert proxy.wait_for(lambda counters: counters.cut_frames - before == expected, LIMIT_S * 1000)
+    assert proxy.wait_for(lambda counters: counters.cut_frames - before == expected, BUDGET_MS)
     return reached_broker, expected
 
 

@@ -6,9 +6,9 @@ import os
 import threading
 from pathlib import Path
 
-from kafkacore.broker.storage.disk import Disk
+from eventually import BUDGET_S
 
-PATIENCE_S = 60.0
+from kafkacore.broker.storage.disk import Disk
 
 
 class HeldDisk(Disk):
@@ -30,7 +30,7 @@ class HeldDisk(Disk):
         if verb == self.verb and self.name in path.name:
             self.verb = ""
             self.is_held.set()
-            assert self.may_go.wait(PATIENCE_S), "never let go"
+            assert self.may_go.wait(BUDGET_S), "never let go"
             if self.failure is not None:
                 raise self.failure
 

@@ -11,6 +11,7 @@ import struct
 import time
 from pathlib import Path
 
+from eventually import BUDGET_S
 from model.raw_line import Line
 
 from kafkacore.protocol.generated.metadata import MetadataRequest
@@ -43,12 +44,12 @@ def p99(took: list[float]) -> str:
 
 
 def connect(broker: EmbeddedBroker) -> socket.socket:
-    return socket.create_connection((broker.host, broker.port), 10)
+    return socket.create_connection((broker.host, broker.port), BUDGET_S)
 
 
 def is_closed(sock: socket.socket) -> bool:
     """Whether the broker hangs up; all that it may say before is an alert of TLS."""
-    sock.settimeout(20)
+    sock.settimeout(BUDGET_S)
     try:
         said = sock.recv(100)
         return said == b"" or (said[:1] == b"\x15" and sock.recv(100) == b"")

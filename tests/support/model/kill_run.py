@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import confluent_kafka
+from eventually import BUDGET_MS, BUDGET_S
 from model.kill_ledger import KillLedger, value_of
 from model.killed_group import KilledGroup
 
@@ -27,7 +28,6 @@ TOPIC = "killed"
 PARTITIONS = 4
 PRODUCERS = {0: "kafkacore 0", 1: "kafkacore 1", 2: "librdkafka 2"}
 MEMBERS = 2
-LIMIT_S = 60.0
 #: What librdkafka's delivery report says of a send whose message.timeout.ms is over.
 TIMED_OUT = confluent_kafka.KafkaError._MSG_TIMED_OUT
 #: A kill comes so long after a start, the shorter the likelier.
@@ -45,7 +45,7 @@ class KillRun:
     broker: EmbeddedBroker
     idempotent: bool = True
     rest_s: float = 0.01
-    limit_s: float = LIMIT_S
+    limit_s: float = BUDGET_S
     ledger: KillLedger = field(default_factory=lambda: KillLedger(PRODUCERS))
     kills: int = 0
     ready_ms: list[float] = field(default_factory=list)
@@ -82,10 +82,10 @@ class KillRun:
         finally:
             self._stopped.set()
             for thread in producers:
-                thread.join(2 * LIMIT_S)
+                thread.join(2 * BUDGET_S)
             self._producers_done.set()
             for thread in consumers:
-                thread.join(2 * LIMIT_S)
+                thread.join(2 * BUDGET_S)
         assert not self._crashes, self._crashes
         assert not any(thread.is_alive() for thread in producers + consumers)
 
@@ -167,7 +167,7 @@ class KillRun:
                 place = producer, partition, number
                 future.add_callback(lambda told, at=place: self._acknowledged(*at, told.offset))
                 future.add_errback(lambda error, at=place: self._failed(*at, error))
-            client.flush(LIMIT_S)
+            client.flush(BUDGET_S)
 
     def _produce_librdkafka(self, producer: int) -> None:
         client = confluent_kafka.Producer(
@@ -204,7 +204,7 @@ class KillRun:
         for partition, number, value in self._sends(producer):
             client.produce(TOPIC, value, partition=partition, on_delivery=deliver(partition, number))
             client.poll(0)
-        assert client.flush(LIMIT_S) == 0
+        assert client.flush(BUDGET_S) == 0
 
     # ---- The log ------------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class KillRun:
             client.assign(partitions)
             client.seek_to_beginning(*partitions)
             while any(client.position(tp) < ends[tp.partition] for tp in partitions):
-                found = client.poll(timeout_ms=LIMIT_S * 1000)
+                found = client.poll(timeout_ms=BUDGET_MS)
                 assert found, "the log could not be read to its end"
                 for tp, records in found.items():
                     for record in records:

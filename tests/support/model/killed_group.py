@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection
 from typing import Any
 
+from eventually import BUDGET_MS
 from model.findings import Finding
 from model.group_history import Event, GroupHistory
 
@@ -23,7 +24,6 @@ from kafkacore.errors import KafkaError
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
 GROUP = "killed-group"
-LIMIT_S = 60.0
 #: A member leaves after so many polls with records, and comes back under another name.
 SHORTEST_STAY, LONGEST_STAY = 20, 120
 
@@ -67,7 +67,7 @@ class KilledGroup:
     def prepare(self) -> None:
         """Without a reset policy an offset that is gone raises: so there is one to begin with."""
         with self.consumer() as client:
-            client.commit({tp: OffsetAndMetadata(0) for tp in self.partitions}, timeout_ms=LIMIT_S * 1000)
+            client.commit({tp: OffsetAndMetadata(0) for tp in self.partitions}, timeout_ms=BUDGET_MS)
 
     def consumer(self) -> kafkacore.KafkaConsumer:
         return kafkacore.KafkaConsumer(
@@ -152,7 +152,7 @@ class KilledGroup:
         """It is what was acknowledged, or was sent after it; it never goes back, nor past the log's end."""
         with self.lock:
             least = [max(pair) for pair in zip(self._confirmed, self._found, strict=True)]
-        committed = client.committed(self.partitions, timeout_ms=LIMIT_S * 1000)
+        committed = client.committed(self.partitions, timeout_ms=BUDGET_MS)
         with self.lock:
             most = list(self._attempted)
         ends = client.end_offsets(self.partitions)

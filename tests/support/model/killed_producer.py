@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol
 
+from eventually import BUDGET_MS, BUDGET_S
 from model.dose import dose
 from model.history import History, SendId
 
@@ -22,7 +23,6 @@ from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
 from kafkacore.producer._future import FutureRecordMetadata
 
-LIMIT_S = 60.0
 THREADS = 4
 PARTITIONS = 4
 #: A thread rests so long between two records: what is to be met is a kill, not a full disk. What comes
@@ -86,7 +86,7 @@ class KilledProducer:
                 "reconnect_backoff_max_ms": 100,
                 "request_timeout_ms": 10_000,
                 "delivery_timeout_ms": 120_000,
-                "max_block_ms": LIMIT_S * 1000,
+                "max_block_ms": BUDGET_MS,
             }
             | self.options,
         )
@@ -105,7 +105,7 @@ class KilledProducer:
                 self._stopped.set()
                 for thread in threads:
                     thread.join()
-            producer.flush(LIMIT_S)
+            producer.flush(BUDGET_S)
         assert self._crash is None, self._crash
 
     def _kill(self, chance: random.Random, least: int, most: int, deadline_ms: float) -> None:
@@ -126,7 +126,9 @@ class KilledProducer:
             def is_new() -> bool:
                 return self.acknowledged > before or self._crash is not None
 
-            assert self._changed.wait_for(is_new, LIMIT_S), f"nothing acknowledged {LIMIT_S} s after a start"
+            assert self._changed.wait_for(is_new, BUDGET_S), (
+                f"nothing acknowledged {BUDGET_S} s after a start"
+            )
         assert self._crash is None, self._crash
         self.recoveries_ms.append(SYSTEM_CLOCK.monotonic_ms() - begun_ms)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import threading
 
+from eventually import eventually
 from model.raw_line import Line
 
 from kafkacore.clock import SYSTEM_CLOCK
@@ -16,7 +17,6 @@ from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
 from kafkacore.protocol.generated.offset_commit import OffsetCommitRequest
 from kafkacore.protocol.generated.offset_fetch import OffsetFetchRequest
 
-LIMIT_MS = 60_000.0
 #: What a coordinator says that is on its way back.
 COMES_BACK = (14, 15, 16)
 
@@ -81,20 +81,21 @@ class OffsetCommitter(threading.Thread):
             )
 
     def fetched(self, broker: Line) -> list[int]:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
         wanted = OffsetFetchRequest.OffsetFetchRequestTopics(
             name=self._topic, partition_indexes=list(range(self._partitions))
         )
         group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=self.group, topics=[wanted])
-        while SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
+
+        def fetch() -> list[int]:
             (answer,) = broker.ask(OffsetFetchRequest(groups=[group], require_stable=True), 9).groups
             if answer.error_code == 0:
                 return [one.committed_offset for one in answer.topics[0].partitions]
             if answer.error_code not in COMES_BACK:
                 self.findings.append(f"{self.group}: a fetch was answered {answer.error_code}")
             broker.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group]), 4)
-            SYSTEM_CLOCK.sleep_ms(2)
-        raise AssertionError("no coordinator")
+            return []
+
+        return eventually(fetch, "no coordinator")
 
 
 def rest(rng: random.Random, longest_ms: float) -> None:

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafkacore.clock import SYSTEM_CLOCK
-
-LIMIT_MS = 10_000.0
+from eventually import eventually
 
 
 @contextmanager
@@ -18,10 +16,7 @@ def paused(pid: int) -> Iterator[None]:
     """Nothing of ``pid`` runs within the block. The signal alone is not enough: it takes effect later."""
     os.kill(pid, signal.SIGSTOP)
     try:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while not _all_threads_stopped(pid):
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-            SYSTEM_CLOCK.sleep_ms(1)
+        eventually(lambda: _all_threads_stopped(pid))
         yield
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from eventually import eventually
 from model.raw_line import Line
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol.generated.delete_groups import DeleteGroupsRequest
 from kafkacore.protocol.generated.describe_groups import DescribeGroupsRequest
 from kafkacore.protocol.generated.find_coordinator import FindCoordinatorRequest
@@ -190,12 +190,11 @@ class RawGroup:
     def await_rebalance(self) -> None:
         """Until the group waits for its members: a request that is to come after this must find it so."""
         message = DescribeGroupsRequest(groups=[self.group_id])
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 60_000
-        while SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
-            got = self.line("admin").ask(message, 6)
-            if got.groups[0].group_state == "PreparingRebalance":
-                return
-        raise AssertionError(f"{self.group_id} does not rebalance: {got}")
+
+        def state() -> str:
+            return str(self.line("admin").ask(message, 6).groups[0].group_state)
+
+        eventually(lambda: state() == "PreparingRebalance", lambda: f"{self.group_id} is {state()}")
 
     def list_groups(
         self, *, states: tuple[str, ...] = (), kinds: tuple[str, ...] = (), version: int = 5

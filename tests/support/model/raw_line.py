@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+from eventually import BUDGET_S
 from model.tls_ends import secured
 
 from kafkacore.protocol import decode_response, encode_request
-
-LIMIT_S = 30.0
 
 
 class Line:
@@ -29,7 +28,7 @@ class Line:
         self, servers: str, client_id: str = "raw", tls: ssl.SSLContext | None = None, **cut: int
     ) -> None:
         host, _, port = servers.rpartition(":")
-        plain = socket.create_connection((host, int(port)), LIMIT_S)
+        plain = socket.create_connection((host, int(port)), BUDGET_S)
         self._socket = plain if tls is None else secured(plain, host, tls, **cut)
         self._client_id = client_id
         self._correlation_id = 0

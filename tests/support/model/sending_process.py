@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eventually import BUDGET_S
+
 from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
 
 SUPPORT = Path(__file__).resolve().parents[1]
-LIMIT_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,9 @@ def send_in_a_process(
     """Run it to its end."""
     command = [sys.executable, "-m", "model.sending_process", servers, topic]
     command += [str(records), str(size), str(partitions), json.dumps(options)]
-    done = subprocess.run(command, cwd=SUPPORT, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    done = subprocess.run(
+        command, cwd=SUPPORT, capture_output=True, text=True, timeout=5 * BUDGET_S, check=False
+    )
     assert done.returncode == 0, done.stderr
     return Sent(**json.loads(done.stdout))
 
@@ -77,12 +80,12 @@ def main() -> None:
     records, size, partitions = map(int, numbers)
     outcomes = _Outcomes()
     with KafkaProducer(bootstrap_servers=servers, **json.loads(options)) as producer:
-        producer.send(topic, value_of(99_999_999, size), partition=0).get(60)
+        producer.send(topic, value_of(99_999_999, size), partition=0).get(BUDGET_S)
         before, begun_ms = memory("VmRSS"), SYSTEM_CLOCK.monotonic_ms()
         for number in range(records):
             future = producer.send(topic, value_of(number, size), partition=number % partitions)
             future.add_callback(outcomes.on_acknowledged).add_errback(outcomes.on_failed)
-        producer.flush(LIMIT_S)
+        producer.flush(5 * BUDGET_S)
         elapsed_s = (SYSTEM_CLOCK.monotonic_ms() - begun_ms) / 1000
         grown = memory("VmHWM") - before
     sent = Sent(outcomes.acknowledged, outcomes.failed, grown, elapsed_s, outcomes.error)

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eventually import BUDGET_S
+
 from kafkacore.spark.session import in_time
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 TRACES = {"spark.python.worker.tracebackDumpIntervalSeconds": "50"}
 #: Of each log, from its end.
 TAIL_BYTES = 20_000
-JSTACK_TIMEOUT_S = 20.0
 
 
 def running_gateway() -> JavaGateway | None:
@@ -47,7 +48,7 @@ def describe(gateway: JavaGateway, others: dict[str, Any]) -> str:
 
 def _threads(pid: int) -> str:
     try:
-        found = subprocess.run(["jstack", str(pid)], capture_output=True, text=True, timeout=JSTACK_TIMEOUT_S)
+        found = subprocess.run(["jstack", str(pid)], capture_output=True, text=True, timeout=BUDGET_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"no threads of the JVM: {error}"
     return found.stdout + found.stderr

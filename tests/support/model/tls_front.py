@@ -14,10 +14,9 @@ import threading
 from dataclasses import dataclass, field
 from types import TracebackType
 
+from eventually import BUDGET_S
 from model.tls_ends import RECEIVE_BYTES, TlsSocket
 
-#: A connection to which nothing happens for so long is over: no thread stays behind.
-IDLE_LIMIT_S = 20.0
 LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
@@ -99,11 +98,11 @@ class TlsFront:
         self.port: int = self._listener.getsockname()[1]
         self._start(self._accept)
 
-    def wait_for(self, count: int = 1, timeout_s: float = 10.0) -> list[Met]:
+    def wait_for(self, count: int = 1) -> list[Met]:
         """The first ``count`` connections, when they are over."""
         with self.changed:
-            done = self.changed.wait_for(lambda: sum(each.is_over for each in self.met) >= count, timeout_s)
-            assert done, f"{self.met} have not ended in {timeout_s} s"
+            done = self.changed.wait_for(lambda: sum(each.is_over for each in self.met) >= count, BUDGET_S)
+            assert done, f"{self.met} have not ended"
             return self.met[:count]
 
     def drop_all(self) -> None:
@@ -127,7 +126,7 @@ class TlsFront:
         self._listener.close()
         self.drop_all()
         for thread in self._threads:
-            thread.join(IDLE_LIMIT_S)
+            thread.join(BUDGET_S)
 
     def __enter__(self) -> TlsFront:
         return self
@@ -155,7 +154,7 @@ class TlsFront:
             self._start(self._serve, sock, met)
 
     def _serve(self, sock: socket.socket, met: Met) -> None:
-        sock.settimeout(IDLE_LIMIT_S)
+        sock.settimeout(BUDGET_S)
         manners = self.manners
 
         def on_name(_: ssl.SSLObject, name: str, __: ssl.SSLContext) -> None:

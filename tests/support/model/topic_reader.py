@@ -4,48 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from eventually import eventually
 from model.history import LogRecord
 
 from kafkacore import ConsumerRecord, KafkaConsumer, TopicPartition
-from kafkacore.clock import SYSTEM_CLOCK
 
 
 def records_of(
     servers: str,
     topics: Iterable[str],
     partitions: int,
-    limit_s: float,
     isolation_level: str = "read_uncommitted",
 ) -> Iterator[ConsumerRecord]:
-    """All records of ``topics`` that are there now; fails when they have not been read within ``limit_s``."""
+    """All records of ``topics`` that are there now."""
     places = [TopicPartition(topic, number) for topic in topics for number in range(partitions)]
     with KafkaConsumer(
         bootstrap_servers=servers, isolation_level=isolation_level, auto_offset_reset="earliest"
     ) as consumer:
         consumer.assign(places)
         ends = consumer.end_offsets(places)
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + limit_s * 1000
-        while any(consumer.position(each) < ends[each] for each in places):
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+
+        def is_read() -> bool:
+            return all(consumer.position(each) >= ends[each] for each in places)
+
+        polled: list[ConsumerRecord] = []
+
+        def poll() -> None:
             for records in consumer.poll(timeout_ms=200).values():
-                yield from records
+                polled.extend(records)
+
+        while not is_read():
+            # Behind the last record there may be markers, which move the position alone.
+            eventually(lambda: polled or is_read(), f"records up to {ends}", step=poll)
+            yield from polled
+            polled.clear()
 
 
 def read_log(
-    servers: str, topic: str, partitions: int, limit_s: float, isolation_level: str = "read_uncommitted"
+    servers: str, topic: str, partitions: int, isolation_level: str = "read_uncommitted"
 ) -> list[LogRecord]:
     """All records of ``topic`` as :func:`records_of` has them, with no more of each than a judge needs."""
-    found = records_of(servers, [topic], partitions, limit_s, isolation_level)
+    found = records_of(servers, [topic], partitions, isolation_level)
     return [LogRecord(record.partition, record.offset, record.value) for record in found]
 
 
-def await_markers(servers: str, topic: str, partitions: int, limit_s: float) -> None:
+def await_markers(servers: str, topic: str, partitions: int) -> None:
     """Wait until nothing of the topic is open: a commit returns when it is decided, markers come later."""
     places = [TopicPartition(topic, number) for number in range(partitions)]
     with (
         KafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed") as committed,
         KafkaConsumer(bootstrap_servers=servers) as uncommitted,
     ):
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + limit_s * 1000
-        while (open_from := committed.end_offsets(places)) != (ends := uncommitted.end_offsets(places)):
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"open from {open_from} to {ends}"
+
+        def ends() -> list[dict[TopicPartition, int]]:
+            return [consumer.end_offsets(places) for consumer in (committed, uncommitted)]
+
+        def is_closed() -> bool:
+            stable, written = ends()
+            return stable == written
+
+        eventually(is_closed, lambda: "last stable and last offsets: {} and {}".format(*ends()))

@@ -30,6 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from eventually import BUDGET_S, eventually
 from peers.jars import (
     CLASS_ARCHIVES,
     LIKE_A_SERVER,
@@ -42,11 +43,7 @@ from peers.jars import (
     run_java,
 )
 
-from kafkacore.clock import SYSTEM_CLOCK
-
 READY = "Kafka Server started"
-START_TIMEOUT_MS = 60_000.0
-STOP_TIMEOUT_S = 30.0
 POLL_MS = 50.0
 #: Below the kernel's own (``ip_local_port_range``), above those of services.
 PORTS = (20_000, 32_000)
@@ -237,17 +234,15 @@ class ApacheKafka:
     def _await_ready(self, log_start: int) -> None:
         process = self._process
         assert process is not None
-        deadline = SYSTEM_CLOCK.monotonic_ms() + START_TIMEOUT_MS
-        while READY not in self._log_since(log_start):
-            if process.poll() is not None:
-                self._process = None
-                said = self._log_since(log_start)[-8000:]
-                raise JavaToolError(f"Apache Kafka ended with status {process.returncode}:\n{said}")
-            if SYSTEM_CLOCK.monotonic_ms() > deadline:
-                self.kill()
-                said = self._log_since(log_start)[-8000:]
-                raise JavaToolError(f"Apache Kafka was not ready in {START_TIMEOUT_MS:.0f} ms:\n{said}")
-            SYSTEM_CLOCK.sleep_ms(POLL_MS)
+        try:
+            eventually(
+                lambda: READY in self._log_since(log_start),
+                lambda: self._log_since(log_start)[-8000:],
+                child=process,
+            )
+        except AssertionError as error:
+            self.kill()
+            raise JavaToolError(f"Apache Kafka is not ready: {error}") from None
 
     def _log_since(self, position: int) -> str:
         with open(self.log_file, "rb") as log:
@@ -273,10 +268,10 @@ class ApacheKafka:
             return
         process.send_signal(how)
         try:
-            process.wait(STOP_TIMEOUT_S)
+            process.wait(BUDGET_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(STOP_TIMEOUT_S)
+            process.wait(BUDGET_S)
 
     def __enter__(self) -> ApacheKafka:
         self.start()

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from eventually import eventually
 from model.authorisation_matrix import Grant, codes_of
 from model.authorisation_requests import Names, made, offset_commit, produce
 from model.raw_line import Line
@@ -20,7 +21,6 @@ from peers.secure_listeners import PASSWORDS
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.handlers.registry import HANDLERS
 from kafkacore.broker.process.server import KafkaBroker
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.delete_acls import DeleteAclsRequest
@@ -33,18 +33,18 @@ from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest
 USER, ROOT = "bob", "admin"
 VERSIONS = {h.request_class: h.max_version for h in HANDLERS}
 ALLOW, LITERAL, ANY = 3, 3, 1
-PATIENCE_MS = 60_000.0
-POLL_MS = 20.0
 
 
 def asked_until(ask: Callable[[], Any], is_right: Callable[[Any], bool]) -> Any:
-    """The first answer that is right, or the last one: rights take a moment to get about."""
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + PATIENCE_MS
-    while True:
-        answer = ask()
-        if is_right(answer) or SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
-            return answer
-        SYSTEM_CLOCK.sleep_ms(POLL_MS)
+    """The first answer that is right: rights take a moment to get about."""
+    answers: list[Any] = []
+
+    def asked() -> bool:
+        answers[:] = [ask()]
+        return is_right(answers[0])
+
+    eventually(asked, lambda: answers[0])
+    return answers[0]
 
 
 Ask = Callable[[Any, int | None], Any]

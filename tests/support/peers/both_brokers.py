@@ -9,16 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from eventually import eventually
 from peers.apache_kafka import ApacheKafka
 from peers.java_tools import JavaTools, Printed
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 #: What a tool is told that changes nothing.
 ASKING = {"--describe", "--list"}
-#: For how long it is asked.
-LIMIT_MS = 60_000.0
 TOOLS = "org.apache.kafka.tools."
 #: These take the broker's address before their action.
 _ADDRESS_FIRST = (
@@ -42,15 +40,22 @@ _OWN = (
 def come_to_the_same(
     ask: Callable[[], list[Printed]], told: Callable[[Printed], object], *, is_change: bool
 ) -> list[Printed]:
-    """What was printed of both, when ``told`` of it is the same or the time is up; a change is made once.
+    """What was printed of both, once ``told`` of it is the same; a change is made once.
 
     Apache Kafka's controller answers a change before its broker has heard of it.
     """
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + (0.0 if is_change else LIMIT_MS)
-    while True:
-        theirs, ours = printed = ask()
-        if told(ours) == told(theirs) or SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
-            return printed
+    printed: list[Printed] = ask()
+
+    def is_same() -> bool:
+        theirs, ours = printed
+        return told(ours) == told(theirs)
+
+    def ask_again() -> None:
+        printed[:] = ask()
+
+    if not is_change:
+        eventually(is_same, lambda: list(map(told, printed)), step=ask_again)
+    return printed
 
 
 class BothBrokers:

@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from eventually import BUDGET_MS, eventually
+
 from kafkacore.admin.requester import Requester
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import resolve
@@ -23,7 +25,6 @@ from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAl
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
-TIMEOUT_MS = 30_000.0
 
 
 class Entry(NamedTuple):
@@ -67,14 +68,14 @@ class ConfigRequests:
             )
             for name, configs in topics.items()
         ]
-        answer = self._ask(shape(topics=asked, timeout_ms=int(TIMEOUT_MS), validate_only=validate_only))
+        answer = self._ask(shape(topics=asked, timeout_ms=int(BUDGET_MS), validate_only=validate_only))
         errors = {topic.name: _error(topic.error_code) for topic in answer.topics}
         return [errors[name] for name in topics]
 
     def delete(self, topics: Sequence[str]) -> None:
         """Remove topics."""
         asked = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in topics]
-        self._ask(DeleteTopicsRequest(topics=asked, timeout_ms=int(TIMEOUT_MS)))
+        self._ask(DeleteTopicsRequest(topics=asked, timeout_ms=int(BUDGET_MS)))
 
     def change(self, changes: Sequence[Change], *, validate_only: bool = False) -> list[str | None]:
         """IncrementalAlterConfigs, one resource for each change; those of one resource need requests each."""
@@ -116,21 +117,21 @@ class ConfigRequests:
             shape.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
             for kind, name in resources
         ]
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + TIMEOUT_MS
-        while True:
+
+        def results() -> list[Any]:
             answer = self._ask(shape(resources=asked, include_synonyms=True))
             # A broker hears of a new topic after its controller has answered.
             is_late = any(_error(one.error_code) == "UnknownTopicOrPartitionError" for one in answer.results)
-            if not is_late or SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
-                break
+            return [] if is_late else list(answer.results)
+
         found = []
-        for result in answer.results:
+        for result in eventually(results, f"a broker does not know {resources}") if resources else ():
             assert not result.error_code, result.error_message
             found.append({config.name: _entry(config) for config in result.configs})
         return found
 
     def _ask(self, request: Any) -> Any:
-        return self._requester.ask(request, TIMEOUT_MS)
+        return self._requester.ask(request, BUDGET_MS)
 
 
 def _error(code: int) -> str | None:

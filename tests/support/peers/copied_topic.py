@@ -17,6 +17,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eventually import BUDGET_S
 from model.history import Finding, History, LogRecord
 from model.topic_reader import await_markers, read_log
 from peers.apache_kafka import ApacheKafka
@@ -25,7 +26,6 @@ from peers.java_peer import JavaPeer
 from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
 
-LIMIT_S = 90.0
 SUPPORT = Path(__file__).resolve().parents[1]
 #: A kill comes after so many steps of the copier at most, and so much later.
 MOST_STEPS = 10
@@ -85,7 +85,9 @@ class CopyRun:
             java_peer.create_topic(servers, topic, self.partitions)
         with KafkaProducer(bootstrap_servers=servers) as producer:
             for partition in range(self.partitions):
-                producer.send_batch(self.input, self._values(partition), partition=partition).get(LIMIT_S)
+                producer.send_batch(self.input, self._values(partition), partition=partition).get(
+                    2 * BUDGET_S
+                )
 
     def _values(self, partition: int) -> list[bytes]:
         return [b"%d" % number for number in range(partition, self._records, self.partitions)]
@@ -99,7 +101,7 @@ class CopyRun:
         return history.check(copy)
 
     def copy_by_java(self, java_peer: JavaPeer) -> list[LogRecord]:
-        await_markers(self.kafka.bootstrap_servers, self.output, self.partitions, LIMIT_S)
+        await_markers(self.kafka.bootstrap_servers, self.output, self.partitions)
         received = java_peer.consume(
             self.kafka.bootstrap_servers,
             self.output,
@@ -111,8 +113,8 @@ class CopyRun:
 
     def copy_by_ours(self) -> list[LogRecord]:
         servers = self.kafka.bootstrap_servers
-        await_markers(servers, self.output, self.partitions, LIMIT_S)
-        return read_log(servers, self.output, self.partitions, LIMIT_S, "read_committed")
+        await_markers(servers, self.output, self.partitions)
+        return read_log(servers, self.output, self.partitions, "read_committed")
 
     # ---- The copier ----------------------------------------------------------------------------------------
 
@@ -202,9 +204,11 @@ class _Life:
         """What the copier has done, once it goes on; ``None`` when it has ended."""
         self.go_on()
         try:
-            step = self._steps.get(timeout=LIMIT_S)
+            step = self._steps.get(timeout=2 * BUDGET_S)
         except queue.Empty:
-            raise AssertionError(f"{self._name}: nothing for {LIMIT_S} s after {self._said[-5:]}") from None
+            raise AssertionError(
+                f"{self._name}: nothing for {2 * BUDGET_S} s after {self._said[-5:]}"
+            ) from None
         if step is not None:
             self._said.append(step)
         self._waits = step == BROKER_DIES_AFTER
@@ -225,12 +229,12 @@ class _Life:
 
     @property
     def status(self) -> int:
-        return self._process.wait(LIMIT_S)
+        return self._process.wait(2 * BUDGET_S)
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGKILL)
-        self._process.wait(LIMIT_S)
+        self._process.wait(2 * BUDGET_S)
 
     def __enter__(self) -> _Life:
         return self

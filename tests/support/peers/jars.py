@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from eventually import BUDGET_S
 from missing_tools import MissingToolError, find_tool, tools_are_required
 
 HERE = Path(__file__).resolve().parent
@@ -121,7 +122,7 @@ def _fetched(pom: Path, what: str, has: str) -> Path:
     def fill(folder: Path) -> None:
         sys.stderr.write(f"Fetching {what}, once ...\n")
         command = [find_program("mvn"), "-q", "-B", "-f", str(pom), COPY_DEPENDENCIES]
-        run([*command, f"-DoutputDirectory={folder}"], timeout_s=600)
+        run([*command, f"-DoutputDirectory={folder}"], timeout_s=10 * BUDGET_S)
         if not any(folder.glob(f"{has}-*.jar")):
             raise JavaToolError(f"Maven ended well, but put no {has} jar into {folder}")
 
@@ -171,7 +172,7 @@ def compiled_programs() -> Path:
 
     def fill(folder: Path) -> None:
         options = ["-encoding", "UTF-8", "-Xlint:all,-processing,-path", "-cp", kafka_classpath()]
-        run([find_program("javac"), *options, "-d", str(folder), *map(str, sources)], timeout_s=300)
+        run([find_program("javac"), *options, "-d", str(folder), *map(str, sources)], timeout_s=5 * BUDGET_S)
 
     return filled("java", _digest([POM, *sources]), fill)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eventually import BUDGET_S
 from peers.jars import SHORT_LIVED, JavaToolError, java_command
 
 
@@ -70,7 +71,7 @@ class JavaPeer:
 
     def close(self) -> None:
         """End the program, by the end of its input."""
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=BUDGET_S)
 
     def create_topic(
         self, servers: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None

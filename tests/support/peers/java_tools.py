@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from eventually import BUDGET_S
 from peers.jars import JavaToolError, java_command
 
 
@@ -32,7 +33,7 @@ class JavaTools:
 
     def close(self) -> None:
         """End the program, by the end of its input."""
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=BUDGET_S)
 
     def run(self, tool: str, *arguments: str) -> Printed:
         """Run one tool to its end."""

@@ -20,6 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from eventually import BUDGET_S, eventually
 from model.group_history import Event
 from peers.jars import SHORT_LIVED, java_command
 
@@ -27,7 +28,6 @@ from kafkacore import KafkaProducer
 from kafkacore.clock import SYSTEM_CLOCK
 
 SUPPORT = Path(__file__).resolve().parents[1]
-LIMIT_S = 60.0
 #: As short as a busy machine allows: a killed member keeps its partitions for so long.
 SESSION_TIMEOUT_MS = 6_000
 CLIENTS = {
@@ -74,10 +74,10 @@ class Member:
             self._has_ended = True
             self._changed.notify_all()
 
-    def await_event(self, is_it: Callable[[Event], bool], since: int = 0, limit_s: float = LIMIT_S) -> None:
+    def await_event(self, is_it: Callable[[Event], bool], since: int = 0) -> None:
         """Until it has reported such an event, from its ``since``-th on."""
         with self._changed:
-            self._changed.wait_for(lambda: self._has_ended or any(map(is_it, self.events[since:])), limit_s)
+            self._changed.wait_for(lambda: self._has_ended or any(map(is_it, self.events[since:])), BUDGET_S)
             found = any(map(is_it, self.events[since:]))
         assert found, f"{self.name} reported only {self.events[-3:]}:\n{self._errors.read_text()[-4000:]}"
 
@@ -110,7 +110,7 @@ class Member:
     def ended(self) -> None:
         """Until it has left, and all that it reported is here."""
         try:
-            self.process.wait(LIMIT_S)
+            self.process.wait(BUDGET_S)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGABRT)
             self.kill()
@@ -121,8 +121,8 @@ class Member:
             raise AssertionError(f"{self.name} ended with status {self.process.returncode}:\n{said}")
 
     def _end(self) -> None:
-        self.process.wait(LIMIT_S)
-        self._reader.join(LIMIT_S)
+        self.process.wait(BUDGET_S)
+        self._reader.join(BUDGET_S)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
@@ -227,29 +227,31 @@ class MixedGroup:
                 stopped.set()
                 thread.join()
             last = [producer.send(self.topic, b"last", partition=one) for one in range(self.partitions)]
-            self.ends = {one: future.get(LIMIT_S).offset + 1 for one, future in enumerate(last)}
+            self.ends = {one: future.get(BUDGET_S).offset + 1 for one, future in enumerate(last)}
 
     def settle(self) -> None:
         """Until all records are committed, as the members report; then they leave."""
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while (committed := self.committed()) != self.ends:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, self.what_is_left(committed)
-            for member in self.members:
-                assert member.process.poll() is None, self.what_is_left(committed)
-            SYSTEM_CLOCK.sleep_ms(20)
+
+        def are_committed() -> bool:
+            are_alive = all(member.process.poll() is None for member in self.members)
+            committed = self.committed()
+            assert are_alive or committed == self.ends, self.what_is_left(committed)
+            return committed == self.ends
+
+        eventually(are_committed, lambda: self.what_is_left(self.committed()))
         for member in self.members:
             member.leave()
         for member in (*self.members, *self.past):
             if member.process.returncode is None:
                 member.ended()
 
-    def await_stable(self, limit_s: float = LIMIT_S) -> int:
+    def await_stable(self) -> int:
         """Until the members own all partitions, each one's its own; the monotonic time (ms) when they did."""
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + limit_s * 1000
-        while not self.is_stable():
-            said = {member.name: sorted(member.owned()) for member in self.members}
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"not stable in {limit_s} s: {said}"
-            SYSTEM_CLOCK.sleep_ms(20)
+
+        def owned() -> dict[str, list[int]]:
+            return {member.name: sorted(member.owned()) for member in self.members}
+
+        eventually(self.is_stable, lambda: f"not stable: {owned()}")
         return max(event.time_ns for event in self.events() if "owned" in event.what) // 1_000_000
 
     def is_stable(self) -> bool:

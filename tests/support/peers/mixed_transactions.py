@@ -11,13 +11,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 import confluent_kafka
+from eventually import BUDGET_S, eventually
 
 from kafkacore import KafkaConsumer, TopicPartition
-from kafkacore.clock import SYSTEM_CLOCK
 
 PRODUCERS = 4
 PARTITIONS = 3
-LIMIT_S = 30.0
 COMPRESSIONS = ("none", "lz4", "zstd")
 
 
@@ -57,7 +56,7 @@ class MixedTransactions:
         #: Committed, and not to be seen before another transaction has ended.
         self._behind: dict[int, list[bytes]] = defaultdict(list)
         for producer in self._producers:
-            producer.init_transactions(LIMIT_S)
+            producer.init_transactions(BUDGET_S)
 
     def write(self, steps: int) -> None:
         """So many steps of the producers, in turn by chance; in the end every transaction has ended."""
@@ -73,11 +72,11 @@ class MixedTransactions:
         self._open[0] = _Open()
         for partition in range(PARTITIONS):
             self._open[0].values[partition].append(self._produce(self._producers[0], partition))
-        self._producers[0].flush(LIMIT_S)
+        self._producers[0].flush(BUDGET_S)
         self._producers[1].begin_transaction()
         for partition in range(PARTITIONS):
             self._behind[partition].append(self._produce(self._producers[1], partition))
-        self._producers[1].commit_transaction(LIMIT_S)
+        self._producers[1].commit_transaction(BUDGET_S)
 
     def end_open(self, commits: bool) -> None:
         """End what :meth:`leave_open` has left: then what lies behind it is to be seen, too."""
@@ -92,20 +91,21 @@ class MixedTransactions:
         that a transaction has ended.
         """
         partitions = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
         with (
             KafkaConsumer(bootstrap_servers=self._servers, isolation_level="read_committed") as committed,
             KafkaConsumer(bootstrap_servers=self._servers) as everything,
         ):
-            while committed.end_offsets(partitions) != everything.end_offsets(partitions):
-                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "a transaction does not end"
+            eventually(
+                lambda: committed.end_offsets(partitions) == everything.end_offsets(partitions),
+                "a transaction does not end",
+            )
 
     def _step(self, number: int) -> None:
         producer, draw = self._producers[number], self._chance.random()
         if draw < 0.1:
             partition = self._chance.randrange(PARTITIONS)
             self.plain[partition].append(self._produce(self._plain_producer, partition))
-            self._plain_producer.flush(LIMIT_S)
+            self._plain_producer.flush(BUDGET_S)
         elif number not in self._open:
             producer.begin_transaction()
             self._open[number] = _Open()
@@ -115,14 +115,14 @@ class MixedTransactions:
             for _ in range(self._chance.choice([1, 2, 5, 40])):
                 partition = self._chance.randrange(PARTITIONS)
                 self._open[number].values[partition].append(self._produce(producer, partition))
-            producer.flush(LIMIT_S)
+            producer.flush(BUDGET_S)
 
     def _end(self, number: int, commits: bool) -> None:
         producer, values = self._producers[number], self._open.pop(number).values
         if commits:
-            producer.commit_transaction(LIMIT_S)
+            producer.commit_transaction(BUDGET_S)
         else:
-            producer.abort_transaction(LIMIT_S)
+            producer.abort_transaction(BUDGET_S)
         for partition, of_partition in values.items():
             (self.committed if commits else self.aborted)[partition] += of_partition
 

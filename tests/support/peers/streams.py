@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewPartitions
+from eventually import BUDGET_S, eventually
 from pyspark.errors import StreamingQueryException
 
 from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Spark's own, and ours.
 SOURCES = ("kafka", "kafkacore")
-#: Of a condition that is waited for.
-LIMIT_S = 100
 
 #: What a stream has given, by the end of a topic's name and the partition.
 Found = dict[tuple[str, int], list[Any]]
@@ -47,10 +45,11 @@ class Topic:
         """To so many partitions, by librdkafka; returns when the broker says that they are there."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         for answer in admin.create_partitions([NewPartitions(self.name, partitions)]).values():
-            answer.result(LIMIT_S)
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while not _are_led(admin.list_topics(self.name, LIMIT_S).topics[self.name], partitions):
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "the partitions do not come"
+            answer.result(2 * BUDGET_S)
+        eventually(
+            lambda: _are_led(admin.list_topics(self.name, 2 * BUDGET_S).topics[self.name], partitions),
+            "the partitions do not come",
+        )
 
     def delete(self, suffix: str = "") -> None:
         with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
@@ -126,7 +125,7 @@ class Streams:
         writer = self._writer(source, topic, folder, of, options, batches).trigger(availableNow=True)
         query = writer.start()
         try:
-            assert query.awaitTermination(LIMIT_S)
+            assert query.awaitTermination(2 * BUDGET_S)
         finally:
             query.stop()
         return batches

@@ -20,16 +20,15 @@ from types import TracebackType
 
 import pyarrow.parquet as pq
 import pyspark
+from eventually import BUDGET_S, eventually
 
 from kafkacore.bench.spark.processes import descendants
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.spark.session import SHORT_LIVED_JVM
 
 SPARK_HOME = Path(pyspark.__file__).parent
 JOB = Path(__file__).with_name("streaming_job.py")
 #: Of one wait, on a machine that has much else to do.
-LIMIT_MS = 240_000.0
-LOOK_MS = 20.0
+BUDGETS = 4
 CONFS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -80,20 +79,16 @@ class Program:
         AssertionError
             It ended, or its time did, with what it said last.
         """
-        deadline = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while not condition():
-            assert self.is_running, f"ended before: {what}\n{self.said()[-6000:]}"
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline, f"not in time: {what}\n{self.said()[-6000:]}"
-            SYSTEM_CLOCK.sleep_ms(LOOK_MS)
+        eventually(condition, lambda: f"{what}\n{self.said()[-6000:]}", child=self._process, budgets=BUDGETS)
 
     def wait(self) -> int:
         """Its exit status."""
-        return self._process.wait(LIMIT_MS / 1000)
+        return self._process.wait(BUDGETS * BUDGET_S)
 
     def kill(self) -> None:
         """SIGKILL of the process itself, a driver's JVM; what it has started is left to notice."""
         self._process.kill()
-        self._process.wait(LIMIT_MS / 1000)
+        self._process.wait(BUDGETS * BUDGET_S)
 
     def python_workers(self) -> list[int]:
         """Of executors: those that run tasks, without the daemon that forks them."""
@@ -107,7 +102,7 @@ class Program:
     ) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(LIMIT_MS / 1000)
+        self._process.wait(BUDGETS * BUDGET_S)
 
 
 def python_processes(top: int, module: bytes | None = None) -> list[int]:

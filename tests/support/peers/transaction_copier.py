@@ -10,18 +10,18 @@ standard output says each step that is done. Faults can be planted in it, for a 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 from typing import Any, Protocol
 
 import confluent_kafka
+from eventually import BUDGET_MS, BUDGET_S, eventually
 
 import kafkacore
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
 
-LIMIT_S = 60.0
 #: What a planted fault leaves out: the offsets of a transaction; holding them back until its commit; going
 #: back to the start of what was aborted.
 FAULTS = ("none", "no-offsets", "offsets-first", "abort-ignored")
@@ -58,7 +58,7 @@ class OurProducer:
             reconnect_backoff_ms=20,
             reconnect_backoff_max_ms=100,
             request_timeout_ms=5_000,
-            max_block_ms=LIMIT_S * 1000,
+            max_block_ms=BUDGET_MS,
         )
         self._producer.init_transactions()
 
@@ -100,7 +100,7 @@ class TheirProducer:
         self._producer = confluent_kafka.Producer(
             config | {"transactional.id": transactional_id, "linger.ms": 2, "reconnect.backoff.max.ms": 100}
         )
-        self._producer.init_transactions(LIMIT_S)
+        self._producer.init_transactions(BUDGET_S)
 
     def begin(self) -> None:
         self._producer.begin_transaction()
@@ -113,18 +113,18 @@ class TheirProducer:
         offsets = [confluent_kafka.TopicPartition(topic, each, at) for each, at in positions.items()]
         try:
             metadata = self._group.consumer_group_metadata()
-            self._producer.send_offsets_to_transaction(offsets, metadata, LIMIT_S)
+            self._producer.send_offsets_to_transaction(offsets, metadata, BUDGET_S)
         except confluent_kafka.KafkaException as error:
             raise CopyFailedError from error
 
     def commit(self) -> None:
         try:
-            self._producer.commit_transaction(LIMIT_S)
+            self._producer.commit_transaction(BUDGET_S)
         except confluent_kafka.KafkaException as error:
             raise CopyFailedError from error
 
     def abort(self) -> None:
-        self._producer.abort_transaction(LIMIT_S)
+        self._producer.abort_transaction(BUDGET_S)
 
 
 PRODUCERS = {"kafkacore": OurProducer, "librdkafka": TheirProducer}
@@ -149,14 +149,14 @@ class Group:
 
     def committed(self) -> Positions:
         wanted = [confluent_kafka.TopicPartition(self._topic, each) for each in range(self._partitions)]
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while True:
-            try:
+
+        def ask() -> Positions:
+            with contextlib.suppress(confluent_kafka.KafkaException):
                 found = self._consumer.committed(wanted, timeout=2.0)
                 return {each.partition: max(each.offset, 0) for each in found}
-            except confluent_kafka.KafkaException:
-                if SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
-                    raise
+            return {}
+
+        return eventually(ask, "committed offsets")
 
     def commit(self, positions: Positions) -> None:
         """Not in any transaction: what a copier must not do."""
@@ -209,13 +209,18 @@ class Copier:
     def _next_records(self) -> list[Any]:
         """Those of one transaction; none at the end of the input."""
         records: list[Any] = []
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while len(records) < self._options.per_transaction and self._positions != self._ends:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"{self._positions} of {self._ends}"
+
+        def step() -> None:
             missing = self._options.per_transaction - len(records)
             for tp, found in self._consumer.poll(timeout_ms=200, max_records=missing).items():
-                records += found
+                records.extend(found)
                 self._positions[tp.partition] = found[-1].offset + 1
+
+        eventually(
+            lambda: len(records) >= self._options.per_transaction or self._positions == self._ends,
+            lambda: f"{self._positions} of {self._ends}",
+            step=step,
+        )
         return records
 
     def _copy(self, records: list[Any]) -> None:

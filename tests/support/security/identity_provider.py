@@ -16,8 +16,6 @@ import jwt
 import trustme
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from kafkacore.clock import SYSTEM_CLOCK
-
 ISSUER = "https://issuer.example"
 AUDIENCE = "kafka"
 #: Made once: a key takes a while.
@@ -122,12 +120,3 @@ def identity_provider(
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-def wait_until(predicate: Any) -> None:
-    ended = threading.Condition(threading.RLock())
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 60_000.0
-    while not predicate():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "it did not happen"
-        with ended:
-            SYSTEM_CLOCK.wait_for(ended, lambda: False, 1.0)

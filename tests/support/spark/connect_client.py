@@ -13,19 +13,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from eventually import BUDGET_S, eventually
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaError
 from kafkacore.spark import QueryMonitor, decode_batches, lag
 from kafkacore.spark.causes import last_cause
 from kafkacore.spark.monitor import GROUP
 from kafkacore.spark.pipeline import ConsoleSink, ParquetSink, PipelineConfig, run_pipeline
-
-#: Of one wait.
-LIMIT_S = 100
 
 
 class Client:
@@ -52,7 +49,7 @@ class Client:
         writer = writer.options(**self._broker, topic=self._target)
         writer = writer.option("checkpointLocation", str(self._folder / "checkpoint"))
         query = writer.trigger(availableNow=True).start()
-        assert query.awaitTermination(LIMIT_S)
+        assert query.awaitTermination(2 * BUDGET_S)
         behind = [lag(progress).total for progress in query.recentProgress if progress.numInputRows]
         return {
             "behind": behind,
@@ -62,10 +59,10 @@ class Client:
 
     def _seen(self, monitor: QueryMonitor, query: StreamingQuery) -> Any:
         """The figures, once the query's end has come round to the listener."""
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while monitor.metrics().get(f"{GROUP}.query=copy", {}).get("active", 1):
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, query.status
-            SYSTEM_CLOCK.sleep_ms(10)
+        eventually(
+            lambda: not monitor.metrics().get(f"{GROUP}.query=copy", {}).get("active", 1),
+            lambda: query.status,
+        )
         self._spark.streams.removeListener(monitor)
         found = monitor.metrics()[f"{GROUP}.query=copy"]
         return {name: found[name] for name in ("rows-total", "batches-total", "offsets-behind-latest-max")}

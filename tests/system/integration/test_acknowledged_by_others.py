@@ -9,11 +9,11 @@ import aiokafka
 import confluent_kafka
 import kafka
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 ROUNDS = 30
-LIMIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_kafka_python_sees_each_record_at_once(servers: str) -> None:
     try:
         consumer.assign([partition])
         for offset in range(ROUNDS):
-            assert producer.send(partition.topic, b"v", partition=0).get(LIMIT_S).offset == offset
+            assert producer.send(partition.topic, b"v", partition=0).get(BUDGET_S).offset == offset
             assert consumer.end_offsets([partition]) == {partition: offset + 1}
             consumer.seek_to_end(partition)
             assert consumer.position(partition) == offset + 1
@@ -70,9 +70,9 @@ def test_librdkafka_sees_each_record_at_once(servers: str) -> None:
             producer.produce(
                 "of-librdkafka", b"v", partition=0, on_delivery=lambda _, sent: offsets.append(sent.offset())
             )
-            assert producer.flush(LIMIT_S) == 0
+            assert producer.flush(BUDGET_S) == 0
             assert offsets == list(range(offset + 1))
             partition = confluent_kafka.TopicPartition("of-librdkafka", 0)
-            assert consumer.get_watermark_offsets(partition, LIMIT_S, cached=False) == (0, offset + 1)
+            assert consumer.get_watermark_offsets(partition, BUDGET_S, cached=False) == (0, offset + 1)
     finally:
         consumer.close()

@@ -5,6 +5,7 @@ kafka-python's own admin client beside ours, and our broker answers the same.
 import kafka.admin as theirs
 import kafka.errors as their_errors
 import pytest
+from eventually import eventually
 
 from kafkacore.admin import (
     ACL,
@@ -22,7 +23,6 @@ from kafkacore.admin import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import (
     IllegalArgumentError,
     InvalidRequestError,
@@ -35,7 +35,6 @@ from kafkacore.errors import (
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-SEEN_WITHIN_MS = 60_000.0
 ANY_PATTERN = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
 LITERAL, PREFIXED = ACLResourcePatternType.LITERAL, ACLResourcePatternType.PREFIXED
 
@@ -78,10 +77,7 @@ def their_admin(cluster):
 
 def becomes(wanted, ask):
     """What is asked has this answer, once the broker has seen what its controller has done."""
-    deadline = SYSTEM_CLOCK.monotonic_ms() + SEEN_WITHIN_MS
-    while (answer := ask()) != wanted and SYSTEM_CLOCK.monotonic_ms() < deadline:
-        SYSTEM_CLOCK.sleep_ms(10)
-    assert answer == wanted
+    eventually(lambda: ask() == wanted, lambda: f"{ask()} instead of {wanted}")
 
 
 def plain(acl):

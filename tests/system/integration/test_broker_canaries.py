@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+from eventually import BUDGET_S
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.admin import KafkaAdminClient as TheirAdminClient
 from peers.secure_broker import SecureBroker
@@ -87,7 +88,7 @@ def used(secure: SecureListeners) -> Iterator[str]:
     """What clients see: each mechanism right and wrong, each key store, a new user, the configuration."""
     for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
         with KafkaProducer(**secure.settings("SASL_SSL", mechanism)) as producer:
-            producer.send("canaries", b"v").get(timeout=60)
+            producer.send("canaries", b"v").get(timeout=BUDGET_S)
         yield from refused(secure.settings("SASL_SSL", mechanism, password=WRONG_PASSWORD))
     for listener, mechanism in (("SSL", None), ("MTLS", None), ("REAUTH", "PLAIN")):
         with KafkaAdminClient(**secure.settings(listener, mechanism)) as admin:

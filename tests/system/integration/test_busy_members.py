@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
+from eventually import BUDGET_S, eventually
 from peers.apache_kafka import ApacheKafka
 from peers.busy_member import BUSY_S, SESSION_TIMEOUT_MS
 
@@ -20,7 +22,6 @@ from kafkacore.consumer import ConsumerRebalanceListener
 
 PROJECT = Path(__file__).resolve().parents[3]
 SUPPORT = PROJECT / "tests" / "support"
-LIMIT_MS = 60_000.0
 
 
 class Events(ConsumerRebalanceListener):
@@ -39,19 +40,25 @@ class Events(ConsumerRebalanceListener):
 class Busy:
     """The process, and a second member of its group here that sees every rebalance."""
 
-    def __init__(self, servers: str, topic: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "peers.busy_member", servers, topic, topic],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ
-            | {"PYTHONPATH": os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])},
-        )
+    def __init__(self, servers: str, topic: str, said: Path) -> None:
+        self._said = said
+        with said.open("wb") as stderr:
+            self._start(servers, topic, stderr)
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
         self.events = Events()
         self.second = KafkaConsumer(bootstrap_servers=servers, group_id=topic, heartbeat_interval_ms=200)
         self.second.subscribe([topic], listener=self.events)
+
+    def _start(self, servers: str, topic: str, stderr: BinaryIO) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "peers.busy_member", servers, topic, topic],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=os.environ
+            | {"PYTHONPATH": os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])},
+        )
 
     def tell(self, step: str) -> None:
         assert self.process.stdin is not None
@@ -59,32 +66,32 @@ class Busy:
         self.process.stdin.flush()
 
     def answer(self) -> list[int]:
-        """The answer, if it is there; the second member polls in the meantime."""
-        self.second.poll(timeout_ms=20)
+        """Return the next answer. The second member polls in the meantime."""
         assert self.process.stdout is not None
-        return [int(each) for each in (self.process.stdout.readline() or b"").split()]
+        line = eventually(
+            self.process.stdout.readline,
+            self._said.read_text,
+            step=lambda: self.second.poll(timeout_ms=20),
+            child=self.process,
+        )
+        return [int(each) for each in line.split()]
 
     def join(self) -> int:
         """Both have one partition; the generation."""
-        while True:
+
+        def generation() -> int:
             self.tell("join")
-            partitions, generation_id, _ = until(self.answer)
-            if partitions == 1 and len(self.second.assignment()) == 1:
-                return generation_id
+            partitions, generation_id, _ = self.answer()
+            return generation_id if partitions == 1 and len(self.second.assignment()) == 1 else 0
+
+        return eventually(generation)
 
     def close(self) -> None:
         self.second.close()
         try:
-            self.process.communicate(b"end\n", timeout=LIMIT_MS / 1000)
+            self.process.communicate(b"end\n", timeout=BUDGET_S)
         finally:
             self.process.kill()
-
-
-def until(look: Callable[[], list[int]]) -> list[int]:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while not (found := look()):
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-    return found
 
 
 @pytest.fixture
@@ -99,25 +106,20 @@ def create_topic(kafka: ApacheKafka, topic: str) -> None:
 
 
 def test_members_that_compute_for_longer_than_their_session_stay_in_their_groups(
-    apache_kafka: ApacheKafka, closing: ExitStack
+    apache_kafka: ApacheKafka, closing: ExitStack, tmp_path: Path
 ) -> None:
     """In C with the GIL, and in Python. Both at the same time, each with a witness of its own."""
     busy: dict[str, Busy] = {}
     for how in ("c", "python"):
         create_topic(apache_kafka, f"busy-in-{how}")
-        busy[how] = Busy(apache_kafka.bootstrap_servers, f"busy-in-{how}")
+        busy[how] = Busy(apache_kafka.bootstrap_servers, f"busy-in-{how}", tmp_path / how)
         closing.callback(busy[how].close)
     generations = {how: each.join() for how, each in busy.items()}
     seen = {how: each.events.count for how, each in busy.items()}
-    answers: dict[str, list[int]] = {}
     for how, each in busy.items():
         each.tell(how)
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while len(answers) < 2:
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-        answers.update({how: found for how, each in busy.items() if (found := each.answer())})
     for how, each in busy.items():
-        partitions, generation_id, beats = answers[how]
+        partitions, generation_id, beats = each.answer()
         # Four in a session; a machine may be late with half of them.
         assert beats >= 2 * BUSY_S * 1000 // SESSION_TIMEOUT_MS, how
         assert (partitions, generation_id) == (1, generations[how]), how
@@ -150,17 +152,18 @@ def test_a_handler_longer_than_the_poll_interval_meets_a_rebalance_in_the_middle
         )
 
     slow, other = member(max_poll_interval_ms=poll_interval_ms), member()
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while not (in_hand := slow.poll(timeout_ms=200)):
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+    in_hand = eventually(lambda: slow.poll(timeout_ms=200))
     first = slow.group_metadata()
     values: list[bytes] = []
     with slow.hold() as held:
         # The handler: all its time goes to the other member, in this thread.
         end_ms = SYSTEM_CLOCK.monotonic_ms() + 2 * poll_interval_ms
-        while SYSTEM_CLOCK.monotonic_ms() < end_ms or not len(other.assignment()) == len(held.revoked) == 1:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-            values += [record.value for records in other.poll(timeout_ms=100).values() for record in records]
+        eventually(
+            lambda: (
+                SYSTEM_CLOCK.monotonic_ms() >= end_ms and len(other.assignment()) == len(held.revoked) == 1
+            ),
+            step=lambda: values.extend(values_from(other)),
+        )
         assert len(other.assignment()) == len(held.revoked) == 1
         assert held.revoked == other.assignment()
         (kept,) = slow.assignment()
@@ -169,12 +172,13 @@ def test_a_handler_longer_than_the_poll_interval_meets_a_rebalance_in_the_middle
         if kept in in_hand:
             values += [record.value for record in in_hand[kept]]
             slow.commit()
-    while len(values) < 20:
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms + LIMIT_MS
-        for each in (slow, other):
-            values += [record.value for records in each.poll(timeout_ms=100).values() for record in records]
+    eventually(lambda: len(values) >= 20, step=lambda: values.extend(values_from(slow) + values_from(other)))
     assert sorted(values, key=int) == [b"%d" % number for number in range(20)]
     assert slow.group_metadata().member_id == first.member_id
+
+
+def values_from(consumer: KafkaConsumer) -> list[bytes]:
+    return [record.value for records in consumer.poll(timeout_ms=100).values() for record in records]
 
 
 def test_the_example_of_a_slow_handler_handles_all(apache_kafka: ApacheKafka) -> None:
@@ -185,6 +189,6 @@ def test_the_example_of_a_slow_handler_handles_all(apache_kafka: ApacheKafka) ->
     example = PROJECT / "examples" / "slow_handler.py"
     arguments = [apache_kafka.bootstrap_servers, "slow-handler", "slow-handlers", "1.1"]
     command = [sys.executable, "-W", "error", str(example), *arguments]
-    done = subprocess.run(command, capture_output=True, timeout=LIMIT_MS / 1000, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=BUDGET_S, check=False)
     assert (done.returncode, done.stderr.decode()) == (0, "")
     assert done.stdout.decode().split("\n") == ["handled: 0", "handled: 1", ""]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 from peers.secure_kafka import PASSWORDS
 
 from kafkacore import KafkaConsumer, KafkaProducer
@@ -123,7 +124,7 @@ def test_no_session_leaves_a_password_behind(secure_kafka, everything_logged, ca
     for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
         settings = secure_kafka.settings("SASL_SSL", mechanism)
         with KafkaProducer(**settings) as producer:
-            producer.send(topic, b"v").get(timeout=60)
+            producer.send(topic, b"v").get(timeout=BUDGET_S)
             seen += [
                 text for value in (producer, producer.config, producer.metrics()) for text in shown_of(value)
             ]

@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import aiokafka
 import pytest
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from eventually import eventually
 from model.group_history import GroupHistory
 from peers.java_peer import JavaPeer, Sample
-from peers.mixed_group import LIMIT_S, MixedGroup
+from peers.mixed_group import MixedGroup
 
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 PARTITIONS = 10
@@ -66,13 +65,6 @@ class AioMember:
         self._thread.join()
 
 
-def until(condition: Callable[[], bool], said: Callable[[], object]) -> None:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, said()
-        SYSTEM_CLOCK.sleep_ms(20)
-
-
 def test_a_member_of_each_client_shares_one_group(
     our_groups: EmbeddedBroker, java_peer: JavaPeer, tmp_path: Path
 ) -> None:
@@ -88,15 +80,17 @@ def test_a_member_of_each_client_shares_one_group(
             def owners() -> list[set[int]]:
                 return [aio.owned, *(member.owned() for member in group.members)]
 
-            until(lambda: Counter(map(len, owners())) == {2: 5} and len(set().union(*owners())) == 10, owners)
+            eventually(
+                lambda: Counter(map(len, owners())) == {2: 5} and len(set().union(*owners())) == 10, owners
+            )
             samples = [Sample(b"%d" % n, partition=n % PARTITIONS) for n in range(20 * PARTITIONS)]
             java_peer.produce(servers, TOPIC, samples)
-            until(
+            eventually(
                 lambda: len(aio.read) == 40 and list(group.committed().values()) == [20] * 8, lambda: aio.read
             )
         finally:
             aio.leave()
-        until(lambda: sum(len(member.owned()) for member in group.members) == PARTITIONS, lambda: None)
+        eventually(lambda: sum(len(member.owned()) for member in group.members) == PARTITIONS, lambda: None)
         assert sorted(aio.read) == [(number, offset) for number in sorted(aio.owned) for offset in range(20)]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pyarrow
 import pytest
+from eventually import BUDGET_S
 from peers.apache_kafka import ApacheKafka
 from peers.clients import CLIENT_NAMES, CODECS, Client, clients
 from peers.java_peer import JavaPeer, Sample
@@ -124,6 +125,9 @@ def test_java_reads_what_send_arrow_wrote(apache_kafka: ApacheKafka, java_peer: 
         bootstrap_servers=servers, compression_type=None if codec == "none" else codec, batch_size=20_000
     ) as producer:
         future = producer.send_arrow(topic, table)
-        places = [(future[row].get(30).partition, future[row].get(30).offset) for row in range(len(samples))]
+        places = [
+            (future[row].get(BUDGET_S).partition, future[row].get(BUDGET_S).offset)
+            for row in range(len(samples))
+        ]
         assert future.get(0).tolist() == [offset for _, offset in places]
     assert sorted(java_peer.consume(servers, topic, len(samples)), key=by_place) == expected(samples, places)

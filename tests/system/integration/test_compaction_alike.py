@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from eventually import eventually
 from model.raw_line import Line
 from model.topic_reader import await_markers
 from peers.apache_kafka import ApacheKafka
@@ -37,7 +38,6 @@ BATCH = 40
 KEYS = 3_000
 #: A judge that is late must not be compacted a second time: that would take the tombstones, too.
 DELETE_RETENTION_MS = 10_000
-LIMIT_MS = 60_000.0
 CREATE_VERSION, ALTER_VERSION, PRODUCE_VERSION = 7, 1, 9
 TOPIC_RESOURCE, SET = 2, 0
 #: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER
@@ -143,17 +143,16 @@ class Judge:
                 self._write(asked, asked_for)
                 if number % 200 == 100:
                     self._transactions()
-        await_markers(self.kafka.bootstrap_servers, TOPIC, 1, LIMIT_MS / 1000)
+        await_markers(self.kafka.bootstrap_servers, TOPIC, 1)
 
     def _write(self, asked: Line, request: ProduceRequest) -> None:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while True:
+        def is_written() -> bool:
             error_code = asked.ask(request, PRODUCE_VERSION).responses[0].partition_responses[0].error_code
             # A topic is made before its leader knows that it leads.
-            if error_code not in NOT_LED_YET or SYSTEM_CLOCK.monotonic_ms() > deadline_ms:
-                assert error_code == 0
-                return
-            SYSTEM_CLOCK.sleep_ms(20)
+            assert error_code in {0, *NOT_LED_YET}
+            return error_code == 0
+
+        eventually(is_written)
 
     def _transactions(self) -> None:
         """Of each kind: with records that later ones make old, and with keys of their own."""
@@ -181,10 +180,10 @@ class Judge:
         end = active_base(self.folder)
         self.set_policy("compact")
         path = self.kafka.segments_dir / "cleaner-offset-checkpoint"
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while not path.exists() or f"{TOPIC} 0 {end}\n" not in path.read_text():
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"not compacted up to {end}"
-            SYSTEM_CLOCK.sleep_ms(50)
+        eventually(
+            lambda: path.exists() and f"{TOPIC} 0 {end}\n" in path.read_text(),
+            lambda: f"not compacted up to {end}",
+        )
         self.set_policy("delete")
 
 

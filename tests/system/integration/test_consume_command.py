@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+from eventually import BUDGET_S
+
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.cli.main import main
@@ -58,7 +60,7 @@ def test_interrupt_commits_what_was_printed_and_nothing_else(apache_kafka):
             producer.send(topic, b"last", partition=0)
         last = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=BUDGET_S)
     assert process.returncode == 130, said
     assert {record["value"] for record in printed} == set(VALUES)
     assert last["value"] == "last"

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from eventually import BUDGET_S
 from model.raw_line import Line
 from peers.apache_kafka import ApacheKafka
 
@@ -42,7 +43,7 @@ class Reader:
         with KafkaProducer(bootstrap_servers=self.servers) as producer:
             for partition in partitions:
                 for _ in range(count):
-                    producer.send(self.topic, VALUE, partition=partition).get(30)
+                    producer.send(self.topic, VALUE, partition=partition).get(BUDGET_S)
 
     def _named(self, topic: str | UUID | None) -> dict[str, Any]:
         if self.version >= FIRST_BY_ID:

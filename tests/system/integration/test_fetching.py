@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S, eventually
 from peers.apache_kafka import ApacheKafka
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
@@ -21,7 +22,6 @@ from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 #: Apache Kafka takes half a minute to make a thousand on a busy machine.
 MANY = 1000
-LIMIT_MS = 60_000
 
 
 def new_topic(servers: str, partitions: int = 1, name: str = "") -> str:
@@ -31,18 +31,19 @@ def new_topic(servers: str, partitions: int = 1, name: str = "") -> str:
     # Once every partition is led: whoever joined a group before would do so again.
     with KafkaConsumer(bootstrap_servers=servers) as consumer:
         places = [TopicPartition(topic, number) for number in range(partitions)]
-        assert len(consumer.end_offsets(places, timeout_ms=LIMIT_MS)) == partitions
+        assert len(consumer.end_offsets(places, timeout_ms=BUDGET_MS)) == partitions
     return topic
 
 
 def poll_until(consumer: KafkaConsumer, condition: Callable[[], bool]) -> list[Any]:
     """Records until ``condition()``."""
     records: list[Any] = []
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "what was waited for did not come"
+
+    def step() -> None:
         for found in consumer.poll(100).values():
-            records += found
+            records.extend(found)
+
+    eventually(condition, step=step)
     return records
 
 
@@ -86,7 +87,7 @@ def test_later_requests_of_many_partitions_name_only_the_one_that_changed(
         assert sorted(named(sent[0])) == [(number, 0) for number in range(count)]
         assert [named(request) for request in sent[1:]] == [[]] * len(sent[1:])
         del sent[:]
-        producer.send(topic, b"v", partition=changed).get(60)
+        producer.send(topic, b"v", partition=changed).get(BUDGET_S)
         records = poll_until(consumer, lambda: [each for each in sent if each.topics] != [])
         assert [(record.partition, record.value) for record in records] == [(changed, b"v")]
         assert [named(request) for request in sent if request.topics] == [[(changed, 1)]]
@@ -154,12 +155,12 @@ def test_idle_connection_is_closed_and_made_anew_when_it_is_needed(our_broker: E
     with consumer:
         partition = TopicPartition(topic, 0)
         consumer.assign([partition])
-        consumer.position(partition, timeout_ms=LIMIT_MS)
+        consumer.position(partition, timeout_ms=BUDGET_MS)
         poll_until(consumer, lambda: sockets_to(port) == before + 1)
         consumer.pause(partition)
         poll_until(consumer, lambda: sockets_to(port) == before)
         with KafkaProducer(bootstrap_servers=servers) as producer:
-            producer.send(topic, b"v").get(60)
+            producer.send(topic, b"v").get(BUDGET_S)
         consumer.resume(partition)
         assert values_of(consumer, 1) == [b"v"]
         assert consumer.metrics()["consumer-metrics"]["connection-close-total"] >= 1
@@ -168,19 +169,20 @@ def test_idle_connection_is_closed_and_made_anew_when_it_is_needed(our_broker: E
 def recreate(servers: str, topic: str) -> None:
     with KafkaAdminClient(bootstrap_servers=servers) as admin:
         admin.delete_topics([topic])
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while topic in admin.list_topics():
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+        eventually(lambda: topic not in admin.list_topics())
     new_topic(servers, name=topic)
 
 
 def values_of(consumer: KafkaConsumer, count: int) -> list[bytes]:
     """The next ``count`` values."""
     values: list[bytes] = []
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while len(values) < count:
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"only {values} came"
-        values += [record.value for records in consumer.poll(100).values() for record in records]
+    eventually(
+        lambda: len(values) >= count,
+        lambda: f"only {values} came",
+        step=lambda: values.extend(
+            [record.value for records in consumer.poll(100).values() for record in records]
+        ),
+    )
     return values
 
 
@@ -206,7 +208,7 @@ def test_topic_that_is_deleted_and_made_anew_is_read_from_its_beginning(
         for values in ([b"old 0", b"old 1", b"old 2"], [b"new"]):
             with KafkaProducer(bootstrap_servers=servers) as producer:
                 for value in values:
-                    producer.send(topic, value).get(60)
+                    producer.send(topic, value).get(BUDGET_S)
             assert values_of(consumer, len(values)) == values
             if values != [b"new"]:
                 recreate(servers, topic)
@@ -221,7 +223,7 @@ def test_consumer_may_begin_a_while_ago(request: pytest.FixtureRequest, broker: 
     with KafkaProducer(bootstrap_servers=servers) as producer:
         for name, hours_ago in ((topic, 3), (topic, 2), (topic, 1), (topic, 0), (old, 5)):
             timestamp_ms = now_ms - hours_ago * 3_600_000
-            producer.send(name, b"%d hours ago" % hours_ago, timestamp_ms=timestamp_ms).get(60)
+            producer.send(name, b"%d hours ago" % hours_ago, timestamp_ms=timestamp_ms).get(BUDGET_S)
     with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="by_duration:PT90M") as consumer:
         consumer.assign([TopicPartition(name, 0) for name in (topic, empty, old)])
         assert values_of(consumer, 2) == [b"1 hours ago", b"0 hours ago"]

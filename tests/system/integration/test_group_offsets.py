@@ -15,16 +15,15 @@ from typing import Any
 import confluent_kafka
 import kafka as kafka_python
 import pytest
+from eventually import BUDGET_MS, BUDGET_S, eventually
 from peers.apache_kafka import ApacheKafka
 from peers.java_peer import JavaPeer, Sample
 
 import kafkacore
 from kafkacore import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import CommitFailedError, FencedInstanceIdError, KafkaTimeoutError, UnknownMemberIdError
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-LIMIT_MS = 30_000.0
 RECORDS = 20
 _names = itertools.count(1)
 #: Partition → offset, note, leader epoch.
@@ -63,11 +62,12 @@ def make_consumer(kafka: Broker, *topics: str, group_id: str, **settings: Any) -
 def read_all(consumer: KafkaConsumer, count: int) -> list[bytes]:
     """Values of ``count`` records, which are all that there are."""
     found: list[bytes] = []
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while len(found) < count:
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, f"{len(found)} of {count}"
+
+    def step() -> None:
         for records in consumer.poll(timeout_ms=500).values():
-            found += [record.value for record in records]
+            found.extend([record.value for record in records])
+
+    eventually(lambda: len(found) >= count, lambda: f"{len(found)} of {count}", step=step)
     assert len(found) == count
     return found
 
@@ -142,7 +142,7 @@ class Confluent:
     def committed(self, group: str, topic: str) -> Offsets:
         consumer = self._consumer(group)
         places = [confluent_kafka.TopicPartition(topic, each) for each in range(2)]
-        found = consumer.committed(places, timeout=LIMIT_MS / 1000)
+        found = consumer.committed(places, timeout=BUDGET_S)
         consumer.close()
         return {each.partition: (each.offset, "", -1) for each in found if each.offset >= 0}
 
@@ -180,7 +180,7 @@ def test_each_client_reads_what_the_others_commit(broker: Broker, java_peer: Jav
 )
 def test_restarted_consumer_goes_on_where_the_last_one_was(broker: Broker, topic: str) -> None:
     group = f"restarted-{topic}"
-    with make_consumer(broker, topic, group_id=group, consumer_timeout_ms=LIMIT_MS) as first:
+    with make_consumer(broker, topic, group_id=group, consumer_timeout_ms=BUDGET_MS) as first:
         taken = [record.value for record in itertools.islice(first, 7)]
     with make_consumer(broker, topic, group_id=group) as second:
         rest = read_all(second, RECORDS - 7)
@@ -216,10 +216,9 @@ def test_assigned_partitions_are_committed_by_the_interval_without_a_member(
     with make_consumer(broker, group_id=group, auto_commit_interval_ms=100) as consumer:
         consumer.assign([place])
         read_all(consumer, RECORDS // 2)
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while consumer.committed(place) != RECORDS // 2:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-            consumer.poll(timeout_ms=20)
+        eventually(
+            lambda: consumer.committed(place) == RECORDS // 2, step=lambda: consumer.poll(timeout_ms=20)
+        )
         assert consumer.group_metadata().member_id == ""
     with make_consumer(broker, group_id=group) as consumer:
         consumer.assign([place])
@@ -261,12 +260,15 @@ def test_offset_behind_an_open_transaction_is_waited_for(broker: Broker, topic: 
         producer.begin_transaction()
         producer.send_offsets_to_transaction({place: OffsetAndMetadata(4)}, consumer.group_metadata())
         # The first of them may not even have found the coordinator in its time.
-        deadline_ms, cause = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS, ""
-        while "UNSTABLE_OFFSET_COMMIT" not in cause:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, cause
+        cause = ""
+
+        def step() -> None:
+            nonlocal cause
             with pytest.raises(KafkaTimeoutError) as raised:
                 consumer.committed(place, timeout_ms=300)
             cause = str(raised.value.__cause__)
+
+        eventually(lambda: "UNSTABLE_OFFSET_COMMIT" in cause, lambda: cause, step=step)
         producer.commit_transaction()
         assert consumer.committed(place) == 4
 
@@ -275,7 +277,7 @@ def test_the_example_goes_on_where_it_was(broker: Broker, java_peer: JavaPeer, t
     def run() -> list[str]:
         example = Path(__file__).resolve().parents[3] / "examples" / "group.py"
         command = [sys.executable, "-W", "error", str(example), broker.bootstrap_servers, topic, topic]
-        done = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+        done = subprocess.run(command, capture_output=True, timeout=BUDGET_S, check=False, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.splitlines()
 
@@ -313,12 +315,10 @@ def test_transaction_commits_for_a_member_and_not_for_one_who_was_thrown_out(
     producer.init_transactions()
 
     def copy(consumer: KafkaConsumer, stop: Callable[[], bool]) -> None:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while not stop():
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+        def step() -> None:
             polled = consumer.poll(timeout_ms=200, max_records=5)
             if not polled:
-                continue
+                return
             producer.begin_transaction()
             for records in polled.values():
                 for record in records:
@@ -326,6 +326,8 @@ def test_transaction_commits_for_a_member_and_not_for_one_who_was_thrown_out(
             offsets = {place: OffsetAndMetadata(records[-1].offset + 1) for place, records in polled.items()}
             producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
             producer.commit_transaction()
+
+        eventually(stop, step=step)
 
     places = [TopicPartition(topic, each) for each in range(2)]
     with producer, make_consumer(broker, topic, group_id=group, enable_auto_commit=False) as consumer:

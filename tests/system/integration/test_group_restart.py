@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from eventually import eventually
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.structs import OffsetAndMetadata
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 PARTITIONS = 4
-LIMIT_MS = 30_000.0
 
 
 @pytest.fixture
@@ -37,11 +36,11 @@ def member(broker: EmbeddedBroker, **settings: object) -> KafkaConsumer:
 
 
 def poll_until(members: list[KafkaConsumer], condition: Callable[[], bool]) -> None:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, [one.assignment() for one in members]
+    def step() -> None:
         for one in members:
             one.poll(20)
+
+    eventually(condition, lambda: [one.assignment() for one in members], step=step)
 
 
 def shares(members: list[KafkaConsumer]) -> list[set[int]]:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from eventually import eventually
 
 from kafkacore import KafkaConsumer
 from kafkacore.admin import KafkaAdminClient, NewTopic
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 MEMBERS, PARTITIONS = 20, 64
 SESSION_TIMEOUT_MS = 30_000
-#: A group that takes longer has lost a turn: somebody waited for a session to run out, twice.
-LIMIT_MS = 2 * SESSION_TIMEOUT_MS
 
 
 class Polled:
@@ -53,13 +51,6 @@ class Polled:
         self._thread.join()
 
 
-def wait_until(condition: Callable[[], bool], said: Callable[[], object]) -> None:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, said()
-        SYSTEM_CLOCK.sleep_ms(20)
-
-
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
     with EmbeddedBroker() as broker:
@@ -90,8 +81,8 @@ def test_storm_of_joins_and_leaves_is_stable_within_two_sessions(servers: str, s
         def said() -> object:
             return [(member.generation_id, sorted(member.owned)) for member in members]
 
-        wait_until(is_stable, said)
+        eventually(is_stable, said)
         for member in members[::2]:
             member.leave()
         members = members[1::2]
-        wait_until(is_stable, said)
+        eventually(is_stable, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from eventually import BUDGET_S
 from peers.jars import run_java
 
 from kafkacore.testing.embedded_broker import EmbeddedBroker
@@ -15,7 +16,9 @@ CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 def tool(broker: EmbeddedBroker, name: str, *args: str, stdin: bytes | None = None) -> list[str]:
     """Run a tool against the broker; the lines that it printed."""
-    output = run_java(name, "--bootstrap-server", broker.bootstrap_servers, *args, stdin=stdin, timeout_s=110)
+    output = run_java(
+        name, "--bootstrap-server", broker.bootstrap_servers, *args, stdin=stdin, timeout_s=2 * BUDGET_S
+    )
     return output.decode().splitlines()
 
 

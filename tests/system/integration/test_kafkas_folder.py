@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from eventually import BUDGET_S
 from peers.apache_kafka import ApacheKafka, started_in_scratch_folder
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
@@ -83,7 +84,7 @@ def test_folder_of_apache_kafka_is_served_with_all_its_topics_and_records(folder
             assert found == {tp: list(range(count)) for tp, count in counts.items()}
         with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
             for tp, count in counts.items():
-                assert producer.send(tp.topic, b"next", partition=tp.partition).get(60).offset == count
+                assert producer.send(tp.topic, b"next", partition=tp.partition).get(BUDGET_S).offset == count
     # What Kafka's controller knows is no topic, and nothing of ours.
     after = {path.name: path.read_bytes() for path in (folder / "__cluster_metadata-0").iterdir()}
     assert after == metadata_log

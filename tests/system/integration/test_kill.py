@@ -16,11 +16,11 @@ from typing import Any
 
 import confluent_kafka
 import pytest
+from eventually import BUDGET_S, eventually
 from peers.clients import KafkaPythonLike
 from peers.java_peer import Received
 
 import kafkacore
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 KILLS = 20
@@ -28,7 +28,6 @@ PARTITIONS = 4
 SEED = 20_260_101
 #: At most so many records are acknowledged to each producer between a start of the broker and its end.
 ACKS_PER_LIFE = 200
-LIMIT_MS = 30_000.0
 
 
 class Ledger:
@@ -79,7 +78,7 @@ def write_with_kafkacore(servers: str, topic: str, ledger: Ledger) -> None:
             future.add_callback(on_ack(number)).add_errback(on_error(number))
             ledger.sent += 1
     finally:
-        producer.close(timeout=LIMIT_MS / 1000)
+        producer.close(timeout=BUDGET_S)
 
 
 def write_with_librdkafka(servers: str, topic: str, ledger: Ledger) -> None:
@@ -117,7 +116,7 @@ def write_with_librdkafka(servers: str, topic: str, ledger: Ledger) -> None:
         except BufferError:
             producer.poll(0.05)
         producer.poll(0)
-    producer.flush(LIMIT_MS / 1000)
+    producer.flush(BUDGET_S)
 
 
 def keep_crash(write: Callable[[str, str, Ledger], None], servers: str, topic: str, ledger: Ledger) -> None:
@@ -126,13 +125,6 @@ def keep_crash(write: Callable[[str, str, Ledger], None], servers: str, topic: s
         write(servers, topic, ledger)
     except Exception as error:  # noqa: BLE001 - handed to the thread that waits
         ledger.crash = error
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while not condition():
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline, f"not in 30 s: {what}"
-        SYSTEM_CLOCK.sleep_ms(5)
 
 
 def kill_and_start(broker: EmbeddedBroker, ledgers: list[Ledger]) -> None:
@@ -147,7 +139,7 @@ def kill_and_start(broker: EmbeddedBroker, ledgers: list[Ledger]) -> None:
                     raise ledger.crash
             return all(len(one.acknowledged) >= goal for one, goal in zip(ledgers, goals, strict=True))
 
-        wait_until(reached, f"acknowledgements in life {life} of the broker\n{broker.log_tail()}")
+        eventually(reached, f"acknowledgements in life {life} of the broker\n{broker.log_tail()}")
         broker.kill()
         broker.start()
 
@@ -179,7 +171,7 @@ class Run:
             for ledger in self.ledgers.values():
                 ledger.stop.set()
             for thread in threads:
-                thread.join(2 * LIMIT_MS / 1000)
+                thread.join(2 * BUDGET_S)
         assert not any(thread.is_alive() for thread in threads)
 
 

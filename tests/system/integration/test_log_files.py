@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from eventually import eventually
 from model.segment_reads import rows
 from peers.apache_kafka import ApacheKafka
 from peers.clients import CODECS
@@ -22,7 +23,6 @@ from kafkacore.clock import SYSTEM_CLOCK
 
 COLUMNS = ["key", "value", "offset", "timestamp", "timestampType", "headers"]
 SMALL = {"segment.bytes": str(1 << 20), "index.interval.bytes": "1000"}
-LIMIT_MS = 80_000.0
 
 
 def new_topic(kafka: ApacheKafka, peer: JavaPeer, **configs: str) -> str:
@@ -41,11 +41,12 @@ def consumed(kafka: ApacheKafka, topic: str, isolation: str = "read_uncommitted"
     ) as consumer:
         consumer.assign([place])
         end = consumer.end_offsets([place])[place]
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while consumer.position(place) < end:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+
+        def step() -> None:
             for columns in consumer.poll_arrow(timeout_ms=200, timestamp_unit="us").values():
                 found.append(pa.table(columns))
+
+        eventually(lambda: consumer.position(place) >= end, step=step)
     names = {"timestamp_type": "timestampType"}
     table = pa.concat_tables(found)
     table = table.rename_columns([names.get(name, name) for name in table.column_names]).select(COLUMNS)
@@ -56,7 +57,6 @@ def consumed(kafka: ApacheKafka, topic: str, isolation: str = "read_uncommitted"
 def await_the_last_marker(kafka: ApacheKafka, topic: str) -> None:
     """A commit is promised before its marker is in the log of every partition."""
     place = TopicPartition(topic, 0)
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
     isolations = ("read_uncommitted", "read_committed")
     with contextlib.ExitStack() as stack:
         both = [
@@ -65,8 +65,7 @@ def await_the_last_marker(kafka: ApacheKafka, topic: str) -> None:
             )
             for isolation in isolations
         ]
-        while len({consumer.end_offsets([place])[place] for consumer in both}) > 1:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+        eventually(lambda: len({consumer.end_offsets([place])[place] for consumer in both}) <= 1)
 
 
 def read(kafka: ApacheKafka, topic: str, **options: object) -> list[dict[str, object]]:
@@ -168,21 +167,26 @@ def test_a_compacted_log_is_read_as_a_consumer_reads_it(tmp_path: Path, java_pee
                 for number in range(50):
                     producer.send(name, b"%d %d" % (turn, number), key=b"k%d" % (number % 7))
                 producer.abort_transaction() if turn % 3 == 1 else producer.commit_transaction()
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while len(consumed(kafka, name)) > 200:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+
+        def step() -> None:
             with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as plain:
                 plain.send(name, b"roll", key=b"roll")
             SYSTEM_CLOCK.sleep_ms(100.0)
+
+        eventually(lambda: len(consumed(kafka, name)) <= 200, step=step)
         for isolation in ("read_uncommitted", "read_committed"):
-            while True:
-                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-                before = state(kafka, name)
-                theirs, ours = consumed(kafka, name, isolation), read(kafka, name, isolation=isolation)
-                if state(kafka, name) == before:
-                    # The cleaner did not come in between.
-                    assert ours == theirs
-                    break
+            eventually(
+                lambda isolation=isolation: read_alike(kafka, name, isolation), "the cleaner never rests"
+            )
+
+
+def read_alike(kafka: ApacheKafka, topic: str, isolation: str) -> bool:
+    """Read the topic both ways; return whether the cleaner did not change it in between."""
+    before = state(kafka, topic)
+    theirs, ours = consumed(kafka, topic, isolation), read(kafka, topic, isolation=isolation)
+    is_unchanged = state(kafka, topic) == before
+    assert not is_unchanged or ours == theirs
+    return is_unchanged
 
 
 def state(kafka: ApacheKafka, topic: str) -> list[tuple[str, int, int]]:

@@ -14,6 +14,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S, eventually
 from model.dose import dose, new_seed
 
 from kafkacore import KafkaConsumer, KafkaProducer
@@ -21,15 +22,14 @@ from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import IllegalStateError
 
-LIMIT_MS = 60_000.0
-#: Shorter than a session: a member that has left without a word is missed after 45 s.
-SOON_MS = 30_000.0
+#: Much longer than a test waits: one that had left without a word would keep its partitions for so long.
+SESSION_MS = int(10 * BUDGET_MS)
 #: A member that says what happens to it, and works until it is told to end.
 MEMBER = """
 import sys
 from kafkacore import KafkaConsumer
 consumer = KafkaConsumer(sys.argv[2], bootstrap_servers=sys.argv[1], group_id=sys.argv[3],
-                         auto_offset_reset="earliest")
+                         auto_offset_reset="earliest", session_timeout_ms={session_ms})
 {body}
 """
 
@@ -57,10 +57,13 @@ def member(apache_kafka, topic: str, group: str, **settings: object) -> KafkaCon
 
 def read(consumer: KafkaConsumer, count: int) -> int:
     """Poll until ``count`` records have come; how many have."""
-    got, deadline_ms = 0, SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while got < count and SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
-        got += sum(map(len, consumer.poll(timeout_ms=200).values()))
-    return got
+    got: list[int] = []
+
+    def poll() -> None:
+        got.extend(map(len, consumer.poll(timeout_ms=200).values()))
+
+    eventually(lambda: sum(got) >= count, step=poll)
+    return sum(got)
 
 
 def held() -> tuple[int, int, int]:
@@ -95,11 +98,7 @@ def test_lives_leave_neither_descriptors_nor_threads(apache_kafka, topic):
     for number in range(lives):
         live(apache_kafka, topic, number)
     # The thread of one that nobody closed ends by itself, and nobody waits for it.
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while any(map(operator.gt, held(), before)):
-        # What another test has left may end meanwhile.
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, (held(), before)
-        SYSTEM_CLOCK.sleep_ms(10)
+    eventually(lambda: not any(map(operator.gt, held(), before)), lambda: (held(), before))
 
 
 def test_interpreter_ends_with_a_member_that_nobody_closed(apache_kafka, topic):
@@ -110,10 +109,10 @@ def test_interpreter_ends_with_a_member_that_nobody_closed(apache_kafka, topic):
 
 
 def run_member(apache_kafka, topic: str, group: str, body: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", MEMBER.format(body=body)]
+    command = [sys.executable, "-c", MEMBER.format(body=body, session_ms=SESSION_MS)]
     return subprocess.run(
         [*command, apache_kafka.bootstrap_servers, topic, group],
-        capture_output=True, text=True, timeout=100, check=False,
+        capture_output=True, text=True, timeout=2 * BUDGET_S, check=False,
     )  # fmt: skip
 
 
@@ -132,10 +131,13 @@ def test_forked_child_of_a_member_is_refused_and_the_parent_stays_one(apache_kaf
                 os._exit(status)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         consumer.commit()
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + 1_000
-        while SYSTEM_CLOCK.monotonic_ms() < deadline_ms:
-            consumer.poll(100)
+        beats = heartbeats_of(consumer)
+        eventually(lambda: heartbeats_of(consumer) >= beats + 3, step=lambda: consumer.poll(100))
         assert consumer.group_metadata().generation_id == generation
+
+
+def heartbeats_of(consumer: KafkaConsumer) -> float:
+    return consumer.metrics()["consumer-coordinator-metrics"]["heartbeat-total"]
 
 
 @pytest.mark.kafka("KafkaConsumerTest.testCloseInterrupt")
@@ -154,18 +156,15 @@ def test_interrupted_member_closes_at_any_moment(apache_kafka, topic, tmp_path):
     for _ in range(dose(6, 60)):
         interrupt(apache_kafka, topic, body, moments.random() * 500, tmp_path / "errors")
     with member(apache_kafka, topic, "interrupted") as consumer:
-        began_ms = SYSTEM_CLOCK.monotonic_ms()
-        while not consumer.assignment() and SYSTEM_CLOCK.monotonic_ms() - began_ms < SOON_MS:
-            consumer.poll(100)
-        assert len(consumer.assignment()) == 2
+        eventually(lambda: len(consumer.assignment()) == 2, step=lambda: consumer.poll(100))
 
 
 def interrupt(apache_kafka, topic: str, body: str, after_ms: float, errors: Path) -> None:
     """Have a member live for ``after_ms``, and end by SIGINT."""
     # fmt: off
     with errors.open("w") as written, subprocess.Popen(
-        [sys.executable, "-c", MEMBER.format(body=body), apache_kafka.bootstrap_servers, topic,
-         "interrupted"],
+        [sys.executable, "-c", MEMBER.format(body=body, session_ms=SESSION_MS),
+         apache_kafka.bootstrap_servers, topic, "interrupted"],
         stdout=subprocess.PIPE, stderr=written, text=True,
     ) as process:
         # fmt: on
@@ -174,7 +173,7 @@ def interrupt(apache_kafka, topic: str, body: str, after_ms: float, errors: Path
         SYSTEM_CLOCK.sleep_ms(after_ms)
         process.send_signal(signal.SIGINT)
         try:
-            assert process.wait(timeout=LIMIT_MS / 1000) == -signal.SIGINT
+            assert process.wait(timeout=BUDGET_S) == -signal.SIGINT
         finally:
             process.kill()
     assert errors.read_text().rstrip().endswith("KeyboardInterrupt")

@@ -9,6 +9,7 @@ import aiokafka
 import confluent_kafka
 import kafka
 import pytest
+from eventually import BUDGET_S
 from peers.jars import JavaToolError
 from peers.java_peer import JavaPeer, Sample
 
@@ -16,15 +17,13 @@ from kafkacore import KafkaProducer
 from kafkacore.errors import UnsupportedVersionError
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
-#: A client that waits instead of failing would wait for so long, and then give another reason.
-LIMIT_S = 60
 REASON = "This broker has no transactions: use Apache Kafka for them."
 
 
 def test_librdkafka_reports_the_brokers_reason_as_a_fatal_error(our_broker: EmbeddedBroker) -> None:
     settings = {"bootstrap.servers": our_broker.bootstrap_servers, "transactional.id": "pay"}
     with pytest.raises(confluent_kafka.KafkaException, match=REASON) as caught:
-        confluent_kafka.Producer(settings).init_transactions(LIMIT_S)
+        confluent_kafka.Producer(settings).init_transactions(BUDGET_S)
     assert caught.value.args[0].fatal()
 
 
@@ -56,7 +55,7 @@ def with_aiokafka(servers: str) -> None:
     async def start() -> None:
         producer = aiokafka.AIOKafkaProducer(bootstrap_servers=servers, transactional_id="pay")
         try:
-            await asyncio.wait_for(producer.start(), LIMIT_S)
+            await asyncio.wait_for(producer.start(), BUDGET_S)
         finally:
             await producer.stop()
 
@@ -88,7 +87,7 @@ def test_librdkafka_consumer_of_the_new_protocol_fails(our_broker: EmbeddedBroke
     )
     try:
         consumer.subscribe(["t"])
-        message = consumer.poll(LIMIT_S)
+        message = consumer.poll(BUDGET_S)
         assert message is not None
         error = message.error()
         assert error.code() == confluent_kafka.KafkaError._FATAL

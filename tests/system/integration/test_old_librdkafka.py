@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from eventually import BUDGET_S
 from peers.jars import filled, run
 
 from kafkacore.record import Compression, read_batch_headers
@@ -56,7 +57,12 @@ def test_old_librdkafka_writes_compressed_batches() -> None:
         command = [sys.executable, "-c", PROGRAM, broker.bootstrap_servers, str(RECORDS), str(VALUE_SIZE)]
         environment = {**os.environ, "PYTHONPATH": str(old_confluent_kafka())}
         done = subprocess.run(
-            [*command, *CODECS], env=environment, capture_output=True, text=True, timeout=100, check=False
+            [*command, *CODECS],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=2 * BUDGET_S,
+            check=False,
         )
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.split() == [VERSION, *("0" for _ in CODECS)]

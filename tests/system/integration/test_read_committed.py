@@ -12,15 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from eventually import BUDGET_MS, eventually
 from model.dose import dose, new_seed
 from peers.apache_kafka import ApacheKafka
 from peers.java_peer import JavaPeer
 from peers.mixed_transactions import PARTITIONS, MixedTransactions
 
 from kafkacore import KafkaConsumer, TopicPartition
-from kafkacore.clock import SYSTEM_CLOCK
 
-LIMIT_MS = 30_000.0
 STEPS = dose(250, 2_000)
 
 #: (offset, value) by partition.
@@ -76,11 +75,14 @@ def consumer_of(topic: Topic, **options: Any) -> KafkaConsumer:
 def read_until(consumer: KafkaConsumer, topic: Topic, poll: Callable[[], Records]) -> Records:
     """All that ``poll`` gives until each position is at its end."""
     read: Records = {number: [] for number in range(PARTITIONS)}
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while any(consumer.position(tp) < topic.ends[tp.partition] for tp in topic.partitions):
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+
+    def step() -> None:
         for number, records in poll().items():
             read[number] += records
+
+    eventually(
+        lambda: all(consumer.position(tp) >= topic.ends[tp.partition] for tp in topic.partitions), step=step
+    )
     return read
 
 
@@ -129,7 +131,7 @@ def test_what_is_read_is_what_kafkas_consumer_reads(
     "from any offset",
 )
 def test_iteration_gives_the_same_and_ends_of_the_topic_are_before_open_transactions(topic: Topic) -> None:
-    with consumer_of(topic, consumer_timeout_ms=LIMIT_MS) as consumer:
+    with consumer_of(topic, consumer_timeout_ms=BUDGET_MS) as consumer:
         ends = consumer.end_offsets(topic.partitions)
         read: Records = {number: [] for number in range(PARTITIONS)}
         for record in itertools.islice(consumer, sum(map(len, topic.records.values()))):
@@ -149,14 +151,15 @@ def test_columns_up_to_an_end_offset_in_the_middle_of_transactions_are_those_bef
     with consumer_of(topic) as consumer:
         read: Records = {number: [] for number in range(PARTITIONS)}
         goals = dict.fromkeys(topic.partitions, 0)
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
+
+        def step() -> None:
+            for number, records in polled_columns(consumer, None, end_offsets=goals).items():
+                read[number] += records
+
         while any(goals[tp] < topic.ends[tp.partition] for tp in topic.partitions):
             for tp in topic.partitions:
                 goals[tp] = min(goals[tp] + chance.randint(0, 60), topic.ends[tp.partition])
-            while any(consumer.position(tp) < goals[tp] for tp in topic.partitions):
-                assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-                for number, records in polled_columns(consumer, None, end_offsets=goals).items():
-                    read[number] += records
+            eventually(lambda: all(consumer.position(tp) >= goals[tp] for tp in topic.partitions), step=step)
             assert {tp: consumer.position(tp) for tp in goals} == goals
             for tp, goal in goals.items():
                 expected = [each for each in topic.records[tp.partition] if each[0] < goal]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from eventually import eventually
 from peers.apache_kafka import ApacheKafka
 from peers.config_requests import (
     APPEND,
@@ -21,7 +22,6 @@ from peers.config_requests import (
 from kafkacore.broker.config.dynamic_config import is_dynamic
 from kafkacore.broker.config.kept_keys import KEPT_KEYS
 from kafkacore.broker.config.listener_keys import LISTENER_KEYS
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.testing.embedded_broker import EmbeddedBroker
 
 #: Values of a topic's keys, good and bad.
@@ -162,17 +162,24 @@ def ours() -> Iterator[ConfigRequests]:
         yield requests
 
 
+def await_value(requests: ConfigRequests, topic: str, key: str, expected: str | None) -> None:
+    def value() -> str | None:
+        return requests.describe([(TOPIC, topic)])[0][key].value
+
+    eventually(lambda: value() == expected, lambda: f"{key} is {value()!r}, not {expected!r}")
+
+
 def described(
     requests: ConfigRequests, expected: int, resources: list[tuple[int, str]]
 ) -> list[dict[str, Entry]]:
     """Topics, once ``expected`` of them have keys of their own: Apache Kafka hears of a change later."""
-    deadline = SYSTEM_CLOCK.monotonic_ms() + 60_000
-    while True:
+
+    def find() -> list[dict[str, Entry]]:
         found = requests.describe(resources)
         own = sum(any(entry.source == 1 for entry in entries.values()) for entries in found)
-        if own == expected or SYSTEM_CLOCK.monotonic_ms() > deadline:
-            return found
-        SYSTEM_CLOCK.sleep_ms(50)
+        return found if own == expected else []
+
+    return eventually(find, lambda: requests.describe(resources))
 
 
 def test_new_topic_has_the_same_keys_with_the_same_types_values_and_sources(
@@ -302,10 +309,7 @@ def test_change_of_a_list_or_of_no_resource_ends_alike(theirs: ConfigRequests, o
         outcome: list[object] = []
         for change, expected in steps:
             (error,) = requests.change([change])
-            deadline = SYSTEM_CLOCK.monotonic_ms() + 60_000
-            while (value := requests.describe([(TOPIC, "same-lists")])[0][policy].value) != expected:
-                assert SYSTEM_CLOCK.monotonic_ms() < deadline, (change, value)
-                SYSTEM_CLOCK.sleep_ms(20)
+            await_value(requests, "same-lists", policy, expected)
             outcome.append((change, error))
         outcomes.append(outcome)
         requests.delete(["same-lists"])

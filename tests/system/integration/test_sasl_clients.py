@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S, eventually
 from peers.secure_broker import SecureBroker
 from peers.secure_kafka import SecureKafka
 
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import (
     KafkaConfigurationError,
     KafkaConnectionError,
@@ -25,7 +25,6 @@ from kafkacore.errors import (
 from kafkacore.producer import FutureRecordMetadata
 from kafkacore.security.client_authenticator import SaslClientAuthenticator
 
-LIMIT_S = 60.0
 ATTEMPTS = 10
 Server = SecureKafka | SecureBroker
 
@@ -37,10 +36,12 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 def read(consumer: KafkaConsumer, count: int) -> list[bytes]:
     found: list[bytes] = []
-    deadline = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-    while len(found) < count and SYSTEM_CLOCK.monotonic_ms() < deadline:
+
+    def step() -> None:
         for records in consumer.poll(timeout_ms=200).values():
-            found += [record.value for record in records]
+            found.extend(record.value for record in records)
+
+    eventually(lambda: len(found) >= count, lambda: found, step=step)
     return found
 
 
@@ -72,19 +73,22 @@ def send_through_sessions(settings: dict[str, Any], topic: str, monkeypatch: pyt
     monkeypatch.setattr(SaslClientAuthenticator, "begin_reauthentication", counted)
     # A topic that is new has no leader for a moment, and what is not sent again is lost then.
     with contextlib.closing(KafkaProducer(**settings)) as producer:
-        begun = producer.send(topic, b"begun").get(LIMIT_S).offset + 1
+        begun = producer.send(topic, b"begun").get(BUDGET_S).offset + 1
     again.clear()
     futures: list[FutureRecordMetadata] = []
     with contextlib.closing(
         KafkaProducer(linger_ms=0, batch_size=500, retries=0, enable_idempotence=False, **settings)
     ) as producer:
-        deadline = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while len(again) < 2 or not all(client.is_complete for client in again):
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline, again
-            futures += [producer.send(topic, b"%d" % (len(futures) + number)) for number in range(20)]
+
+        def step() -> None:
+            futures.extend([producer.send(topic, b"%d" % (len(futures) + number)) for number in range(20)])
             # So many that some are always on their way, and not all of memory.
-            futures[max(len(futures) - 500, 0)].get(LIMIT_S)
-        offsets = [future.get(LIMIT_S).offset for future in futures]
+            futures[max(len(futures) - 500, 0)].get(BUDGET_S)
+
+        eventually(
+            lambda: len(again) >= 2 and all(client.is_complete for client in again), lambda: again, step=step
+        )
+        offsets = [future.get(BUDGET_S).offset for future in futures]
     assert offsets == list(range(begun, begun + len(futures)))
     with contextlib.closing(
         KafkaConsumer(topic, auto_offset_reset="earliest", group_id=None, **settings)
@@ -95,7 +99,7 @@ def send_through_sessions(settings: dict[str, Any], topic: str, monkeypatch: pyt
 
 def produced(settings: dict[str, Any]) -> None:
     with contextlib.closing(KafkaProducer(**settings)) as producer:
-        producer.send("nobodys", b"value").get(LIMIT_S)
+        producer.send("nobodys", b"value").get(BUDGET_S)
 
 
 def consumed(settings: dict[str, Any]) -> None:

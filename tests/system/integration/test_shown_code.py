@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from eventually import BUDGET_S
 from peers.secure_kafka import PASSWORDS
 from peers.shown_code import code_blocks, run_readme
 
@@ -52,4 +53,4 @@ def test_a_secure_producer_is_made_as_shown(secure_kafka, monkeypatch):
     names = {}
     exec(shown, names)
     with names["producer"] as producer:
-        assert producer.send("shown-secure", b"v").get(timeout=60).offset == 0
+        assert producer.send("shown-secure", b"v").get(timeout=BUDGET_S).offset == 0

@@ -19,13 +19,13 @@ import confluent_kafka
 import kafka as kafka_python
 import pyarrow
 import pytest
+from eventually import BUDGET_S, eventually
 from model.topic_reader import await_markers
 from peers.apache_kafka import ApacheKafka
 from peers.java_peer import JavaPeer
 from peers.transaction_copier import Group
 
 from kafkacore import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
-from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import (
     CommitFailedError,
     IllegalStateError,
@@ -41,7 +41,6 @@ from kafkacore.errors import (
 from kafkacore.structs import ConsumerGroupMetadata
 from kafkacore.testing import EmbeddedBroker
 
-LIMIT_MS = 60_000.0
 #: So that a test of the time-out is not long.
 EAGER = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
 _names = itertools.count(1)
@@ -74,7 +73,7 @@ def by_java(
 ) -> list[bytes | None]:
     """Values that are committed, once all that was ended has its markers, which come after the answer."""
     if not is_open:
-        await_markers(kafka.bootstrap_servers, topic, 2, LIMIT_MS / 1000)
+        await_markers(kafka.bootstrap_servers, topic, 2)
     received = java_peer.consume(kafka.bootstrap_servers, topic, None, {"isolation.level": "read_committed"})
     return [each.value for each in sorted(received, key=lambda each: (each.partition, each.offset))]
 
@@ -90,11 +89,12 @@ def by_ours(kafka: ApacheKafka, topic: str) -> tuple[list[bytes], list[int]]:
     ) as consumer:
         consumer.assign(mine)
         ends = consumer.end_offsets(mine)
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while any(consumer.position(each) < ends[each] for each in mine):
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
+
+        def step() -> None:
             for each, records in consumer.poll(timeout_ms=100).items():
                 found[each] += [record.value for record in records]
+
+        eventually(lambda: all(consumer.position(each) >= ends[each] for each in mine), step=step)
         return [value for each in mine for value in found[each]], [consumer.position(each) for each in mine]
 
 
@@ -107,10 +107,7 @@ def last_stable_offset(kafka: ApacheKafka, topic: str) -> int:
 
 
 def await_stable_offset(kafka: ApacheKafka, topic: str, wanted: int) -> None:
-    deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-    while last_stable_offset(kafka, topic) < wanted:
-        assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-        SYSTEM_CLOCK.sleep_ms(50.0)
+    eventually(lambda: last_stable_offset(kafka, topic) >= wanted)
 
 
 # ---- Commit and abort --------------------------------------------------------------------------------------
@@ -142,7 +139,7 @@ def test_an_open_transaction_is_seen_by_nobody_who_wants_what_is_committed(
 ) -> None:
     with make_producer(kafka, topic) as producer:
         producer.begin_transaction()
-        producer.send(topic, b"open", partition=0).get(timeout=30)
+        producer.send(topic, b"open", partition=0).get(timeout=BUDGET_S)
         assert by_java(java_peer, kafka, topic, is_open=True) == []
         assert last_stable_offset(kafka, topic) == 0
         producer.commit_transaction()
@@ -160,7 +157,7 @@ def test_rows_and_tables_are_part_of_the_transaction(
         producer.commit_transaction()
         producer.begin_transaction()
         rows = producer.send_batch(topic, [b"x", b"y"], partition=0)
-        rows.get(timeout=30)
+        rows.get(timeout=BUDGET_S)
         producer.abort_transaction()
         with pytest.raises(IllegalStateError, match="begin_transaction"):
             producer.send_batch(topic, [b"z"], partition=0)
@@ -226,7 +223,7 @@ def test_leaving_the_with_block_in_a_transaction_aborts_it(
 ) -> None:
     with make_producer(kafka, topic) as producer:
         producer.begin_transaction()
-        producer.send(topic, b"never", partition=0).get(timeout=30)
+        producer.send(topic, b"never", partition=0).get(timeout=BUDGET_S)
     assert by_java(java_peer, kafka, topic) == []
     assert last_stable_offset(kafka, topic) == 2
 
@@ -263,10 +260,7 @@ def test_a_member_of_an_old_generation_is_fenced_and_a_live_one_is_not(
         metadata_max_age_ms=1_000,
     )
     try:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_MS
-        while not member.assignment():
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms
-            member.poll(timeout_ms=100)
+        eventually(lambda: member.assignment(), step=lambda: member.poll(timeout_ms=100))
         alive = member.group_metadata() if callable(getattr(member, "group_metadata", None)) else None
         assert alive is not None, "kafka-python has it"
         place = TopicPartition(topic, 0)
@@ -294,7 +288,7 @@ def test_a_second_producer_of_the_id_fences_the_first(
 ) -> None:
     with make_producer(kafka, topic) as first, make_producer(kafka, f"{topic}-other") as other:
         first.begin_transaction()
-        first.send(topic, b"open", partition=0).get(timeout=30)
+        first.send(topic, b"open", partition=0).get(timeout=BUDGET_S)
         with make_producer(kafka, topic) as second:
             with pytest.raises((ProducerFencedError, InvalidProducerEpochError)):
                 first.commit_transaction()
@@ -320,11 +314,11 @@ def _end(producer: KafkaProducer) -> None:
 def test_a_fenced_producer_hears_of_it_when_it_writes(kafka: ApacheKafka, topic: str) -> None:
     with make_producer(kafka, topic) as first:
         first.begin_transaction()
-        first.send(topic, b"open", partition=0).get(timeout=30)
+        first.send(topic, b"open", partition=0).get(timeout=BUDGET_S)
         with make_producer(kafka, topic):
             future = first.send(topic, b"too late", partition=0)
             with pytest.raises((ProducerFencedError, InvalidProducerEpochError)):
-                future.get(timeout=30)
+                future.get(timeout=BUDGET_S)
             with pytest.raises(ProducerFencedError):
                 _end(first)
 
@@ -366,7 +360,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_by_the_broker(
 ) -> None:
     with make_producer(kafka, topic, transaction_timeout_ms=5_000) as producer:
         producer.begin_transaction()
-        producer.send(topic, b"slow", partition=0).get(timeout=30)
+        producer.send(topic, b"slow", partition=0).get(timeout=BUDGET_S)
         await_stable_offset(kafka, topic, 2)
         with pytest.raises((ProducerFencedError, InvalidTxnStateError), match="transaction_timeout_ms"):
             producer.commit_transaction()
@@ -422,7 +416,7 @@ def test_the_example_prints_what_was_committed(kafka: ApacheKafka, java_peer: Ja
         topic,
         f"{topic}-invoices",
     ]
-    done = subprocess.run(command, capture_output=True, timeout=100, check=False, text=True)
+    done = subprocess.run(command, capture_output=True, timeout=2 * BUDGET_S, check=False, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     aborted, *printed = done.stdout.splitlines()
     assert aborted == "aborted: this one goes wrong"

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pytest
+from eventually import BUDGET_S
 from model.dose import dose, new_seed, note
 from model.history import LogRecord
 from model.killed_producer import PARTITIONS, KilledProducer
@@ -29,7 +30,6 @@ from kafkacore.testing import Ending, FaultProxy
 
 TIMEOUT_MS = 10_000
 PRODUCE = 0
-LIMIT_S = 30.0
 #: Who coordinates moves too. A broker that comes back and coordinates at once may leave a marker out, see
 #: copied_topic.
 COORDINATOR_MOVES = {"transaction.state.log.replication.factor": "2"}
@@ -88,7 +88,7 @@ def test_half_open_connection_is_noticed_in_time_and_the_other_broker_is_served(
         retry_backoff_max_ms=100,
     ) as producer:
         for partition in (0, 1, 0, 1):
-            producer.send("half-open", b"before", partition=partition).get(LIMIT_S)
+            producer.send("half-open", b"before", partition=partition).get(BUDGET_S)
         # Swallowed from within the next request on, and no end of the connection is seen.
         cluster.proxies[1].cut_request(PRODUCE, 20, ending=Ending.SILENCE)
         begun_ms = SYSTEM_CLOCK.monotonic_ms()
@@ -96,11 +96,11 @@ def test_half_open_connection_is_noticed_in_time_and_the_other_broker_is_served(
         slowest_ms, served = 0.0, 0
         while served < 2 or SYSTEM_CLOCK.monotonic_ms() - begun_ms < TIMEOUT_MS / 8:
             sent_ms = SYSTEM_CLOCK.monotonic_ms()
-            producer.send("half-open", b"beside", partition=0).get(LIMIT_S)
+            producer.send("half-open", b"beside", partition=0).get(BUDGET_S)
             slowest_ms = max(slowest_ms, SYSTEM_CLOCK.monotonic_ms() - sent_ms)
             served += 1
         assert not swallowed.is_done, "those beside it have waited with it"
-        swallowed.get(LIMIT_S)
+        swallowed.get(BUDGET_S)
         recovered_ms = SYSTEM_CLOCK.monotonic_ms() - begun_ms
     note(
         f"half-open connection, request_timeout_ms={TIMEOUT_MS}",
@@ -282,7 +282,7 @@ def test_transactions_are_whole_while_leaders_and_coordinators_move(
         while not (run.values("committed") and run.values("aborted")):
             run.make("whole")
     servers = cluster.nodes[0].bootstrap_servers
-    await_markers(servers, "whole", PARTITIONS, 3 * LIMIT_S)
+    await_markers(servers, "whole", PARTITIONS)
     committed = {"isolation.level": "read_committed"}
     received = java_peer.consume(servers, "whole", None, committed, at_least=run.ends())
     note(

@@ -11,7 +11,7 @@ import pytest
 from eventually import BUDGET_S
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from missing_tools import import_or_leave_out
+from missing_tools import GSSAPI, import_or_leave_out
 from security.kerberos_realm import REALM, KerberosRealm, kerberos_realm
 
 from kafkacore.errors import (
@@ -24,7 +24,7 @@ from kafkacore.security.sasl.bounded_call import BoundedCalls
 from kafkacore.security.sasl.gssapi import OFFER, GssapiMechanism, GssapiServer, answer_to_offer, check_choice
 from kafkacore.security.server_mechanism import SaslServerMechanism
 
-gssapi = import_or_leave_out("gssapi", "gssapi (apt-get install libkrb5-dev, then rm .venv/.dev)")
+gssapi = import_or_leave_out("gssapi", GSSAPI)
 
 
 @pytest.fixture(scope="module")

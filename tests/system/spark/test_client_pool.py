@@ -4,11 +4,10 @@ import os
 import threading
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.spark.worker.client_pool import ClientPool
 from kafkacore.testing import VirtualClock
-
-LIMIT_S = 10.0
 
 
 class Client:
@@ -106,7 +105,7 @@ def test_the_one_used_longest_ago_makes_room(pool):
 def test_idle_client_is_closed_though_no_task_comes():
     pool = ClientPool(Client, Client.close, idle_limit_ms=20.0, capacity=2)
     clients = [used(pool), used(pool, a=1)]
-    assert all(client.ended.wait(LIMIT_S) for client in clients)
+    assert all(client.ended.wait(BUDGET_S) for client in clients)
     pool.close()
     assert timers() == []
 

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eventually import BUDGET_S
 from model.segment_bytes import file_of
 from peers.submitted import CONFS, SPARK_HOME, Program
 
 from kafkacore import KafkaConsumer
 from kafkacore.structs import TopicPartition
 
-CLIENT = Path(__file__).resolve().parents[2] / "support" / "spark" / "connect_client.py"
-LIMIT_S = 220
+SUPPORT = Path(__file__).resolve().parents[2] / "support"
+CLIENT = SUPPORT / "spark" / "connect_client.py"
 ORDERS = [(n % 2, b"%d" % n, b'{"id": %d}' % n) for n in range(8)]
-pytestmark = pytest.mark.timeout(LIMIT_S + 20)
+pytestmark = pytest.mark.timeout(260)
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +66,10 @@ def seen(server, our_broker, topics, tmp_path_factory) -> dict[str, Any]:
         str(folder),
     ]
     # A client that found a JVM would start one, and prove nothing.
-    environment = {**os.environ, "JAVA_HOME": "/nowhere"}
+    path = os.pathsep.join([str(SUPPORT), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "JAVA_HOME": "/nowhere", "PYTHONPATH": path}
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment
+        command, capture_output=True, text=True, timeout=4 * BUDGET_S, check=False, env=environment
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)

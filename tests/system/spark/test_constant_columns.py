@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.spark.columns.constant_columns import ConstantColumns, repeated_int32, repeated_text
 
@@ -51,4 +52,4 @@ def test_kafkas_columns_do_not_import_pandas():
         "assert output.batch(pa.record_batch(builder.finish()), 't', 0).schema == output.schema\n"
         "assert 'pandas' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=BUDGET_S)

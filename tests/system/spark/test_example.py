@@ -6,22 +6,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.spark.session import SHORT_LIVED_JVM
 
-#: Ten seconds on a quiet machine; a busy one may take its time.
-LIMIT_S = 220
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "spark_stream.py"
 
 
-@pytest.mark.timeout(LIMIT_S + 20)
+@pytest.mark.timeout(260)
 def test_spark_example_counts_the_words_of_a_topic(our_broker, make_topic):
     topic = make_topic([(0, None, b"tea"), (1, None, b"milk"), (1, None, b"tea")])
     command = [sys.executable, str(EXAMPLE), our_broker.bootstrap_servers, topic]
     # As in an activated environment: Spark's workers are this Python, which has kafkacore.
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": SHORT_LIVED_JVM}
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        command, env=environment, capture_output=True, text=True, timeout=4 * BUDGET_S, check=False
     )
     assert done.stdout.splitlines() == ["milk 1", "tea 2"], done.stderr[-2000:]
     assert done.returncode == 0

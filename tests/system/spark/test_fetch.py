@@ -6,6 +6,7 @@ import threading
 
 import pyarrow as pa
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore import KafkaConsumer
 from kafkacore.errors import KafkaTimeoutError
@@ -25,7 +26,6 @@ from kafkacore.wire import _blocks as blocks
 MIB = 1024 * 1024
 ROWS, VALUE_BYTES = 40_000, 1_000
 SENT_ROWS = 5_000
-LIMIT_S = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ class Counting:
 
     def wait_until_made(self, count):
         with self._changed:
-            assert self._changed.wait_for(lambda: self.made >= count, LIMIT_S)
+            assert self._changed.wait_for(lambda: self.made >= count, BUDGET_S)
 
 
 def test_memory_stays_small_however_slow_spark_is(options, topic):

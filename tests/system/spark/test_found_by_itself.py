@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.spark.source import KafkaCoreDataSource
 
@@ -40,7 +41,7 @@ def imported(module, without=()):
         [sys.executable, "-W", "ignore", "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=BUDGET_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S
 from model.segment_bytes import file_of
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -79,7 +80,7 @@ def test_the_module_that_spark_imports_is_light():
         "heavy = {'pyarrow', 'fsspec', 'kafkacore.consumer', 'kafkacore.broker'} & set(sys.modules);"
         "assert not heavy, heavy"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=BUDGET_S)
 
 
 def test_backfill_example_writes_what_the_files_hold(spark, folder, tmp_path, monkeypatch, capsys):

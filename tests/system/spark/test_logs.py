@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from eventually import BUDGET_S
 
 PROGRAM = """
 import logging, sys
@@ -28,6 +29,6 @@ logging.getLogger("kafkacore.client.x").info("found")
 def test_warnings_reach_standard_error_once(setup: str, said: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(setup=setup)],
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=BUDGET_S,
     )  # fmt: skip
     assert done.stderr == said

@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.references import ALLOWED_PATHS, ALLOWED_VARIABLES
@@ -185,7 +186,7 @@ def test_no_secret_is_in_plans_logs_events_checkpoints_or_errors(
     assert "(redacted)" in heard[-1]
     writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = writer.queryName("with secrets").trigger(availableNow=True).start()
-    assert query.awaitTermination(100)
+    assert query.awaitTermination(2 * BUDGET_S)
     heard.append(repr(query.recentProgress))
     heard += refusals(spark, options, topic, tmp_path / "refused")
     heard += [everything_logged.text, *commands()]
@@ -207,7 +208,7 @@ def refusals(spark, options, topic, checkpoint):
     def stream():
         frame = spark.readStream.format("kafkacore").options(**options).load()
         writer = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
-        writer.trigger(availableNow=True).start().awaitTermination(100)
+        writer.trigger(availableNow=True).start().awaitTermination(2 * BUDGET_S)
 
     def write():
         given = {name: text for name, text in options.items() if name != "subscribe"}

@@ -1,16 +1,15 @@
 """``df.write`` and ``df.writeStream`` as a user calls them, on our broker."""
 
 import pytest
+from eventually import BUDGET_S
 from model.topic_reader import records_of
 from pyspark.errors import PySparkException
-
-LIMIT_S = 30.0
 
 
 @pytest.fixture
 def read(our_broker):
     def read(*topics):
-        found = records_of(our_broker.bootstrap_servers, topics, 2, LIMIT_S)
+        found = records_of(our_broker.bootstrap_servers, topics, 2)
         return sorted((record.topic, record.key, record.value) for record in found)
 
     return read
@@ -90,7 +89,7 @@ def test_stream_writes_its_batches_in_both_output_modes(spark, our_broker, make_
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination(60)
+    query.awaitTermination(BUDGET_S)
     assert query.exception() is None
     values = [value for _, _, value in read(target)]
     if mode == "complete":

@@ -20,7 +20,6 @@ from kafkacore.spark.sink.producers import PRODUCERS
 from kafkacore.spark.sink.task import RecordWriteError
 from kafkacore.spark.source import KafkaCoreDataSource
 
-LIMIT_S = 30.0
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 SPARK = {
     "value": BinaryType(),
@@ -59,7 +58,7 @@ def write(our_broker):
 @pytest.fixture
 def read(our_broker):
     def read(*topics, partitions=2):
-        found = records_of(our_broker.bootstrap_servers, topics, partitions, LIMIT_S)
+        found = records_of(our_broker.bootstrap_servers, topics, partitions)
         rows = [(r.topic, r.partition, r.key, r.value, r.timestamp, list(r.headers)) for r in found]
         return sorted(rows, key=repr)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from model.dose import dose, new_seed, note
 from model.topic_reader import await_markers
-from peers.submitted import LIMIT_MS, Job, Program, standalone_cluster, written
+from peers.submitted import Job, Program, standalone_cluster, written
 
 from kafkacore import KafkaConsumer, KafkaProducer, TopicPartition
 from kafkacore.admin import KafkaAdminClient, NewTopic
@@ -136,7 +136,7 @@ def test_driver_killed_at_random_points_goes_on_from_its_checkpoint(apache_kafka
     if sink == "parquet":
         assert_every_record_once(written(tmp_path), records)
     else:
-        await_markers(bootstrap, copy, PARTITIONS, LIMIT_MS / 1000)
+        await_markers(bootstrap, copy, PARTITIONS)
         assert sorted(values_of(bootstrap, copy)) == sorted(values_of(bootstrap, topic))
     note(f"driver killed, {sink}", seed, kills=DRIVER_KILLS, records=records)
 

@@ -6,6 +6,7 @@ import json
 import uuid
 
 import pytest
+from eventually import BUDGET_S
 from model.spark_reads import reader_of, rows_of
 from model.topic_reader import records_of
 from peers.samples import T0
@@ -115,7 +116,7 @@ def test_sparks_own_sink_writes_every_value(spark, topic, codec):
     )
     found = [
         (record.key, record.value, record.partition, list(record.headers))
-        for record in records_of(topic.bootstrap_servers, [topic.name], PARTITIONS, 30.0)
+        for record in records_of(topic.bootstrap_servers, [topic.name], PARTITIONS)
     ]
     assert sorted(found) == sorted(
         (b"key %d" % n, b"value %d" % n * 20, n % 2, [("h", b"v")] if n % 3 else []) for n in range(1000)
@@ -139,7 +140,7 @@ def test_sparks_own_stream_writes_to_a_topic_what_it_reads_from_another(spark, t
             .trigger(availableNow=True)
             .start()
         )
-        assert query.awaitTermination(100)
+        assert query.awaitTermination(2 * BUDGET_S)
     read, written = (
         sorted((row.partition, bytes(row.value), row.key and bytes(row.key)) for row in rows)
         for rows in (

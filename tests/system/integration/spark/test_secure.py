@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from eventually import BUDGET_S
 from peers.secure_kafka import PASSWORDS
 from system.spark.test_secrets import everything_logged, written
 
@@ -57,7 +58,7 @@ def test_rows_go_there_and_back_over_tls_and_scram(spark, secure_kafka, tmp_path
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(100)
+    assert query.awaitTermination(2 * BUDGET_S)
     copied = spark.read.format("kafkacore").options(**options, subscribe=f"{topic}-copy").load()
     assert copied.count() == 2
     assert PASSWORDS["alice"] not in plans(read) + repr(query.recentProgress)
@@ -83,7 +84,7 @@ def test_no_log_event_or_checkpoint_has_the_password_that_let_a_query_in(
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(100)
+    assert query.awaitTermination(2 * BUDGET_S)
     found = written(spark, tmp_path)
     # What a query leaves is there to be searched.
     for place in ("/events/", "/checkpoint/"):

@@ -15,7 +15,6 @@ from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 
 pytestmark = pytest.mark.timeout(240)
-LIMIT_S = 60.0
 ORDERS = [{"id": n, "item": "tea", "price": 60.0 * n} for n in range(4)]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -87,7 +86,7 @@ def test_spark_page_runs_from_block_to_block(shown, spark, apache_kafka, tmp_pat
         query.processAllAvailable()
     servers = apache_kafka.bootstrap_servers
     for topic in ("copies", "dear"):
-        await_markers(servers, topic, 1, LIMIT_S)
+        await_markers(servers, topic, 1)
     # One query at least once, one exactly once.
     assert count(spark, servers, "copies") == 2 * len(ORDERS)
     assert count(spark, servers, "dear") == sum(order["price"] > 100 for order in ORDERS)

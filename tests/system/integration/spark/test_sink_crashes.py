@@ -13,6 +13,7 @@ import uuid
 
 import pyarrow as pa
 import pytest
+from eventually import BUDGET_MS, BUDGET_S, eventually
 from model.dose import dose, note
 from model.topic_reader import await_markers, records_of
 from peers.proxied_kafka import kafka_behind_proxy
@@ -25,7 +26,6 @@ from kafkacore.spark.sink.exactly_once import ExactlyOnceError, abort_batch, com
 from kafkacore.spark.sink.options import parse_sink_options
 from kafkacore.spark.sink.producers import PRODUCERS
 
-LIMIT_MS = 60_000.0
 ROWS = 20
 TASKS = 2
 PARTITIONS = 2
@@ -96,8 +96,11 @@ class Proxied:
         return self.proxy.counters.cut_frames
 
     def await_cut(self, before, process):
-        held = self.proxy.wait_for(lambda counters: counters.cut_frames > before, LIMIT_MS)
-        assert held, f"the attempt ended with {process.exitcode} and has not come to this step"
+        def is_cut():
+            return self.proxy.counters.cut_frames > before
+
+        eventually(lambda: is_cut() or process.exitcode is not None)
+        assert is_cut(), f"the attempt ended with {process.exitcode} and has not come to this step"
 
     def succeed(self):
         """The next attempt, by another process's rights: in this one."""
@@ -106,8 +109,8 @@ class Proxied:
         return repeated
 
     def values(self):
-        await_markers(self.servers, self.topic, PARTITIONS, LIMIT_MS / 1000)
-        found = records_of(self.servers, [self.topic], PARTITIONS, LIMIT_MS / 1000, "read_committed")
+        await_markers(self.servers, self.topic, PARTITIONS)
+        found = records_of(self.servers, [self.topic], PARTITIONS, "read_committed")
         return sorted(record.value.decode() for record in found)
 
     def check(self):
@@ -154,10 +157,10 @@ def name_of(each):
 @pytest.mark.parametrize(("step", "lost"), KILLS, ids=name_of)
 def test_attempt_killed_at_any_step_is_repeated_without_loss_or_doubling(kafka, step, lost):
     before = kafka.hold_at(step, lost)
-    process = kafka.start_attempt(kafka.batches, stays_away_ms=int(10 * LIMIT_MS))
+    process = kafka.start_attempt(kafka.batches, stays_away_ms=int(10 * BUDGET_MS))
     kafka.await_cut(before, process)
     os.kill(process.pid, signal.SIGKILL)
-    process.join(LIMIT_MS / 1000)
+    process.join(BUDGET_S)
     assert process.exitcode == -signal.SIGKILL
     kafka.proxy.lift()
     assert kafka.succeed() == committed_before(step, lost)
@@ -176,7 +179,7 @@ def test_attempt_that_sleeps_and_wakes_after_its_successor_changes_nothing(kafka
         kafka.check()
     finally:
         os.kill(process.pid, signal.SIGCONT)
-    process.join(2 * LIMIT_MS / 1000)
+    process.join(2 * BUDGET_S)
     assert process.exitcode is not None
     kafka.check()
     # And the query goes on.

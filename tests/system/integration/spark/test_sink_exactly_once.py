@@ -6,6 +6,7 @@ import signal
 import uuid
 
 import pytest
+from eventually import BUDGET_MS, BUDGET_S
 from model.dose import dose, note
 from model.topic_reader import await_markers, records_of
 from peers.proxied_kafka import kafka_behind_proxy
@@ -16,14 +17,14 @@ from kafkacore import KafkaProducer
 from kafkacore.admin import KafkaAdminClient, NewTopic
 from kafkacore.protocol import ApiKey
 
-#: Whatever else the machine does.
-LIMIT_MS = dose(150_000.0, 600_000.0)
 BATCHES = dose(20, 100)
 ROWS_PER_BATCH = 20
 PARTITIONS = 2
 #: Where a worker or the driver's helper is when all Python processes of Spark are killed.
 STEPS = [ApiKey.INIT_PRODUCER_ID, ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN]
 KILLS = dose(4, 40)
+#: Of one query, which runs in many processes.
+BUDGETS = dose(3, 10)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ class Copy:
     def run(self, **options):
         query = self.start(**options)
         try:
-            assert query.awaitTermination(LIMIT_MS / 1000), "the query did not end"
+            assert query.awaitTermination(BUDGETS * BUDGET_S), "the query did not end"
         finally:
             query.stop()
 
@@ -92,9 +93,9 @@ class Copy:
 
     def values(self):
         """Of each partition what a consumer sees that reads committed records."""
-        await_markers(self.servers, self.target, PARTITIONS, LIMIT_MS / 1000)
+        await_markers(self.servers, self.target, PARTITIONS)
         found = {number: [] for number in range(PARTITIONS)}
-        for record in records_of(self.servers, [self.target], PARTITIONS, LIMIT_MS / 1000, "read_committed"):
+        for record in records_of(self.servers, [self.target], PARTITIONS, "read_committed"):
             found[record.partition].append(int(record.value))
         return found
 
@@ -113,7 +114,9 @@ def test_nothing_is_lost_or_doubled_while_workers_are_killed_at_each_step(spark,
         kafka.cut_response(int(STEPS[kill % len(STEPS)]), after=0, number=2 + kill % 3)
         before = kafka.counters.cut_frames
         query = copy.start()
-        reached = kafka.wait_for(lambda counters, before=before: counters.cut_frames > before, LIMIT_MS)
+        reached = kafka.wait_for(
+            lambda counters, before=before: counters.cut_frames > before, BUDGETS * BUDGET_MS
+        )
         assert reached, f"kill {kill}: {query.exception()} {query.lastProgress}"
         for pid in python_processes(os.getpid()):
             # One that has just ended by itself is none.
@@ -122,7 +125,7 @@ def test_nothing_is_lost_or_doubled_while_workers_are_killed_at_each_step(spark,
                 kills += 1
         kafka.lift()
         with contextlib.suppress(PySparkException):
-            query.awaitTermination(LIMIT_MS / 1000)
+            query.awaitTermination(BUDGETS * BUDGET_S)
         query.stop()
     assert kills >= KILLS
     copy.run()
@@ -171,5 +174,5 @@ def test_our_broker_has_no_transactions_and_the_query_says_so(spark, our_broker,
         .start()
     )
     with pytest.raises(PySparkException, match="needs a broker with transactions"):
-        query.awaitTermination(LIMIT_MS / 1000)
+        query.awaitTermination(BUDGETS * BUDGET_S)
     query.stop()

@@ -11,7 +11,6 @@ from pyspark.errors import PySparkException
 from kafkacore.admin import KafkaAdminClient, NewTopic
 
 PARTITIONS = 3
-LIMIT_S = 30.0
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def read(apache_kafka):
 
     def read(topic, partitions=PARTITIONS):
         found = {number: [] for number in range(partitions)}
-        for record in records_of(apache_kafka.bootstrap_servers, [topic], partitions, LIMIT_S):
+        for record in records_of(apache_kafka.bootstrap_servers, [topic], partitions):
             found[record.partition].append((record.key, record.value, list(record.headers)))
         return found
 

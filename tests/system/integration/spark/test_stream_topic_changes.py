@@ -6,9 +6,8 @@ import contextlib
 import uuid
 
 import pytest
-from peers.streams import LIMIT_S, SOURCES, kind_of, outcomes
-
-from kafkacore.clock import SYSTEM_CLOCK
+from eventually import eventually
+from peers.streams import SOURCES, kind_of, outcomes
 
 #: A query that is to find out by itself, soon; its consumers' questions do not bring back a deleted topic.
 SOON = {"fetchOffset__numRetries": "2", "kafka__allow__auto__create__topics": "false"}
@@ -40,10 +39,7 @@ def ends(queries):
     """How both ended, by themselves."""
     kinds = []
     for running in queries:
-        deadline_ms = SYSTEM_CLOCK.monotonic_ms() + LIMIT_S * 1000
-        while running.query.isActive:
-            assert SYSTEM_CLOCK.monotonic_ms() < deadline_ms, "the query does not end"
-            SYSTEM_CLOCK.sleep_ms(20)
+        eventually(lambda query=running.query: not query.isActive, "the query does not end")
         kinds.append(kind_of(running.query.exception()))
     theirs, ours = kinds
     assert ours == theirs
