@@ -32,7 +32,7 @@ HEADER = '''\
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 from uuid import UUID
 
 from kafkacore.protocol.generated.api_key import ApiKey
@@ -117,7 +117,7 @@ def _module(about: str, lines: list[str]) -> str:
     text += body
     unused = []
     if "TYPE_CHECKING" not in body:
-        text = text.replace("import TYPE_CHECKING, Any, ClassVar", "import ClassVar", 1)
+        text = text.replace("import TYPE_CHECKING, ClassVar", "import ClassVar", 1)
     if "ApiKey." not in body:
         unused.append("from kafkacore.protocol.generated.api_key import ApiKey\n")
     if "UUID" not in body.replace("ZERO_UUID", ""):
@@ -190,7 +190,7 @@ def _late_defaults(scope: Scope, fields: list[FieldCode]) -> Iterator[str]:
     """Structures that most messages leave out and nobody looks at: made when somebody does."""
     if not fields:
         return
-    yield from ("", "if not TYPE_CHECKING:", "", "    def __getattr__(self, name: str) -> Any:")
+    yield from ("", "if not TYPE_CHECKING:", "", "    def __getattr__(self, name: str) -> object:")
     for field in fields:
         yield f'        if name == "{field.name}":'
         yield f"            self.{field.name} = {field.default}"

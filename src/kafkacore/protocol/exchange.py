@@ -7,7 +7,7 @@ is in flight, which version to choose.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from kafkacore.errors import IllegalArgumentError, MalformedMessageError, UnsupportedVersionError
 from kafkacore.protocol.generated.api_key import ApiKey
@@ -32,7 +32,7 @@ CORRELATION_ID_AT: Final = 4
 
 
 def encode_request(
-    request: RequestMessage[Any], version: int, correlation_id: int, client_id: str | None
+    request: RequestMessage[ResponseMessage], version: int, correlation_id: int, client_id: str | None
 ) -> list[bytes | memoryview]:
     """A request as buffers, in order. Records are among them by reference.
 
@@ -102,7 +102,7 @@ def decode_request_header(payload: Buffer) -> tuple[RequestHeader, Cursor]:
     return RequestHeader.decode(cursor, request_header_version(ApiKey(api_key), version)), cursor
 
 
-def decode_request(payload: Buffer) -> tuple[RequestHeader, RequestMessage[Any]]:
+def decode_request(payload: Buffer) -> tuple[RequestHeader, RequestMessage[ResponseMessage]]:
     """Header and body of a request; bytes after it are ignored, as Kafka does.
 
     Raises

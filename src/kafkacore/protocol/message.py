@@ -100,9 +100,10 @@ class ResponseMessage(Message):
 
 
 ResponseT = TypeVar("ResponseT", bound=ResponseMessage)
+ResponseT_co = TypeVar("ResponseT_co", bound=ResponseMessage, covariant=True)
 
 
-class RequestMessage(Message, Generic[ResponseT]):
+class RequestMessage(Message, Generic[ResponseT_co]):
     """A request of the API ``API_KEY``, which is answered by a message of the class ``RESPONSE``."""
 
     __slots__ = ()

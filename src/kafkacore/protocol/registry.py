@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 from kafkacore.protocol.generated.api_key import API_MODULES, ApiKey
 from kafkacore.protocol.message import RequestMessage, ResponseMessage
 
-MessageClasses = tuple[type[RequestMessage[Any]], type[ResponseMessage]]
+MessageClasses = tuple[type[RequestMessage[ResponseMessage]], type[ResponseMessage]]
 
 
 class ApiRegistry(Mapping[ApiKey, MessageClasses]):

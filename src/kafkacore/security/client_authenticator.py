@@ -13,7 +13,7 @@ import logging
 import math
 from collections.abc import Iterable
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Final
 
 from kafkacore.clock import Clock
 from kafkacore.errors import (
@@ -29,6 +29,7 @@ from kafkacore.protocol import ApiKey, RequestMessage, decode_response, encode_r
 from kafkacore.protocol.generated.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafkacore.protocol.generated.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kafkacore.protocol.generated.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from kafkacore.protocol.message import ResponseMessage, ResponseT
 from kafkacore.security.authenticator import Authenticator, Pieces
 from kafkacore.security.sasl.mechanism import SaslConfig, SaslMechanism, make_mechanism
 from kafkacore.text import shown
@@ -217,12 +218,14 @@ class SaslClientAuthenticator(Authenticator):
 
     # ---- Frames --------------------------------------------------------------------------------------------
 
-    def _request(self, message: RequestMessage[Any], version: int) -> Pieces:
+    def _request(self, message: RequestMessage[ResponseMessage], version: int) -> Pieces:
         following = self._correlation_id + 1
         self._correlation_id = following if following in CORRELATION_IDS else CORRELATION_IDS[0]
         return encode_request(message, version, self._correlation_id, self._client_id)
 
-    def _response(self, payload: memoryview, request: type[RequestMessage[Any]], version: int) -> Any:
+    def _response(
+        self, payload: memoryview, request: type[RequestMessage[ResponseT]], version: int
+    ) -> ResponseT:
         try:
             correlation_id, response = decode_response(payload, request, version)
         except (MalformedMessageError, UnsupportedVersionError) as error:

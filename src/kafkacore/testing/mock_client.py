@@ -56,7 +56,7 @@ from kafkacore.structs import Node
 from kafkacore.testing.clock import VirtualClock
 
 #: Whatever its response is.
-AnyRequest = RequestMessage[Any]
+AnyRequest = RequestMessage[ResponseMessage]
 #: Of a request: connection id, header, message.
 RequestHandler = Callable[[str, RequestHeader, AnyRequest], None]
 Answer = ResponseMessage | type[ResponseMessage] | Callable[["SentRequest"], ResponseMessage]
