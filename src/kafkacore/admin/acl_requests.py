@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kafkacore.admin.acls import ACL, ACLFilter, ResourcePattern
 from kafkacore.admin.responses import error_of, member, paired
+from kafkacore.admin.results import CreatedAcls
 from kafkacore.errors import BrokerResponseError, IllegalArgumentError, MalformedMessageError, for_code
 from kafkacore.protocol.generated.create_acls import CreateAclsRequest, CreateAclsResponse
 from kafkacore.protocol.generated.delete_acls import DeleteAclsRequest, DeleteAclsResponse
@@ -14,6 +15,7 @@ from kafkacore.protocol.generated.describe_acls import DescribeAclsRequest, Desc
 from kafkacore.structs import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 
 M = TypeVar("M")
+_AclFields = DescribeAclsResponse.AclDescription | DeleteAclsResponse.DeleteAclsMatchingAcl
 
 
 def describe(acl_filter: ACLFilter) -> DescribeAclsRequest:
@@ -51,8 +53,8 @@ def create(entries: Sequence[ACL]) -> CreateAclsRequest:
     )
 
 
-def created(entries: Sequence[ACL], answer: CreateAclsResponse, raise_errors: bool) -> dict[str, list[Any]]:
-    results: dict[str, list[Any]] = {"succeeded": [], "failed": []}
+def created(entries: Sequence[ACL], answer: CreateAclsResponse, raise_errors: bool) -> CreatedAcls:
+    results: CreatedAcls = {"succeeded": [], "failed": []}
     for entry, result in paired(entries, answer.results):
         if not result.error_code:
             results["succeeded"].append(entry)
@@ -101,7 +103,7 @@ def _as_message(kind: Callable[..., M], acl_filter: ACLFilter) -> M:
     )
 
 
-def _entry(acl: Any, resource_type: int, resource_name: str, pattern_type: int) -> ACL:
+def _entry(acl: _AclFields, resource_type: int, resource_name: str, pattern_type: int) -> ACL:
     """Raises :class:`~kafkacore.errors.MalformedMessageError` for what only a filter may be."""
     try:
         pattern = ResourcePattern(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from kafkacore.admin import acl_requests, quota_requests, user_requests
 from kafkacore.admin.acls import ACL, ACLFilter
@@ -17,6 +17,18 @@ from kafkacore.admin.new_topic import NewTopic
 from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent
 from kafkacore.admin.requester import Requester
 from kafkacore.admin.responses import paired
+from kafkacore.admin.results import (
+    AlteredClientQuotas,
+    ClientQuotas,
+    CreatedAcls,
+    CreatedTopic,
+    CreatedTopics,
+    DeletedTopic,
+    DeletedTopics,
+    PartitionDescription,
+    TopicDescription,
+    UserScramCredentials,
+)
 from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import refuse_positional, resolve, servers_text
@@ -25,8 +37,11 @@ from kafkacore.errors import BrokerResponseError, IllegalStateError, NoError, fo
 from kafkacore.protocol.generated.create_topics import CreateTopicsRequest
 from kafkacore.protocol.generated.delete_topics import DeleteTopicsRequest
 from kafkacore.protocol.generated.incremental_alter_configs import IncrementalAlterConfigsRequest
-from kafkacore.protocol.generated.metadata import MetadataRequest, MetadataResponse
+from kafkacore.protocol.generated.metadata import MetadataRequest
+from kafkacore.protocol.message import RequestMessage, ResponseT
 
+#: What ``create_topics`` takes: topics, names, or a mapping of names to settings of any type.
+NewTopics: TypeAlias = Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]
 #: Kafka's numbers for a kind of resource, and for what is done to a key of it.
 _TOPIC_RESOURCE = 2
 _SET, _DELETE = 0, 1
@@ -83,7 +98,7 @@ class KafkaAdminClient:
             self._closed = True
             self._client.close()
 
-    def _ask(self, request: Any, timeout_ms: float | None = None) -> Any:
+    def _ask(self, request: RequestMessage[ResponseT], timeout_ms: float | None = None) -> ResponseT:
         if self._closed:
             raise IllegalStateError("this KafkaAdminClient is closed: make another")
         return self._requester.ask(
@@ -94,10 +109,10 @@ class KafkaAdminClient:
 
     def list_topics(self) -> list[str]:
         """The names of all topics."""
-        answer: MetadataResponse = self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        answer = self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
         return sorted(topic.name for topic in answer.topics if topic.name is not None)
 
-    def describe_topics(self, topics: Iterable[str] | None = None) -> list[dict[str, Any]]:
+    def describe_topics(self, topics: Iterable[str] | None = None) -> list[TopicDescription]:
         """Each topic with its id and partitions (leader, replicas, in-sync replicas); all of them by
         default.
 
@@ -110,12 +125,12 @@ class KafkaAdminClient:
         wanted = (
             None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         )
-        answer: MetadataResponse = self._ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
-        described = []
+        answer = self._ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        described: list[TopicDescription] = []
         for topic in answer.topics:
             if topic.error_code:
                 raise for_code(topic.error_code)(f"topic {topic.name!r}")
-            partitions = [
+            partitions: list[PartitionDescription] = [
                 {
                     "partition_index": partition.partition_index,
                     "leader_id": partition.leader_id,
@@ -129,7 +144,8 @@ class KafkaAdminClient:
             ]
             described.append(
                 {
-                    "name": topic.name,
+                    # The name is null only for a topic that was asked for by its id.
+                    "name": cast("str", topic.name),
                     "topic_id": str(topic.topic_id),
                     "is_internal": topic.is_internal,
                     "partitions": partitions,
@@ -139,11 +155,11 @@ class KafkaAdminClient:
 
     def create_topics(
         self,
-        new_topics: Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]],
+        new_topics: NewTopics,
         timeout_ms: int | None = None,
         validate_only: bool = False,
         raise_errors: bool = True,
-    ) -> dict[str, Any]:
+    ) -> CreatedTopics:
         """Create topics.
 
         Parameters
@@ -169,7 +185,7 @@ class KafkaAdminClient:
             timeout_ms=limit_ms,
             validate_only=validate_only,
         )
-        results = []
+        results: list[CreatedTopic] = []
         for topic in self._ask(request, limit_ms).topics:
             if topic.error_code and raise_errors:
                 raise for_code(topic.error_code)(topic.error_message or f"topic {topic.name!r}")
@@ -187,7 +203,7 @@ class KafkaAdminClient:
 
     def delete_topics(
         self, topics: Iterable[str], timeout_ms: int | None = None, raise_errors: bool = True
-    ) -> dict[str, Any]:
+    ) -> DeletedTopics:
         """Delete topics and all their records, by name.
 
         Returns
@@ -202,7 +218,7 @@ class KafkaAdminClient:
             topic_names=names,
             timeout_ms=limit_ms,
         )
-        results = []
+        results: list[DeletedTopic] = []
         for topic in self._ask(request, limit_ms).responses:
             if topic.error_code and raise_errors:
                 raise for_code(topic.error_code)(topic.error_message or f"topic {topic.name!r}")
@@ -264,7 +280,7 @@ class KafkaAdminClient:
         """
         return acl_requests.described(self._ask(acl_requests.describe(acl_filter)), acl_filter), NoError
 
-    def create_acls(self, acls: Iterable[ACL], raise_errors: bool = False) -> dict[str, list[Any]]:
+    def create_acls(self, acls: Iterable[ACL], raise_errors: bool = False) -> CreatedAcls:
         """Make entries; one that is there already is no error.
 
         Parameters
@@ -323,7 +339,7 @@ class KafkaAdminClient:
 
     def describe_user_scram_credentials(
         self, users: Iterable[str] | None = None
-    ) -> dict[str, dict[str, Any]]:
+    ) -> dict[str, UserScramCredentials]:
         """Describe the SCRAM credentials of users.
 
         Parameters
@@ -343,7 +359,7 @@ class KafkaAdminClient:
 
     def describe_client_quotas(
         self, components: Iterable[ClientQuotaFilterComponent] = (), strict: bool = False
-    ) -> list[dict[str, Any]]:
+    ) -> list[ClientQuotas]:
         """The quotas that match all of ``components``; all quotas without one.
 
         Parameters
@@ -364,7 +380,7 @@ class KafkaAdminClient:
         alterations: Iterable[ClientQuotaAlteration],
         validate_only: bool = False,
         raise_errors: bool = True,
-    ) -> list[dict[str, Any]]:
+    ) -> list[AlteredClientQuotas]:
         """Set and remove quotas.
 
         Parameters
@@ -383,7 +399,7 @@ class KafkaAdminClient:
         return quota_requests.altered(answer, raise_errors)
 
 
-def _as_new_topics(topics: Iterable[NewTopic | str] | Mapping[str, Mapping[str, Any]]) -> list[NewTopic]:
+def _as_new_topics(topics: NewTopics) -> list[NewTopic]:
     if not isinstance(topics, Mapping):
         return [topic if isinstance(topic, NewTopic) else NewTopic(topic) for topic in topics]
     return [

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent
 from kafkacore.admin.responses import error_of, error_text
+from kafkacore.admin.results import AlteredClientQuotas, ClientQuotas
 from kafkacore.errors import IllegalArgumentError
 from kafkacore.protocol.generated.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -27,7 +27,7 @@ def describe(components: Iterable[ClientQuotaFilterComponent], strict: bool) -> 
     return shape(components=wanted, strict=strict)
 
 
-def described(answer: DescribeClientQuotasResponse) -> list[dict[str, Any]]:
+def described(answer: DescribeClientQuotasResponse) -> list[ClientQuotas]:
     if answer.error_code:
         raise error_of(answer.error_code, answer.error_message, "quotas")
     return [
@@ -45,8 +45,8 @@ def alter(alterations: Iterable[ClientQuotaAlteration], validate_only: bool) -> 
     )
 
 
-def altered(answer: AlterClientQuotasResponse, raise_errors: bool) -> list[dict[str, Any]]:
-    results = []
+def altered(answer: AlterClientQuotasResponse, raise_errors: bool) -> list[AlteredClientQuotas]:
+    results: list[AlteredClientQuotas] = []
     for entry in answer.entries:
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         if entry.error_code and raise_errors:

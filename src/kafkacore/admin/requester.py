@@ -6,11 +6,11 @@ Runs on the caller's thread. Does not know: what is asked.
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from kafkacore.client import ClientResponse, NetworkClient
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaError, KafkaTimeoutError, RetriableError, UnsupportedVersionError
+from kafkacore.protocol.message import RequestMessage, ResponseMessage, ResponseT
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Requester:
         self._clock = clock
         self._bootstrap_servers = bootstrap_servers
 
-    def ask(self, request: Any, timeout_ms: float) -> Any:
+    def ask(self, request: RequestMessage[ResponseT], timeout_ms: float) -> ResponseT:
         """The answer to ``request`` by any broker (one that is not the controller passes it on).
 
         Raises
@@ -53,7 +53,8 @@ class Requester:
                 continue
             if response.version_mismatch is not None:
                 raise UnsupportedVersionError(str(response.version_mismatch))
-            return response.message
+            answer: ResponseT = response.message
+            return answer
         troubles = self._client.connection_errors.summary()
         raise KafkaTimeoutError(
             f"no broker of {self._bootstrap_servers} answered {type(request).__name__} within "
@@ -61,7 +62,7 @@ class Requester:
             + (f" ({troubles})" if troubles else "")
         )
 
-    def _try_once(self, request: Any, left_ms: float) -> ClientResponse | None:
+    def _try_once(self, request: RequestMessage[ResponseMessage], left_ms: float) -> ClientResponse | None:
         now_ms = self._clock.monotonic_ms()
         node = self._client.least_loaded_node(now_ms)
         if node is None or not self._client.ready(node, now_ms):

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 from kafkacore.errors import BrokerResponseError, MalformedMessageError, for_code
 
 A = TypeVar("A")
+B = TypeVar("B")
 E = TypeVar("E", bound=IntEnum)
+
+
+class Result(Protocol):
+    """The part of a response that reports the outcome for one entity."""
+
+    error_code: int
+    error_message: str | None
 
 
 def error_of(error_code: int, error_message: str | None, about: object) -> BrokerResponseError:
@@ -17,14 +25,14 @@ def error_of(error_code: int, error_message: str | None, about: object) -> Broke
     return for_code(error_code)(error_message or str(about))
 
 
-def error_text(result: Any) -> str | None:
+def error_text(result: Result) -> str | None:
     """Return the broker's message, or the error's name if it sent none; ``None`` without an error."""
     if not result.error_code:
         return None
     return result.error_message or for_code(result.error_code).__name__
 
 
-def paired(asked: Sequence[A], answered: Sequence[Any]) -> list[tuple[A, Any]]:
+def paired(asked: Sequence[A], answered: Sequence[B]) -> list[tuple[A, B]]:
     """What was asked, each with its answer; both are in the same order.
 
     Raises

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kafkacore.admin.responses import error_of, error_text, member
+from kafkacore.admin.results import UserScramCredentials
 from kafkacore.admin.users import UserScramCredentialDeletion, UserScramCredentialUpsertion
 from kafkacore.errors import IllegalArgumentError
 from kafkacore.protocol.generated.alter_user_scram_credentials import (
@@ -61,7 +61,7 @@ def describe(users: Iterable[str] | None) -> DescribeUserScramCredentialsRequest
     return shape(users=None if users is None else [shape.UserName(name=user) for user in users])
 
 
-def described(answer: DescribeUserScramCredentialsResponse) -> dict[str, dict[str, Any]]:
+def described(answer: DescribeUserScramCredentialsResponse) -> dict[str, UserScramCredentials]:
     if answer.error_code:
         raise error_of(answer.error_code, answer.error_message, "users")
     return {
