@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, cast
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
@@ -76,24 +76,42 @@ def signed_payload(keys: AwsKeys, host: str, region: str, at: datetime) -> bytes
     return json.dumps(payload | {"x-amz-signature": signature}, separators=(",", ":")).encode()
 
 
+class _FrozenCredentials(Protocol):
+    access_key: str
+    secret_key: str
+    token: str | None
+
+
+class _Credentials(Protocol):
+    def get_frozen_credentials(self) -> _FrozenCredentials: ...
+
+
+class _Session(Protocol):
+    """The methods of botocore's session that are used here."""
+
+    def get_config_variable(self, name: str) -> str | None: ...
+    def get_credentials(self) -> _Credentials | None: ...
+
+
 class AwsLogin:
     """What the mechanisms of one client have in common: the credentials, which botocore renews."""
 
     def __init__(self, config: SaslConfig) -> None:
         try:
-            session: Any = import_module("botocore.session").Session()
+            session: _Session = import_module("botocore.session").Session()
         except ModuleNotFoundError as error:
             raise KafkaConfigurationError(
                 "sasl_mechanism='AWS_MSK_IAM' needs botocore: install kafkacore[aws]"
             ) from error
         self.region: str | None = config.aws_region or None
         self.default_region: str | None = session.get_config_variable("region")
-        self._credentials: Any = session.get_credentials()
-        if self._credentials is None:
+        credentials = session.get_credentials()
+        if credentials is None:
             raise KafkaConfigurationError(
                 "sasl_mechanism='AWS_MSK_IAM' finds no AWS credentials: set AWS_ACCESS_KEY_ID and "
                 "AWS_SECRET_ACCESS_KEY, or whatever else botocore looks at"
             )
+        self._credentials = credentials
         self._calls = BoundedCalls("AWS credentials")
 
     def keys_now(self) -> AwsKeys:
@@ -167,4 +185,4 @@ def log_in(config: SaslConfig) -> SaslConfig:
 
 def aws_msk_iam_client(config: SaslConfig, host: str) -> SaslMechanism:
     """For settings that :func:`log_in` gave."""
-    return AwsMskIamMechanism(config.login, host)
+    return AwsMskIamMechanism(cast(AwsLogin, config.login), host)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import CredentialsUnavailableError
@@ -31,7 +31,7 @@ class BoundedCalls:
         self._what = what
         self._max_wait_ms = max_wait_ms
         self._lock = threading.Lock()
-        self._running: _Call[Any] | None = None
+        self._running_wait: Callable[[float], bool] | None = None
 
     def call(self, function: Callable[[], T]) -> T:
         """What ``function`` gives or raises.
@@ -43,11 +43,11 @@ class BoundedCalls:
         """
         deadline_ms = SYSTEM_CLOCK.monotonic_ms() + self._max_wait_ms
         with self._lock:
-            before = self._running
-            if before is not None and not before.wait(deadline_ms):
+            wait_for_previous = self._running_wait
+            if wait_for_previous is not None and not wait_for_previous(deadline_ms):
                 raise self._late()
             call = _Call(function)
-            self._running = call
+            self._running_wait = call.wait
             call.start()
         if not call.wait(deadline_ms):
             raise self._late()

@@ -172,7 +172,7 @@ def log_in(config: SaslConfig) -> SaslConfig:
 
 def gssapi_client(config: SaslConfig, host: str) -> SaslMechanism:
     """For settings that :func:`log_in` gave."""
-    login: KerberosLogin = config.login
+    login = cast(KerberosLogin, config.login)
     gss = login.gss
     target = config.kerberos_name
     if target is None:

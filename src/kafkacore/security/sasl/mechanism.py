@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     import gssapi as gss
 
 
+class Login(Protocol):
+    """State that the mechanisms of one client share, such as a token that is renewed."""
+
+    def close(self) -> None: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class SaslConfig:
     """A client's ``sasl_`` settings, checked; each field is the setting of its name.
@@ -62,7 +68,7 @@ class SaslConfig:
     login_refresh_window_jitter: float = 0.05
     login_refresh_min_period_seconds: float = 60.0
     login_refresh_buffer_seconds: float = 300.0
-    login: Any = field(default=None, repr=False)
+    login: Login | None = field(default=None, repr=False)
 
     @classmethod
     def from_client_config(cls, config: Mapping[str, Any]) -> SaslConfig:

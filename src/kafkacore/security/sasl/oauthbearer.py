@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final, cast
 
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import KafkaConfigurationError, SaslAuthenticationFailedError
@@ -30,7 +30,7 @@ class AbstractTokenProvider:
     lived for 80 % of its time (of a JWT; of other tokens for every connect that is five seconds later).
     """
 
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, **config: object) -> None:
         pass
 
     def token(self) -> str:
@@ -110,19 +110,21 @@ def _of_endpoint(config: SaslConfig) -> Callable[[], OAuthToken]:
     return ClientCredentials(config, SYSTEM_CLOCK).retrieve
 
 
-def _of_provider(provider: Any) -> Callable[[], OAuthToken]:
+def _of_provider(provider: object) -> Callable[[], OAuthToken]:
     if not callable(getattr(provider, "token", None)):
         raise KafkaConfigurationError(
             "sasl_oauth_token_provider must have a method token() that returns text"
         )
 
+    source = cast(AbstractTokenProvider, provider)
+
     def retrieve() -> OAuthToken:
-        text = provider.token()
+        text = source.token()
         if not isinstance(text, str) or not text:
             raise KafkaConfigurationError(
                 "sasl_oauth_token_provider.token() must return text, and none was given"
             )
-        extensions = provider.extensions() if hasattr(provider, "extensions") else {}
+        extensions = source.extensions() if hasattr(source, "extensions") else {}
         return OAuthToken.of_text(text, dict(extensions or {}))
 
     return retrieve
@@ -130,4 +132,4 @@ def _of_provider(provider: Any) -> Callable[[], OAuthToken]:
 
 def oauthbearer_client(config: SaslConfig, host: str) -> SaslMechanism:
     """For settings that :func:`log_in` gave."""
-    return OAuthBearerMechanism(config.login)
+    return OAuthBearerMechanism(cast(TokenCache, config.login))
