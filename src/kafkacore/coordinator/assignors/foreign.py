@@ -7,8 +7,8 @@ distributes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 from kafkacore.coordinator.assignors.abstract import (
     ConsumerProtocolAssignment,
@@ -50,14 +50,43 @@ class TopicsOfGroup:
     available_partitions_for_topic = partitions_for_topic
 
 
+class ForeignMetadata(Protocol):
+    """The metadata of a member that a kafka-python assignor returns. User data is bytes or an object with
+    ``encode()``.
+    """
+
+    user_data: bytes | None
+
+
+class ForeignAssignment(Protocol):
+    """The assignment of a member that a kafka-python assignor returns."""
+
+    user_data: bytes | None
+
+    def partitions(self) -> Iterable[tuple[str, int]]: ...
+
+
+class ForeignAssignor(Protocol):
+    """The methods of an assignor in kafka-python's form."""
+
+    @property
+    def name(self) -> object: ...
+    def assign(
+        self, cluster: TopicsOfGroup, members: list[GroupMember], /
+    ) -> Mapping[str, ForeignAssignment]: ...
+    def metadata(self, topics: set[str], /) -> ForeignMetadata: ...
+    def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int, /) -> None: ...
+
+
 class KafkaPythonAssignor(PartitionAssignor):
     """``inner``, of kafka-python's form."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: ForeignAssignor) -> None:
         self.inner = inner
-        self.name = inner.name
-        if not isinstance(self.name, str) or not self.name:
+        name = inner.name
+        if not isinstance(name, str) or not name:
             raise KafkaConfigurationError(f"{type(inner).__name__} has no name")
+        self.name = name
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """What ``inner`` says; eager if it was written before KIP-429."""
@@ -67,7 +96,7 @@ class KafkaPythonAssignor(PartitionAssignor):
     def subscription_user_data(self, topics: Collection[str]) -> bytes | None:
         """What ``inner``'s metadata carry beside the topics."""
         user_data = self.inner.metadata(set(topics)).user_data
-        if hasattr(user_data, "encode"):
+        if user_data is not None and hasattr(user_data, "encode"):
             user_data = user_data.encode()
         return None if user_data is None else bytes(user_data)
 
@@ -107,7 +136,7 @@ def _metadata_of(sub: Subscription) -> ConsumerProtocolSubscription:
     )
 
 
-def _assignment_of(made: Any) -> Assignment:
+def _assignment_of(made: ForeignAssignment) -> Assignment:
     user_data = made.user_data
     partitions = [TopicPartition(topic, number) for topic, number in made.partitions()]
     return Assignment(partitions, bytes(user_data) if user_data else None)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, cast
 
 from kafkacore.coordinator.assignors.abstract import PartitionAssignor, RebalanceProtocol
-from kafkacore.coordinator.assignors.foreign import KafkaPythonAssignor
+from kafkacore.coordinator.assignors.foreign import ForeignAssignor, KafkaPythonAssignor
 from kafkacore.errors import KafkaConfigurationError
 
 _JAVA_PACKAGE = "org.apache.kafka.clients.consumer."
@@ -42,7 +42,7 @@ _BY_NAME: Final = {kind.name: kind for kind in _ASSIGNORS} | {
 }
 
 
-def assignors_for(strategy: Any) -> list[PartitionAssignor]:
+def assignors_for(strategy: object) -> list[PartitionAssignor]:
     """The assignors that a consumer offers its group, best first.
 
     Parameters
@@ -56,12 +56,15 @@ def assignors_for(strategy: Any) -> list[PartitionAssignor]:
     KafkaConfigurationError
         None is given, one is no assignor, two have one name, or they share no rebalance protocol.
     """
+    entries: Iterable[object]
     if isinstance(strategy, str):
-        strategy = [name.strip() for name in strategy.split(",") if name.strip()]
-    elif isinstance(strategy, type) or not hasattr(strategy, "__iter__"):
-        strategy = [strategy]
+        entries = [name.strip() for name in strategy.split(",") if name.strip()]
+    elif isinstance(strategy, Iterable) and not isinstance(strategy, type):
+        entries = strategy
+    else:
+        entries = [strategy]
     found: list[PartitionAssignor] = []
-    for entry in strategy:
+    for entry in entries:
         assignor = _assignor(entry)
         if any(assignor.name == other.name for other in found):
             raise KafkaConfigurationError(
@@ -91,7 +94,7 @@ def common_protocol(assignors: Sequence[PartitionAssignor]) -> RebalanceProtocol
     return max(shared)
 
 
-def _assignor(entry: Any) -> PartitionAssignor:
+def _assignor(entry: object) -> PartitionAssignor:
     if isinstance(entry, str):
         made = _BY_NAME.get(entry.removeprefix(_JAVA_PACKAGE))
         if made is None:
@@ -105,5 +108,5 @@ def _assignor(entry: Any) -> PartitionAssignor:
             raise KafkaConfigurationError(f"{type(assignor).__name__} has no name")
         return assignor
     if all(callable(getattr(assignor, method, None)) for method in ("assign", "metadata", "on_assignment")):
-        return KafkaPythonAssignor(assignor)
+        return KafkaPythonAssignor(cast(ForeignAssignor, assignor))
     raise KafkaConfigurationError(f"{entry!r} is no partition assignor")
