@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, Protocol, TypeGuard
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from kafkacore.metrics.metric import MetricName
+from kafkacore.metrics.metric import KafkaMetric, MetricName
 from kafkacore.metrics.registry import COUNT_GROUP
 
 #: Group → what stands in it beside the words: the label that it is of, and the value.
 _OF_TOPIC = re.compile(r"(?P<kind>\w+)-topic-metrics\.(?P<value>.+)", re.DOTALL)
 _OF_NODE = re.compile(r"(?P<kind>\w+)-node-metrics\.node-(?P<value>.+)", re.DOTALL)
+
+
+class _Client(Protocol):
+    def metrics(self, raw: Literal[True]) -> Mapping[MetricName, KafkaMetric] | None: ...
 
 
 class KafkaMetricsCollector(Collector):
@@ -46,7 +50,7 @@ class KafkaMetricsCollector(Collector):
     ``…_fetch_manager_partition_…`` with the labels ``topic`` and ``partition``.
     """
 
-    def __init__(self, clients: Any) -> None:
+    def __init__(self, clients: object) -> None:
         self._clients = [weakref.ref(client) for client in _listed(clients)]
 
     def collect(self) -> Iterator[Metric]:
@@ -63,16 +67,18 @@ class KafkaMetricsCollector(Collector):
         yield from families.values()
 
 
-def _listed(clients: Any) -> list[Any]:
+def _listed(clients: object) -> list[_Client]:
     # A consumer is iterable, and iterating it takes its records: so ask first whether this is a client.
     several = [clients] if _is_client(clients) or not isinstance(clients, Iterable) else list(clients)
+    found: list[_Client] = []
     for client in several:
         if not _is_client(client):
             raise TypeError(f"clients must be producers and consumers, not {type(client).__name__}")
-    return several
+        found.append(client)
+    return found
 
 
-def _is_client(candidate: Any) -> bool:
+def _is_client(candidate: object) -> TypeGuard[_Client]:
     return callable(getattr(candidate, "metrics", None)) and not isinstance(candidate, type)
 
 
@@ -130,7 +136,7 @@ class Exporter:
         self.close()
 
 
-def start_exporter(clients: Any, port: int, addr: str = "127.0.0.1") -> Exporter:
+def start_exporter(clients: object, port: int, addr: str = "127.0.0.1") -> Exporter:
     """Serve the metrics of ``clients`` on ``http://addr:port/metrics``, in a daemon thread.
 
     Parameters

@@ -9,11 +9,11 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import Any
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.metrics._sensor import Sensor
 from kafkacore.metrics.metric import KafkaMetric, Measure, MetricName
+from kafkacore.metrics.reporter import Reporter
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,10 @@ class Metrics:
     """
 
     def __init__(
-        self, config: MetricConfig | None = None, reporters: Iterable[Any] = (), clock: Clock = SYSTEM_CLOCK
+        self,
+        config: MetricConfig | None = None,
+        reporters: Iterable[Reporter] = (),
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.config = config or MetricConfig()
         self._reporters = list(reporters)

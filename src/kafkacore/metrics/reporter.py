@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import Protocol
 
 from kafkacore.metrics.metric import KafkaMetric
 
@@ -32,6 +33,15 @@ class MetricsReporter(ABC):
     def close(self) -> None:
         """The client closes."""
         return
+
+
+class Reporter(Protocol):
+    """The methods of a reporter, which need not derive from :class:`MetricsReporter`."""
+
+    def init(self, metrics: Iterable[KafkaMetric], /) -> None: ...
+    def metric_change(self, metric: KafkaMetric, /) -> None: ...
+    def metric_removal(self, metric: KafkaMetric, /) -> None: ...
+    def close(self) -> None: ...
 
 
 class DictReporter(MetricsReporter):
