@@ -1,11 +1,11 @@
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pyarrow as pa
 from typing_extensions import disjoint_base
 
 from kafkacore.decode._builder import Columns
 from kafkacore.decode.avro_program import NodeSpec
+from kafkacore.decode.decoder import ArrowArray
 
 @disjoint_base
 class AvroReader:
@@ -18,5 +18,11 @@ class AvroReader:
     def __new__(cls, schema: pa.Schema, framed: bool, batch_bytes: int) -> AvroReader: ...
     def learn(self, schema_id: int, specs: Sequence[NodeSpec] | None) -> None: ...
     def read(
-        self, validity: Any, offsets: Any, data: Any, start: int, count: int, ask: Callable[[int], None]
-    ) -> tuple[list[pa.Array[Any]], bytes | None]: ...
+        self,
+        validity: pa.Buffer | None,
+        offsets: pa.Buffer | None,
+        data: pa.Buffer | None,
+        start: int,
+        count: int,
+        ask: Callable[[int], None],
+    ) -> tuple[list[ArrowArray], bytes | None]: ...

@@ -1,7 +1,12 @@
-from typing import Any
+import pyarrow as pa
 
 BOOLEAN: int
 
 def decode_fixed(
-    validity: Any | None, offsets: Any, data: Any | None, start: int, count: int, kind: int
+    validity: pa.Buffer | None,
+    offsets: pa.Buffer | None,
+    data: pa.Buffer | None,
+    start: int,
+    count: int,
+    kind: int,
 ) -> tuple[bytes, bytes | None, bytes | None, int]: ...

@@ -1,8 +1,9 @@
 import sys
-from typing import Any, Self, final
+from typing import Self, final
 
 import pyarrow as pa
 
+from kafkacore.decode.decoder import ArrowArray
 from kafkacore.decode.json_schema import Node
 from kafkacore.decode.json_zones import Zones
 
@@ -28,4 +29,4 @@ class JsonColumns:
     ) -> Self: ...
     def decode(
         self, values: pa.BinaryArray
-    ) -> tuple[list[pa.Array[Any]], pa.BooleanArray | None, list[_Reason], pa.BooleanArray | None]: ...
+    ) -> tuple[list[ArrowArray], pa.BooleanArray | None, list[_Reason], pa.BooleanArray | None]: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from kafkacore.decode.decoder import (
     ColumnTooLargeError,
     Decoded,
     Decoder,
+    booleans_of,
     one_too_large,
     quoted,
 )
@@ -170,7 +171,7 @@ class _AvroDecoder:
             return one_too_large(self._schema, error)
         if bad is None:
             return Decoded(columns)
-        malformed: Any = pa.BooleanArray.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bad)])
+        malformed = booleans_of(bad, count)
         return Decoded(columns, malformed, {reader.first_bad: self._reason()})
 
     def _reason(self) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafkacore.decode.avro_schema import NO_DEFAULT, AvroField, AvroType
+from kafkacore.decode.decoder import ArrowField
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.wire import Writer
 
@@ -128,7 +129,7 @@ class _Compiler:
         self._sizes: dict[int, int] = {}  # least bytes of a type, by its identity
         self._passed: dict[int, int] = {}  # the node that reads past a type, by the type's identity
 
-    def root(self, writer: AvroType, wanted: Any, reader: AvroType | None) -> None:
+    def root(self, writer: AvroType, wanted: pa.StructType, reader: AvroType | None) -> None:
         record = fields_of(writer)
         reads = fields_of(reader) if reader is not None else None
         if writer.kind != "union" or record not in writer.branches:
@@ -149,7 +150,9 @@ class _Compiler:
 
     # ---- Values ------------------------------------------------------------------------------------------
 
-    def _value(self, writer: AvroType, wanted: Any, path: Path, reader: AvroType | None, where: str) -> int:
+    def _value(
+        self, writer: AvroType, wanted: pa.DataType, path: Path, reader: AvroType | None, where: str
+    ) -> int:
         """The node that reads ``writer`` into the column at ``path``."""
         if reader is not None and reader.kind == "union" and writer.kind != "union":
             reader = next((branch for branch in reader.branches if branch.kind == writer.kind), None)
@@ -184,7 +187,9 @@ class _Compiler:
         spec.path = path
         return self._add(spec)
 
-    def _record(self, writer: AvroType, wanted: Any, path: Path, reader: AvroType | None, where: str) -> int:
+    def _record(
+        self, writer: AvroType, wanted: pa.StructType, path: Path, reader: AvroType | None, where: str
+    ) -> int:
         at = self._add(NodeSpec(Op.RECORD, path=path))
         sources: dict[int, int] = {}  # of a field of the writer: the column
         missing: list[int] = []
@@ -226,7 +231,9 @@ class _Compiler:
         candidates = (find(each, writer.fields) for each in (reads.name, *reads.aliases))
         return next((field for field in candidates if field is not None), None)
 
-    def _missing(self, column: Any, path: Path, writer: AvroType, reader: AvroType | None, where: str) -> int:
+    def _missing(
+        self, column: ArrowField, path: Path, writer: AvroType, reader: AvroType | None, where: str
+    ) -> int:
         reads = find(column.name, reader.fields) if reader is not None else None
         name = f"{where}.{column.name}".lstrip(".")
         if reads is not None and reads.default not in (NO_DEFAULT, None):
@@ -241,7 +248,9 @@ class _Compiler:
             )
         return self._add(NodeSpec(Op.MISSING, path=path))
 
-    def _union(self, writer: AvroType, wanted: Any, path: Path, reader: AvroType | None, where: str) -> int:
+    def _union(
+        self, writer: AvroType, wanted: pa.DataType, path: Path, reader: AvroType | None, where: str
+    ) -> int:
         several = [branch for branch in writer.branches if branch.kind != "null"]
         if pa.types.is_struct(wanted) and _has_members(several, wanted):
             return self._members(writer, wanted, path, where)
@@ -256,7 +265,7 @@ class _Compiler:
         self.specs[at].children = tuple(children)
         return at
 
-    def _members(self, writer: AvroType, wanted: Any, path: Path, where: str) -> int:
+    def _members(self, writer: AvroType, wanted: pa.StructType, path: Path, where: str) -> int:
         """Several types in one field: a struct of ``member0``, ``member1``, … of which one is not null."""
         at = self._add(NodeSpec(Op.MEMBERS, path=path))
         names = {field.name: place for place, field in enumerate(wanted)}
@@ -316,7 +325,7 @@ class _Compiler:
         return at
 
 
-def _has_members(several: list[AvroType], wanted: Any) -> bool:
+def _has_members(several: list[AvroType], wanted: pa.StructType) -> bool:
     """Whether a struct has a field for each type, and not the fields of records that are alike."""
     if any(branch.kind != "record" for branch in several):
         return True
@@ -344,7 +353,7 @@ _OPS = {
 # ---- Scalars ---------------------------------------------------------------------------------------------
 
 
-def _scalar(writer: AvroType, wanted: Any) -> NodeSpec | None:
+def _scalar(writer: AvroType, wanted: pa.DataType) -> NodeSpec | None:
     """The node of a type without parts; ``None``: it does not become ``wanted``."""
     kind = writer.kind
     if kind == "boolean" and wanted == pa.bool_():
@@ -364,7 +373,7 @@ def _scalar(writer: AvroType, wanted: Any) -> NodeSpec | None:
     return None
 
 
-def _number(writer: AvroType, wanted: Any) -> NodeSpec | None:
+def _number(writer: AvroType, wanted: pa.DataType) -> NodeSpec | None:
     logical = writer.logical or ""
     if pa.types.is_timestamp(wanted):
         local = logical.startswith("local-")
@@ -391,7 +400,7 @@ def _number(writer: AvroType, wanted: Any) -> NodeSpec | None:
     return NodeSpec(Op.NUMBER, convert) if convert is not None else None
 
 
-def _bytes(writer: AvroType, wanted: Any) -> NodeSpec | None:
+def _bytes(writer: AvroType, wanted: pa.DataType) -> NodeSpec | None:
     op = Op.FIXED if writer.kind == "fixed" else Op.BYTES
     if pa.types.is_decimal128(wanted):
         if writer.logical != "decimal" or wanted.scale != writer.scale:
@@ -409,7 +418,7 @@ def _bytes(writer: AvroType, wanted: Any) -> NodeSpec | None:
 # ---- Defaults --------------------------------------------------------------------------------------------
 
 
-def encode_default(kind: AvroType, default: Any, where: str) -> bytes:
+def encode_default(kind: AvroType, default: object, where: str) -> bytes:
     """A default of a schema, which is JSON, as Avro encodes it; a union's is of its first branch."""
     try:
         return _encoded(kind.branches[0] if kind.kind == "union" else kind, default)

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from kafkacore.decode.decoder import quoted
 from kafkacore.errors import KafkaError
@@ -38,7 +37,7 @@ class AvroField:
 
     name: str
     type: AvroType
-    default: Any = NO_DEFAULT
+    default: object = NO_DEFAULT
     aliases: tuple[str, ...] = ()
 
 

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 from kafkacore.errors import KafkaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: An Arrow array of any type.
+ArrowArray: TypeAlias = "pa.Array[Any]"
+#: A field of any type.
+ArrowField: TypeAlias = "pa.Field[Any]"
 #: Longest piece of a value that a reason may quote, in characters: a log is no place for the whole of it.
 QUOTED_CHARACTERS = 100
 #: Most memory of the columns of one call: more is split, or malformed where it is one record. 1 GiB.
@@ -39,7 +43,7 @@ class Decoded(NamedTuple):
         ``None``: those that are null.
     """
 
-    columns: list[pa.Array[Any]]
+    columns: list[ArrowArray]
     malformed: pa.BooleanArray | None = None
     reasons: Mapping[int, str] = NO_REASONS
     absent: pa.BooleanArray | None = None
@@ -62,11 +66,27 @@ class ColumnTooLargeError(KafkaError):
     """What was decoded does not fit one batch of Arrow arrays; fewer values at once will."""
 
 
+def booleans_of(bits: bytes, count: int) -> pa.BooleanArray:
+    """Return ``count`` booleans without nulls, from a bitmap."""
+    import pyarrow as pa
+
+    made: ArrowArray = pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bits)])
+    return cast("pa.BooleanArray", made)
+
+
+def nulls(count: int, kind: pa.DataType) -> ArrowArray:
+    """Return ``count`` nulls of a type that only the caller knows."""
+    import pyarrow as pa
+
+    made: ArrowArray = pa.nulls(count, cast(Any, kind))
+    return made
+
+
 def one_too_large(schema: pa.Schema, error: ColumnTooLargeError) -> Decoded:
     """The columns of one value that never fits: it is malformed."""
     import pyarrow as pa
 
-    malformed: Any = pa.array([True])
+    malformed = pa.array([True])
     return Decoded([pa.nulls(1, field.type) for field in schema], malformed, {0: str(error)})
 
 

@@ -19,8 +19,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
-from typing import Any
+from http.client import HTTPException, HTTPResponse
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.decode.avro_schema import AvroSchemaError, AvroType, parse_schema
@@ -120,7 +119,7 @@ def shared_registry(options: RegistryOptions) -> SchemaRegistry:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+    def redirect_request(self, *args: object, **kwargs: object) -> None:
         return None
 
 
@@ -197,13 +196,13 @@ class SchemaRegistry:
 
     # ---- Answers -----------------------------------------------------------------------------------------
 
-    def _parse(self, answer: Mapping[str, Any]) -> AvroType:
+    def _parse(self, answer: Mapping[str, object]) -> AvroType:
         names: dict[str, AvroType] = {}
         self._refer(answer, names, set())
         return parse_schema(_text_of(answer), names)
 
     def _refer(
-        self, answer: Mapping[str, Any], names: dict[str, AvroType], known: set[tuple[str, int]]
+        self, answer: Mapping[str, object], names: dict[str, AvroType], known: set[tuple[str, int]]
     ) -> None:
         """Parse what an answer refers to, and what that refers to, first."""
         references = answer.get("references") or []
@@ -229,7 +228,7 @@ class SchemaRegistry:
 
     # ---- Questions ---------------------------------------------------------------------------------------
 
-    def _get(self, path: str) -> Mapping[str, Any] | None:
+    def _get(self, path: str) -> Mapping[str, object] | None:
         """What the registry answers; ``None``: it has no such thing."""
         trouble = "no address"
         wait_ms = RETRY_MS
@@ -267,7 +266,7 @@ class SchemaRegistry:
                 log.info("the schema registry did not answer: %s", trouble)
         raise SchemaRegistryError(f"the schema registry did not answer in {ATTEMPTS} attempts: {trouble}")
 
-    def _ask(self, url: str) -> Mapping[str, Any]:
+    def _ask(self, url: str) -> Mapping[str, object]:
         request = urllib.request.Request(url)  # noqa: S310 - http or https, by registry_options
         request.add_header("Accept", "application/vnd.schemaregistry.v1+json, application/json")
         if self._options.auth is not None:
@@ -298,7 +297,7 @@ class SchemaRegistry:
                 f"({error.strerror or error})"
             ) from error
 
-    def _read(self, response: Any) -> bytes:
+    def _read(self, response: HTTPResponse) -> bytes:
         """All of an answer, unless it is too long or takes too long."""
         raw = bytearray()
         until_ms = self._clock.monotonic_ms() + ANSWER_MS
@@ -321,7 +320,7 @@ def _is_registrys(error: urllib.error.HTTPError) -> bool:
     return isinstance(answer, dict) and isinstance(answer.get("error_code"), int)
 
 
-def _text_of(answer: Mapping[str, Any]) -> str:
+def _text_of(answer: Mapping[str, object]) -> str:
     kind = answer.get("schemaType", "AVRO")
     if kind != "AVRO":
         raise AvroSchemaError(f"it is of type {quoted(kind)}, not AVRO")

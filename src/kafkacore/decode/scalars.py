@@ -8,16 +8,16 @@ Anything else is malformed. Does not know: fields, schemas.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 import pyarrow as pa
 
 from kafkacore.decode._fixed import BOOLEAN, decode_fixed
-from kafkacore.decode.decoder import Decoded, Decoder, quoted
+from kafkacore.decode.decoder import ArrowArray, Decoded, Decoder, booleans_of, nulls, quoted
 from kafkacore.errors import KafkaConfigurationError
 
 #: Type of each format whose values have one length.
-FIXED: Mapping[str, Any] = {
+FIXED: Mapping[str, pa.DataType] = {
     "long": pa.int64(),
     "integer": pa.int32(),
     "short": pa.int16(),
@@ -60,7 +60,7 @@ class _Fixed:
         validity, offsets, data = values.buffers()
         count = len(values)
         if count == 0:
-            return Decoded([pa.nulls(0, self._type)])
+            return Decoded([nulls(0, self._type)])
         kind = BOOLEAN if self._name == "boolean" else self._width
         made, known, bad, first = decode_fixed(validity, offsets, data, values.offset, count, kind)
         column = pa.Array.from_buffers(
@@ -68,7 +68,7 @@ class _Fixed:
         )
         if bad is None:
             return Decoded([column])
-        malformed: Any = pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(bad)])
+        malformed = booleans_of(bad, count)
         return Decoded([column], malformed, {first: self._reason(values[first].as_py())})
 
     def _reason(self, value: bytes) -> str:
@@ -83,7 +83,7 @@ class _Text:
 
     def decode(self, values: pa.BinaryArray) -> Decoded:
         reasons: dict[int, str] = {}
-        bad: Any = None
+        bad: pa.BooleanArray | None = None
         try:
             text = values.cast(pa.string())
         except pa.ArrowInvalid:
@@ -91,7 +91,9 @@ class _Text:
         if self._is_uuid:
             from pyarrow import compute
 
-            wrong: Any = compute.invert(compute.match_substring_regex(text, UUID)).fill_null(False)
+            wrong = cast(
+                "pa.BooleanArray", compute.invert(compute.match_substring_regex(text, UUID)).fill_null(False)
+            )
             if wrong.true_count:
                 first = wrong.index(True).as_py()
                 reasons.setdefault(first, f"{quoted(text[first].as_py())!r} is no UUID")
@@ -100,7 +102,7 @@ class _Text:
         return Decoded([text], bad, reasons)
 
 
-def _valid_text(values: pa.BinaryArray) -> tuple[pa.Array[Any], pa.Array[Any], dict[int, str]]:
+def _valid_text(values: pa.BinaryArray) -> tuple[ArrowArray, pa.BooleanArray, dict[int, str]]:
     """The values that are UTF-8; which are not, and why the first is not."""
     texts: list[str | None] = []
     malformed: list[bool] = []

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal, overload
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -170,7 +170,11 @@ class QueryMonitor(StreamingQueryListener):
 
     # ---- Figures -----------------------------------------------------------------------------------------
 
-    def metrics(self, raw: bool = False) -> Any:
+    @overload
+    def metrics(self, raw: Literal[False] = False) -> dict[str, dict[str, float]]: ...
+    @overload
+    def metrics(self, raw: Literal[True]) -> dict[MetricName, KafkaMetric]: ...
+    def metrics(self, raw: bool = False) -> dict[str, dict[str, float]] | dict[MetricName, KafkaMetric]:
         """The figures as of now, in the form of a client's: ``{group: {name: float}}``.
 
         Parameters

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from kafkacore.spark.columns.schema import ArrowArray
+    from kafkacore.decode.decoder import ArrowArray
 
 _OPTION_NAMES = ("mode", "columnNameOfCorruptRecord")
 _PARTITION_TYPES = ("int", "smallint", "tinyint")

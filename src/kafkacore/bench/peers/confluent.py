@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
 
 from kafkacore.bench.pacing import Pacer
 from kafkacore.bench.peers import HANDFUL, POLL_MS, Take, stream
@@ -100,7 +99,7 @@ class Consumer:
             partition.offset = 0
             self._seek(partition)
 
-    def _seek(self, partition: Any) -> None:
+    def _seek(self, partition: object) -> None:
         for _ in range(SEEK_TRIES):
             try:
                 self._client.seek(partition)

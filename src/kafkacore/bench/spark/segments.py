@@ -7,14 +7,16 @@ through Spark as the difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from kafkacore.record import decode
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kafkacore.decode.decoder import ArrowArray
 
 SCHEMA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -24,8 +26,6 @@ _COLUMNS = ("key", "value", "offset", "timestamp", "timestamp_type")
 #: Of one batch that goes back to the JVM.
 _ROWS = 100_000
 
-#: Of whatever type.
-Column: TypeAlias = "pa.Array[Any]"
 Exploder = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
@@ -50,7 +50,7 @@ def records_by_aiokafka(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
         for first in records:
             some = [first, *islice(records, _ROWS - 1)]
             times = pa.array([record.timestamp * 1_000 for record in some], pa.int64())
-            columns: dict[str, Column] = {
+            columns: dict[str, ArrowArray] = {
                 "key": pa.array([record.key for record in some], pa.binary()),
                 "value": pa.array([record.value for record in some], pa.binary()),
                 "offset": pa.array([record.offset for record in some], pa.int64()),
@@ -64,13 +64,23 @@ def records_by_aiokafka(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 EXPLODERS: dict[str, Exploder] = {"kafkacore": records_by_kafkacore, "aiokafka": records_by_aiokafka}
 
 
-def _aiokafka_records(data: bytes) -> Iterator[Any]:
+class _Record(Protocol):
+    """A record of aiokafka, which has no types."""
+
+    key: bytes | None
+    value: bytes | None
+    offset: int
+    timestamp: int
+    timestamp_type: int
+
+
+def _aiokafka_records(data: bytes) -> Iterator[_Record]:
     from aiokafka.errors import CorruptRecordException  # type: ignore[import-untyped]
     from aiokafka.record.memory_records import MemoryRecords  # type: ignore[import-untyped]
 
-    found: Any = MemoryRecords(data)
+    found = MemoryRecords(data)
 
-    def checked() -> Iterator[Any]:
+    def checked() -> Iterator[Iterable[_Record]]:
         while found.has_next():
             batch = found.next_batch()
             if not batch.validate_crc():
@@ -88,7 +98,7 @@ def _files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, int, memory
             yield topic, int(partition), memoryview(content.as_buffer())
 
 
-def _with_place(topic: str, partition: int, columns: dict[str, Column]) -> pa.RecordBatch:
+def _with_place(topic: str, partition: int, columns: dict[str, ArrowArray]) -> pa.RecordBatch:
     import pyarrow as pa
 
     count = len(columns["offset"])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkacore.spark.columns.schema import ArrowArray
+    from kafkacore.decode.decoder import ArrowArray
 
 #: Rows of the first array; the next are larger where they must be.
 LEAST_ROWS = 1024

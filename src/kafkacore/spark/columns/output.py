@@ -17,7 +17,7 @@ from kafkacore.spark.columns.schema import COLUMN_OF, Column, arrow_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkacore.spark.columns.schema import ArrowArray
+    from kafkacore.decode.decoder import ArrowArray
 
 
 class Output(Protocol):

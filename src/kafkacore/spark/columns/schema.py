@@ -7,7 +7,7 @@ offsets, connections.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from kafkacore.errors import KafkaConfigurationError
 
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-#: An Arrow array of any type.
-ArrowArray: TypeAlias = "pa.Array[Any]"
-#: A field of any type.
-ArrowField: TypeAlias = "pa.Field[Any]"
 Column = Literal["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
 
 #: Spark's type of each column, in the built-in source's order.

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.secrets import resolved
@@ -22,6 +22,24 @@ from kafkacore.structs import MAX_TOPIC_NAME_LENGTH, TOPIC_NAME_CHARACTERS
 
 if TYPE_CHECKING:
     from kafkacore.record.segment_file import ReadAt
+
+
+class _FileInfo(TypedDict):
+    type: str
+    size: int
+
+
+class FileSystem(Protocol):
+    """The methods of fsspec's file systems that are used here; fsspec has no types."""
+
+    def unstrip_protocol(self, name: str) -> str: ...
+    def glob(self, path: str) -> list[str]: ...
+    def exists(self, path: str) -> bool: ...
+    def info(self, path: str) -> _FileInfo: ...
+    def find(self, path: str, *, detail: Literal[True]) -> dict[str, _FileInfo]: ...
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None) -> bytes: ...
+    def size(self, path: str) -> int: ...
+
 
 #: A request to an object store costs tens of milliseconds, so that more is asked for at once.
 REMOTE_CHUNK_BYTES = 8 << 20
@@ -146,7 +164,7 @@ class Storage:
                 if _is_segment(str(PurePosixPath("/", name).relative_to(PurePosixPath("/", one)))):
                     yield before + name, int(below["size"])
 
-    def _filesystem(self, path: str) -> tuple[Any, str]:
+    def _filesystem(self, path: str) -> tuple[FileSystem, str]:
         try:
             from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # fsspec has no types
         except ImportError:

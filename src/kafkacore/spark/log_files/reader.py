@@ -36,7 +36,7 @@ class LogPartition(InputPartition):
         self.ranges = ranges
 
 
-class LogReader(ReadingTask, DataSourceReader):
+class LogReader(ReadingTask[LogPartition], DataSourceReader):
     """Every record of the files, once."""
 
     def __init__(self, options: LogOptions, plan: OutputPlan) -> None:

@@ -19,8 +19,8 @@ from kafkacore.structs import INT64_MAX
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kafkacore.decode.decoder import ArrowArray
     from kafkacore.spark.columns.output import Output
-    from kafkacore.spark.columns.schema import ArrowArray
 
 #: Rows of one Arrow batch, and bytes of one of its columns: enough that what a batch costs in the JVM
 #: (~0.2 ms) does not show, and no more, for a worker's memory.

@@ -11,11 +11,13 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.text import did_you_mean
 
+#: A setting as it is written to a file.
+TomlValue: TypeAlias = str | bool | Sequence[str] | Mapping[str, str]
 #: A job is a page: what is larger is something else.
 MAX_FILE_BYTES = 1024 * 1024
 _BARE_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -60,7 +62,7 @@ def read_settings(
     return settings
 
 
-def settings_as_toml(settings: Mapping[str, str | bool | Sequence[str] | Mapping[str, str]]) -> str:
+def settings_as_toml(settings: Mapping[str, TomlValue]) -> str:
     """What :func:`read_settings` reads as these settings: texts, lists of names, flags, then the tables."""
     lines, tables = [], []
     for name, value in settings.items():

@@ -28,7 +28,7 @@ class KafkaPartition(InputPartition):
         self.offsets = offsets
 
 
-class RangeReader(ReadingTask):
+class RangeReader(ReadingTask[KafkaPartition]):
     """What both readers do in a worker, and how they divide ranges."""
 
     def __init__(self, options: SourceOptions, plan: OutputPlan) -> None:

@@ -7,7 +7,6 @@ the workers on a pickled copy, which has none. Needs PySpark 4.2 or newer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import (
@@ -48,7 +47,7 @@ class KafkaStreamReader(RangeReader, DataSourceStreamReader, SupportsTriggerAvai
     def __getstate__(self) -> dict[str, object]:
         return {"_options": self._options, "_output_plan": self._output_plan}
 
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__init__(state["_options"], state["_output_plan"])  # type: ignore[misc]  # a copy starts anew
 
     def _plan(self) -> OffsetPlanner:

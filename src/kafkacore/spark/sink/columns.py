@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from kafkacore.spark.columns.schema import ArrowArray
+    from kafkacore.decode.decoder import ArrowArray
 
 #: Types of each column that is written, as Spark writes them.
 TYPES = {
@@ -146,9 +146,9 @@ def _divided(table: pa.RecordBatch, topics: ArrowArray) -> Iterator[TopicRows]:
             "or give each row a topic"
         )
     encoded = topics.dictionary_encode()
-    names: list[Any] = encoded.dictionary.to_pylist()
+    names = encoded.dictionary.to_pylist()
     if len(names) == 1:
-        yield TopicRows(names[0], table, None)
+        yield TopicRows(str(names[0]), table, None)
         return
     # Stable: rows of a topic keep their order.
     order = pc.array_sort_indices(encoded.indices)
@@ -158,7 +158,7 @@ def _divided(table: pa.RecordBatch, topics: ArrowArray) -> Iterator[TopicRows]:
     start = 0
     for number, name in enumerate(names):
         size = sizes[number]
-        yield TopicRows(name, grouped.slice(start, size), order.slice(start, size))
+        yield TopicRows(str(name), grouped.slice(start, size), order.slice(start, size))
         start += size
 
 

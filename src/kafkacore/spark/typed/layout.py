@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import DataType, StructField, StructType
 
-    from kafkacore.spark.columns.schema import ArrowField
+    from kafkacore.decode.decoder import ArrowField
 
 SIDES: tuple[Side, Side] = ("key", "value")
 

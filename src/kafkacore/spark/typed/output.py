@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
-from kafkacore.decode.decoder import ColumnTooLargeError, Decoded, quoted
+from kafkacore.decode.decoder import ColumnTooLargeError, Decoded, nulls, quoted
 from kafkacore.errors import KafkaError
 from kafkacore.spark.columns.output import KafkaColumns, Output
 from kafkacore.spark.columns.schema import Column
@@ -19,8 +19,7 @@ from kafkacore.structs import printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kafkacore.decode.decoder import Decoder
-    from kafkacore.spark.columns.schema import ArrowArray
+    from kafkacore.decode.decoder import ArrowArray, Decoder
 
 
 #: Longest reason in an error, in characters; a decoder quotes less than that of a value.
@@ -63,7 +62,9 @@ class _TypedOutput:
     def batch(self, found: pa.RecordBatch, topic: str | None, partition: int | None) -> pa.RecordBatch:
         import pyarrow as pa
 
-        raw: dict[str, Any] = {side: found.column(side) for side in self._decoders}
+        raw: dict[str, pa.BinaryArray] = {
+            side: cast("pa.BinaryArray", found.column(side)) for side in self._decoders
+        }
         decoded = {side: decoder.decode(raw[side]) for side, decoder in self._decoders.items()}
         malformed = _either(decoded)
         if malformed is not None and self._layout.mode == "FAILFAST":
@@ -123,7 +124,7 @@ def _malformed_error(
     )
 
 
-def _corrupt(found: pa.RecordBatch, decoded: dict[str, Decoded], wanted: Any) -> ArrowArray:
+def _corrupt(found: pa.RecordBatch, decoded: dict[str, Decoded], wanted: pa.DataType) -> ArrowArray:
     """The bytes that could not be decoded: the value's, or where that is sound the key's."""
     import pyarrow as pa
 
@@ -137,8 +138,7 @@ def _corrupt(found: pa.RecordBatch, decoded: dict[str, Decoded], wanted: Any) ->
             raw = compute.if_else(malformed, found.column(side), pa.scalar(None, pa.binary()))
             bad = raw if bad is None else compute.coalesce(bad, raw)
     if bad is None:
-        empty: ArrowArray = pa.nulls(count, wanted)
-        return empty
+        return nulls(count, wanted)
     return bad if wanted.equals(pa.binary()) else _as_text(bad)
 
 
@@ -155,7 +155,7 @@ def _as_text(bad: ArrowArray) -> ArrowArray:
         return made
 
 
-def _struct(kind: Any, decoded: Decoded, raw: ArrowArray) -> ArrowArray:
+def _struct(kind: pa.StructType, decoded: Decoded, raw: ArrowArray) -> ArrowArray:
     """The struct of a side; null where there is none, and of nulls where it is malformed, as from_json has
     it.
     """

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakSet
 
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -29,6 +29,10 @@ class _Idle(NamedTuple, Generic[C]):
     def __repr__(self) -> str:
         # The key has the settings, among them secrets.
         return f"<idle {self.client!r} since {self.since_ms:.0f} ms>"
+
+
+class _Pool(Protocol):
+    def _start_empty(self) -> None: ...
 
 
 class ClientPool(Generic[C]):
@@ -162,7 +166,7 @@ class ClientPool(Generic[C]):
                 self._watch()
 
 
-_pools: WeakSet[ClientPool[Any]] = WeakSet()
+_pools: WeakSet[_Pool] = WeakSet()
 
 
 def _after_fork() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from pyspark.sql.datasource import InputPartition
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class ReadingTask(ABC):
+PartitionT = TypeVar("PartitionT", bound=InputPartition)
+
+
+class ReadingTask(ABC, Generic[PartitionT]):
     """Of a reader of batches or of micro-batches; a partition of its own is of a class of its own."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -23,8 +26,8 @@ class ReadingTask(ABC):
         if type(partition) is InputPartition:
             return iter(())
         begin_task()
-        return self._read(partition)
+        return self._read(cast(PartitionT, partition))
 
     @abstractmethod
-    def _read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+    def _read(self, partition: PartitionT) -> Iterator[pa.RecordBatch]:
         """The rows of one partition."""
