@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kafkacore.cli.common import Commands, add_command
+from kafkacore.cli.common import CommandParser, Commands, add_command
 from kafkacore.cli.connection import add_bootstrap
 from kafkacore.cli.report import print_columns
 from kafkacore.cli.topics import admin_client
@@ -35,7 +35,7 @@ KINDS = {
 CLUSTER_NAME = "kafka-cluster"
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``acls`` with its actions to the command line."""
     parser = add_command(commands, "acls", "list, add or remove access control entries", EXAMPLES, _list)
     actions = parser.add_choices("action")

@@ -15,7 +15,7 @@ from kafkacore.bench.result import Result
 from kafkacore.bench.spark.options import JsonValues, SparkBenchOptions
 from kafkacore.bench.spark.rows import ROWS
 from kafkacore.bench.task import ClientSettings
-from kafkacore.cli.common import Commands, add_command, natural, require_listener
+from kafkacore.cli.common import CommandParser, Commands, add_command, natural, require_listener
 from kafkacore.cli.connection import add_security, client_settings
 from kafkacore.cli.report import Reporter, print_table
 from kafkacore.errors import KafkaConfigurationError
@@ -40,7 +40,7 @@ DESCRIPTION = """Measure this client and its peers against each other: records a
 per million records, peak memory, latency at a fixed rate."""
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``bench`` to the command line."""
     parser = add_command(
         commands, "bench", "measure this client against its peers", EXAMPLES, run, DESCRIPTION

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kafkacore.broker.listeners.own_certificate import own_authority
 from kafkacore.broker.process import arguments as broker_arguments
-from kafkacore.cli.common import Commands, add_command
+from kafkacore.cli.common import CommandParser, Commands, add_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ at Apache Kafka. Ctrl-C, SIGTERM and SIGHUP stop it cleanly. All properties: doc
 """
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``broker`` to the command line."""
     parser = add_command(commands, "broker", "run a durable single-node broker until Ctrl-C", EXAMPLES, run)
     broker_arguments.add_arguments(parser, "--set")

@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import cast
 
 from kafkacore.client.addresses import parse_bootstrap_servers
 from kafkacore.clock import SYSTEM_CLOCK, Clock
@@ -43,7 +43,7 @@ class CommandParser(argparse.ArgumentParser):
     know the command's options. Its messages about choices differ between versions of Python.
     """
 
-    def add_choices(self, kind: str) -> Commands[Any]:
+    def add_choices(self, kind: str) -> Commands[CommandParser]:
         """Add sub-commands; without one of them, print the help and exit with status 2."""
         self.set_defaults(run=self._lacks_command)
         return self.add_subparsers(title=f"{kind}s", metavar=kind.upper())
@@ -79,7 +79,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def add_command(
-    commands: Commands[argparse.ArgumentParser],
+    commands: Commands[CommandParser],
     name: str,
     summary: str,
     examples: str,
@@ -219,11 +219,11 @@ def put_bytes(target: dict[str, object], name: str, data: bytes | None) -> None:
         target[f"{name}_base64"] = base64.b64encode(data).decode("ascii")
 
 
-def get_bytes(source: Mapping[str, Any], name: str) -> bytes | None:
+def get_bytes(source: Mapping[str, object], name: str) -> bytes | None:
     """The inverse of :func:`put_bytes`; what is neither text nor null is taken as JSON."""
     if (encoded := source.get(f"{name}_base64")) is not None:
         try:
-            return base64.b64decode(encoded, validate=True)
+            return base64.b64decode(cast("str", encoded), validate=True)
         except (TypeError, ValueError):
             raise KafkaConfigurationError(f"{name}_base64 is not base64: {encoded!r}") from None
     value = source.get(name)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kafkacore.cli.common import (
     CommandError,
+    CommandParser,
     Commands,
     add_command,
     lost_brokers_said,
@@ -38,7 +39,7 @@ EXAMPLES = """  kafkacore consume greetings                       # records writ
 """
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``consume`` to the command line."""
     parser = add_command(
         commands,

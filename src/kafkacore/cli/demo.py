@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli import flights
-from kafkacore.cli.common import Commands, add_command
+from kafkacore.cli.common import CommandParser, Commands, add_command
 from kafkacore.cli.connection import PROTOCOLS, ClientSettings, allow_password, password_reference
 from kafkacore.cli.processes import CpuMeter
 from kafkacore.cli.report import Advance, Reporter, print_table
@@ -210,7 +210,7 @@ class Folder:
         new.replace(self.marker)
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``demo`` to the command line."""
     parser = add_command(
         commands,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from kafkacore.cli.common import Commands, add_command
+from kafkacore.cli.common import CommandParser, Commands, add_command
 from kafkacore.errors import IllegalArgumentError, KafkaConfigurationError, KafkaError
 
 EXAMPLES = """  kafkacore dump-log ./kafka/flights-0/00000000000000000000.log
@@ -15,7 +15,7 @@ EXAMPLES = """  kafkacore dump-log ./kafka/flights-0/00000000000000000000.log
 """
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``dump-log`` to the command line."""
     summary = "print the batches, records or index entries of log files"
     parser = add_command(commands, "dump-log", summary, EXAMPLES, run)

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from kafkacore.cli.common import Commands, add_command, require_listener, seconds, time_limits
+from kafkacore.cli.common import CommandParser, Commands, add_command, require_listener, seconds, time_limits
 from kafkacore.cli.connection import add_security, allow_password, password_reference, properties_of
 from kafkacore.cli.interrupts import asked_to_stop
 from kafkacore.cli.report import Advance, Reporter
@@ -37,7 +36,7 @@ from kafkacore.spark.pipeline import (
     Sink,
     run_pipeline,
 )
-from kafkacore.spark.pipeline.file import read_settings, settings_as_toml
+from kafkacore.spark.pipeline.file import TomlValue, read_settings, settings_as_toml
 from kafkacore.spark.reader.options import parse_options
 from kafkacore.spark.secrets import referred, without_secret
 
@@ -125,7 +124,7 @@ _INTERVAL = re.compile(r"\d+ (millisecond|second|minute|hour)s?")
 _NAME = re.compile(r"\w+")
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``pipeline`` to the command line."""
     parser = add_command(
         commands,
@@ -376,10 +375,10 @@ def _aggregate(settings: Settings) -> Aggregate | None:
     return Aggregate(settings.names("group-by"), settings.expressions("aggregate"), path)
 
 
-def effective(settings: Settings, config: PipelineConfig) -> dict[str, Any]:
+def effective(settings: Settings, config: PipelineConfig) -> dict[str, TomlValue]:
     """All settings of the job, by name: what was asked for, and else what holds by default; no secret."""
     kind = settings.text("sink")
-    found: dict[str, Any] = {}
+    found: dict[str, TomlValue] = {}
     for name in (*TEXTS, *FLAGS, *TABLES):
         if kind not in OWN.get(name, SINKS):
             continue
@@ -391,11 +390,13 @@ def effective(settings: Settings, config: PipelineConfig) -> dict[str, Any]:
             found[name] = settings.names(name)
         else:
             found[name] = without_secret(settings.optional(name) or "")
-    found["schema"], found["mode"] = config.schema, config.mode
+    found["schema"], found["mode"] = config.schema or "", config.mode
     if isinstance(config.sink, KafkaSink):
         found["to-bootstrap"] = config.sink.bootstrap_servers
-    if isinstance(config.sink, DeltaSink) and not _named(found["option"], "maxOffsetsPerTrigger"):
-        found["option"]["maxOffsetsPerTrigger"] = config.source_options()["maxOffsetsPerTrigger"]
+    options = found.get("option")
+    is_delta = isinstance(config.sink, DeltaSink)
+    if is_delta and isinstance(options, dict) and not _named(options, "maxOffsetsPerTrigger"):
+        options["maxOffsetsPerTrigger"] = config.source_options()["maxOffsetsPerTrigger"]
     return {name: value for name, value in found.items() if value or value is False}
 
 

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from kafkacore.cli.common import (
     CommandError,
+    CommandParser,
     Commands,
     add_command,
     get_bytes,
@@ -30,7 +31,7 @@ EXAMPLES = """  echo hello | kafkacore produce greetings
 """
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``produce`` to the command line."""
     parser = add_command(commands, "produce", "write each line of a file or of standard input", EXAMPLES, run)
     parser.add_argument("topic")
@@ -79,11 +80,22 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _records(lines: Iterable[bytes], arguments: argparse.Namespace) -> Iterable[dict[str, Any]]:
+class _Record(TypedDict, total=False):
+    """Arguments of ``KafkaProducer.send`` beside the topic."""
+
+    value: bytes | None
+    key: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    timestamp_ms: int | None
+    partition: int
+
+
+def _records(lines: Iterable[bytes], arguments: argparse.Namespace) -> Iterable[_Record]:
     """Each line as the arguments of ``KafkaProducer.send``."""
     separator = arguments.key_separator.encode() if arguments.key_separator else None
     for number, line in enumerate(lines, 1):
         line = line.removesuffix(b"\n")
+        record: _Record
         if arguments.json:
             record = _from_json(line, number)
         elif separator is not None:
@@ -98,7 +110,7 @@ def _records(lines: Iterable[bytes], arguments: argparse.Namespace) -> Iterable[
         yield record
 
 
-def _from_json(line: bytes, number: int) -> dict[str, Any]:
+def _from_json(line: bytes, number: int) -> _Record:
     try:
         fields = json.loads(line)
     except ValueError as error:

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from kafkacore.cli.common import (
+    CommandParser,
     Commands,
     add_command,
     assignment,
@@ -28,7 +29,7 @@ EXAMPLES = """  kafkacore topics list
 """
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``topics`` with its actions to the command line."""
     parser = add_command(
         commands, "topics", "list, describe, create, alter or delete topics", EXAMPLES, _list

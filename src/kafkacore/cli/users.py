@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 
-from kafkacore.cli.common import CommandError, Commands, add_command, natural
+from kafkacore.cli.common import CommandError, CommandParser, Commands, add_command, natural
 from kafkacore.cli.connection import add_bootstrap, ask_password
 from kafkacore.cli.report import print_columns
 from kafkacore.cli.topics import admin_client
@@ -28,7 +28,7 @@ MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 DEFAULT_MECHANISM = "SCRAM-SHA-512"
 
 
-def add_parser(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands[CommandParser]) -> None:
     """Add ``users`` with its actions to the command line."""
     parser = add_command(commands, "users", "list, create or delete users of SCRAM", EXAMPLES, _list)
     actions = parser.add_choices("action")
