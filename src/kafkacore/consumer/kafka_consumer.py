@@ -605,7 +605,7 @@ class KafkaConsumer:
         partition: TopicPartition | Collection[TopicPartition],
         metadata: bool = False,
         timeout_ms: float | None = None,
-    ) -> Any:
+    ) -> object:
         """Where the group goes on in a partition, whoever committed it.
 
         Parameters
@@ -832,7 +832,7 @@ def _check_partitions(partitions: Iterable[object]) -> None:
             raise TypeError(f"a partition must be a TopicPartition, not {partition!r}")
 
 
-def _checked(offsets: Mapping[TopicPartition, Any]) -> dict[TopicPartition, OffsetAndMetadata]:
+def _checked(offsets: Mapping[TopicPartition, object]) -> dict[TopicPartition, OffsetAndMetadata]:
     """What kafka-python takes, of today and of before 3.0: values of two or of three fields."""
     if not isinstance(offsets, Mapping):
         raise TypeError(f"offsets must be a dict of TopicPartition and OffsetAndMetadata, not {offsets!r}")
@@ -840,7 +840,7 @@ def _checked(offsets: Mapping[TopicPartition, Any]) -> dict[TopicPartition, Offs
     return {tp: _checked_offset(tp, value) for tp, value in offsets.items()}
 
 
-def _checked_offset(tp: TopicPartition, value: Any) -> OffsetAndMetadata:
+def _checked_offset(tp: TopicPartition, value: object) -> OffsetAndMetadata:
     if not isinstance(value, tuple) or not 2 <= len(value) <= 3:
         raise TypeError(f"the offset of {tp} must be an OffsetAndMetadata, not {value!r}")
     offset, metadata, *epoch = value

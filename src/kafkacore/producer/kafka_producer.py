@@ -161,8 +161,8 @@ class KafkaProducer:
     def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: object = None,
+        key: object = None,
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
@@ -210,8 +210,8 @@ class KafkaProducer:
     def send_batch(
         self,
         topic: str,
-        values: Iterable[Any],
-        keys: Iterable[Any] | None = None,
+        values: Iterable[object],
+        keys: Iterable[object] | None = None,
         headers: Iterable[Headers | None] | None = None,
         timestamps: Iterable[int | None] | None = None,
         partition: int | None = None,
@@ -253,7 +253,7 @@ class KafkaProducer:
     def send_arrow(
         self,
         topic: str,
-        table: Any,
+        table: object,
         *,
         value: str = "value",
         key: str = "key",

@@ -9,13 +9,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from threading import RLock
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
+from kafkacore.client.cluster import Cluster
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.producer._murmur2 import murmur2
 from kafkacore.structs import printable
 
 __all__ = ["DefaultPartitioner", "Partitioner", "PartitionerCluster", "StickyPartitioner", "murmur2"]
+
+
+#: A user's key or value of any type, so that a subclass may name its own.
+UserObject: TypeAlias = Any
 
 
 class PartitionerCluster(Protocol):
@@ -33,9 +38,9 @@ class Partitioner(ABC):
     def partition(
         self,
         topic: str,
-        key: Any,
+        key: UserObject,
         serialized_key: bytes | bytearray | memoryview | None,
-        value: Any,
+        value: UserObject,
         serialized_value: bytes | bytearray | memoryview | None,
         cluster: PartitionerCluster,
     ) -> int:
@@ -57,9 +62,9 @@ class DefaultPartitioner(Partitioner):
     def partition(
         self,
         topic: str,
-        key: Any,
+        key: UserObject,
         serialized_key: bytes | bytearray | memoryview | None,
-        value: Any,
+        value: UserObject,
         serialized_value: bytes | bytearray | memoryview | None,
         cluster: PartitionerCluster,
     ) -> int:
@@ -93,15 +98,15 @@ class FunctionPartitioner(Partitioner):
     leader in, a partition out.
     """
 
-    def __init__(self, function: Callable[[Any, list[int], list[int]], int]) -> None:
+    def __init__(self, function: Callable[[UserObject, list[int], list[int]], int]) -> None:
         self._function = function
 
     def partition(
         self,
         topic: str,
-        key: Any,
+        key: UserObject,
         serialized_key: bytes | bytearray | memoryview | None,
-        value: Any,
+        value: UserObject,
         serialized_value: bytes | bytearray | memoryview | None,
         cluster: PartitionerCluster,
     ) -> int:
@@ -113,7 +118,7 @@ class FunctionPartitioner(Partitioner):
 class ClusterForPartitioner:
     """A cluster snapshot of the client's, with the method names that kafka-python's partitioners call."""
 
-    def __init__(self, cluster: Any) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def topics(self) -> set[str]:

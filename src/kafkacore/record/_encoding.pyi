@@ -7,10 +7,10 @@ from kafkacore.record._source import RecordSource
 from kafkacore.structs import Compression
 
 def encode(
-    values: RecordSource | Iterable[Buffer | None] | Any,
-    keys: Iterable[Buffer | None] | Any | None = None,
-    headers: Iterable[Iterable[tuple[str, Buffer | None]] | None] | Any | None = None,
-    timestamps: Iterable[int | None] | Any | None = None,
+    values: object,
+    keys: object = None,
+    headers: object = None,
+    timestamps: object = None,
     *,
     timestamp_ms: int = -1,
     batch_size: int = 1048576,

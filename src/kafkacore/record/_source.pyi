@@ -1,17 +1,15 @@
-from collections.abc import Collection, Iterable
-from typing import Any, Self, final
-
-from typing_extensions import Buffer
+from collections.abc import Collection
+from typing import Self, final
 
 @final
 class RecordSource:
     def __new__(
         cls,
-        values: Iterable[Buffer | None] | Any,
-        keys: Iterable[Buffer | None] | Any | None = None,
-        headers: Iterable[Iterable[tuple[str, Buffer | None]] | None] | Any | None = None,
-        timestamps: Iterable[int | None] | Any | None = None,
-        partitions: Iterable[int | None] | Any | None = None,
+        values: object,
+        keys: object = None,
+        headers: object = None,
+        timestamps: object = None,
+        partitions: object = None,
     ) -> Self: ...
     def __len__(self) -> int: ...
     @property
@@ -26,7 +24,7 @@ class RecordSource:
     def has_partitions(self) -> bool: ...
     @staticmethod
     def from_arrow(
-        table: Any,
+        table: object,
         *,
         value: str = "value",
         key: str = "key",
