@@ -50,6 +50,7 @@ lint: build  ## ruff, mypy --strict, stubtest, cython-lint, inner loops free of 
 	$(BIN)/python tools/annotate.py
 	$(BIN)/python -m kafkacore.protocol.generate --check
 	$(BIN)/python tools/ported_tests.py --check
+	$(BIN)/python tools/settings.py --check
 
 bench: build  ## Micro-benchmarks and whole clients, against Apache Kafka and the peers: bench/results, bench/README.md
 	@$(JARS)

@@ -21,7 +21,7 @@ SUFFIXES = {".py", ".pyi", ".pyx", ".pxd"}
 #: Layer of each package or module right under kafkacore.
 LAYERS = {
     "errors": 0, "structs": 0, "text": 0, "clock": 0, "process_statistics": 0, "_version": 0,
-    "wire": 1, "metrics": 1,
+    "wire": 1, "metrics": 1, "settings": 1,
     "protocol": 2, "record": 2,
     "network": 3, "security": 3, "coordinator": 3, "decode": 3,
     "client": 4,

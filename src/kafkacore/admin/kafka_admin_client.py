@@ -9,10 +9,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, Unpack, cast
 
 from kafkacore.admin import acl_requests, quota_requests, user_requests
 from kafkacore.admin.acls import ACL, ACLFilter
+from kafkacore.admin.config_types import AdminConfig
 from kafkacore.admin.new_topic import NewTopic
 from kafkacore.admin.quotas import ClientQuotaAlteration, ClientQuotaFilterComponent
 from kafkacore.admin.requester import Requester
@@ -68,10 +69,11 @@ class KafkaAdminClient:
     ``timeout_ms`` that it is given.
     """
 
-    def __init__(self, *positional: object, **configs: Any) -> None:
+    def __init__(
+        self, *positional: object, clock: Clock = SYSTEM_CLOCK, **configs: Unpack[AdminConfig]
+    ) -> None:
         self._closed = True
         refuse_positional(type(self).__name__, positional)
-        clock: Clock = configs.pop("clock", SYSTEM_CLOCK)
         self.config = resolve({}, configs)
         self._client, self._metadata = bootstrap_client(self.config, clock)
         self._requester = Requester(self._client, clock, servers_text(self.config))

@@ -15,6 +15,7 @@ from typing import cast
 from kafkacore.client.addresses import parse_bootstrap_servers
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.settings import Config
 from kafkacore.text import did_you_mean
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
@@ -111,7 +112,7 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def time_limits(arguments: argparse.Namespace, *names: str) -> dict[str, int]:
+def time_limits(arguments: argparse.Namespace, *names: str) -> Config:
     """Return ``--timeout`` as the settings of a client that are called ``names``."""
     timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout is None else arguments.timeout
     return dict.fromkeys(names, int(timeout_s * 1000))

@@ -10,7 +10,6 @@ import getpass
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from kafkacore.broker.config.properties_file import read_properties
 from kafkacore.cli.common import DEFAULT_BOOTSTRAP, add_timeout, require_listener, time_limits
@@ -26,18 +25,14 @@ from kafkacore.security.references import (
     read_secret,
     resolved,
 )
+from kafkacore.settings import SECURITY_PROTOCOLS, Config
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: Where a password is looked for first.
 PASSWORD_VARIABLE = "KAFKACORE_PASSWORD"  # noqa: S105 - the name of a variable
 #: Of a user whose mechanism is not told.
 DEFAULT_MECHANISM = "SCRAM-SHA-512"
 #: Arguments that make a connection a secure one.
 SECURE_ARGUMENTS = ("security_protocol", "sasl_mechanism", "username", "password_file", "cafile")
-
-
-#: Of a client, by name. What a value is depends on the setting.
-ClientSettings = dict[str, Any]
 
 
 def add_bootstrap(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +54,7 @@ def add_security(parser: argparse.ArgumentParser) -> None:
     secure.add_argument(
         "--security-protocol",
         type=str.upper,
-        choices=PROTOCOLS,
+        choices=SECURITY_PROTOCOLS,
         help="default: SASL_SSL with --username, SSL with --cafile alone, else PLAINTEXT",
     )
     secure.add_argument("--cafile", metavar="FILE.pem", help="who has signed the brokers' certificates")
@@ -79,7 +74,7 @@ def add_security(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def client_settings(arguments: argparse.Namespace, *limits: str) -> ClientSettings:
+def client_settings(arguments: argparse.Namespace, *limits: str) -> Config:
     """Return the settings of every client of the command, and set ``arguments.bootstrap`` to the brokers.
 
     This asks for the password of ``--username`` unless a variable or a file has it. With ``limits`` it also
@@ -97,7 +92,7 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> ClientSettin
     """
     given = properties_of(arguments)
     arguments.bootstrap = given.pop("bootstrap.servers")
-    settings: ClientSettings = {"bootstrap_servers": arguments.bootstrap}
+    settings: Config = {"bootstrap_servers": arguments.bootstrap}
     password = _password(arguments)
     secure = {name: text for name, text in given.items() if name.startswith(PREFIXES)}
     translated = security_arguments(secure, resolved)[0]
@@ -105,7 +100,6 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> ClientSettin
         argument = name.replace(".", "_")
         if name not in secure and argument in CLIENT_SETTINGS:
             translated[argument] = resolved(text, name)
-    defaults = {name: setting.default for name, setting in CLIENT_SETTINGS.items()}
     for name, value in translated.items():
         if name not in CLIENT_SETTINGS:
             setting = name.replace("_", ".")
@@ -113,7 +107,7 @@ def client_settings(arguments: argparse.Namespace, *limits: str) -> ClientSettin
                 f"{arguments.command_config} has {setting}, which kafkacore does not know: leave it out"
             )
         if isinstance(value, str) and name not in SECRET_SETTINGS:
-            settings[name] = typed(name, name.replace("_", "."), value.strip(), defaults)
+            settings[name] = typed(name, name.replace("_", "."), value.strip(), CLIENT_SETTINGS)
         else:
             settings[name] = value
     if password is not None:

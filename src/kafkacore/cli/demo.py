@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli import flights
 from kafkacore.cli.common import CommandParser, Commands, add_command
-from kafkacore.cli.connection import PROTOCOLS, ClientSettings, allow_password, password_reference
+from kafkacore.cli.connection import ClientSettings, allow_password, password_reference
 from kafkacore.cli.processes import CpuMeter
 from kafkacore.cli.report import Advance, Reporter, print_table
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError, KafkaError
+from kafkacore.settings import SECURITY_PROTOCOLS, Config
 from kafkacore.spark.pipeline import (
     Aggregate,
     ParquetSink,
@@ -234,7 +235,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
     parser.add_argument(
         "--security-protocol",
         type=str.upper,
-        choices=PROTOCOLS,
+        choices=SECURITY_PROTOCOLS,
         default="PLAINTEXT",
         help="what is spoken with the broker (default: PLAINTEXT); its certificate and its user are made up",
     )
@@ -326,7 +327,7 @@ def _broker(folder: Folder, protocol: str) -> BrokerProcess:
     return BrokerProcess(data_dir=folder.broker, **config)
 
 
-def _how(settings: ClientSettings) -> str:
+def _how(settings: Config) -> str:
     """What is spoken there, where it is more than plaintext."""
     said = [settings[name] for name in ("security_protocol", "sasl_mechanism") if name in settings]
     return f", by {' and '.join(said)}" if said else ""
@@ -342,7 +343,7 @@ def _require_extras(protocol: str) -> None:
     flights.csv_path()
 
 
-def produce(settings: ClientSettings, wanted: int, advance: Advance) -> int:
+def produce(settings: Config, wanted: int, advance: Advance) -> int:
     """Produce the flights; how many the broker has acknowledged.
 
     Each record is JSON, keyed by its carrier, so that one carrier's flights stay in order.
@@ -379,7 +380,7 @@ def produce(settings: ClientSettings, wanted: int, advance: Advance) -> int:
     return acknowledged
 
 
-def _records_in_topic(settings: ClientSettings) -> int:
+def _records_in_topic(settings: Config) -> int:
     from kafkacore import KafkaConsumer
 
     with KafkaConsumer(**settings) as consumer:
@@ -399,7 +400,7 @@ _OPTIONS = {
 
 def stream(
     spark: SparkSession,
-    settings: ClientSettings,
+    settings: Config,
     options: Mapping[str, str],
     folder: Folder,
     advance: Advance,

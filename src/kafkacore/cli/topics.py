@@ -14,8 +14,9 @@ from kafkacore.cli.common import (
     natural,
     no_topic,
 )
-from kafkacore.cli.connection import ClientSettings, add_bootstrap, client_settings
+from kafkacore.cli.connection import add_bootstrap, client_settings
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.settings import Config
 from kafkacore.structs import printable
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def add_parser(commands: Commands[CommandParser]) -> None:
             action.add_argument("--json", action="store_true", help="print JSON")
 
 
-def create_topic(settings: ClientSettings, topic: str, partitions: int) -> None:
+def create_topic(settings: Config, topic: str, partitions: int) -> None:
     """Create ``topic`` on the brokers that a client with these settings reaches."""
     from kafkacore.admin import KafkaAdminClient, NewTopic
 

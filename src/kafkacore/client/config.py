@@ -2,7 +2,7 @@
 
 A façade adds a table of its own settings to :data:`CLIENT_SETTINGS` and calls :func:`resolve`::
 
-    SETTINGS = {"group_id": Setting(None, text_or_none), "fetch_min_bytes": Setting(1, at_least(0))}
+    SETTINGS = table(setting("group_id", None, text_or_none, "Name of the consumer group."))
     config = resolve(SETTINGS, configs)
 
 Names and defaults are kafka-python's, except that ``reconnect_backoff_max_ms`` has Java's default. Settings
@@ -12,103 +12,42 @@ marked with a KIP are Kafka's in snake case.
 from __future__ import annotations
 
 import logging
-import math
 import selectors
 import socket
 import ssl
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret
 from kafkacore.security.references import SECRET_SETTINGS
 from kafkacore.security.secret import HIDDEN
 from kafkacore.security.tls_contexts import TLS_VERSIONS
-from kafkacore.text import did_you_mean
+from kafkacore.settings import SECURITY_PROTOCOLS, Check, Config, Setting, SettingType, suggestion, table
+from kafkacore.settings.checks import (
+    anything,
+    at_least,
+    between,
+    boolean,
+    buffer_size,
+    checks,
+    finite,
+    one_of,
+    refuse,
+    setting,
+    text,
+    text_or_none,
+    unsupported,
+    whole,
+)
 
 logger = logging.getLogger(__name__)
 
-Check = Callable[[str, Any], Any]
 
-
-class Setting(NamedTuple):
-    """One setting.
-
-    Attributes
-    ----------
-    default:
-        Used where none is given; not checked.
-    check:
-        Name and value in, the value to use out, or :class:`~kafkacore.errors.KafkaConfigurationError`.
-    """
-
-    default: Any
-    check: Check | None = None
-
-
-def refuse(name: str, value: object, allowed: str) -> KafkaConfigurationError:
-    """The error of a value that cannot be."""
-    return KafkaConfigurationError(f"{name}={value!r}: it must be {allowed}")
-
-
-def at_least(least: float) -> Check:
-    """A number (:data:`math.inf` too) that is not below ``least``."""
-
-    def check(name: str, value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-            raise refuse(name, value, f"a number, at least {least:g}")
-        return value
-
-    return check
-
-
-def finite(least: float) -> Check:
-    """As :func:`at_least`, and a wait must end some time."""
-    bounded = at_least(least)
-
-    def check(name: str, value: Any) -> Any:
-        if bounded(name, value) == math.inf:
-            raise refuse(name, value, "a finite number")
-        return value
-
-    return check
-
-
-def one_of(*choices: Any) -> Check:
-    def check(name: str, value: Any) -> Any:
-        if value not in choices:
-            raise refuse(name, value, f"one of {', '.join(map(str, choices))}")
-        return value
-
-    return check
-
-
-def boolean(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise refuse(name, value, "True or False")
-    return value
-
-
-def text(name: str, value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise refuse(name, value, "text")
-    return value
-
-
-def between(least: float, most: float) -> Check:
-    """A number, both ends included."""
-
-    def check(name: str, value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise refuse(name, value, f"a number from {least:g} to {most:g}")
-        return value
-
-    return check
-
-
-def secret_or_none(name: str, value: Any) -> Secret | None:
+@checks("str | bytes | Secret | None", kind=SettingType.PASSWORD)
+def secret_or_none(name: str, value: object) -> Secret | None:
     """A password, which is not seen any more from here on."""
     if value is None or isinstance(value, Secret):
         return value
@@ -117,13 +56,15 @@ def secret_or_none(name: str, value: Any) -> Secret | None:
     return Secret(value)
 
 
-def ssl_context_or_none(name: str, value: Any) -> ssl.SSLContext | None:
+@checks("ssl.SSLContext | None", kind=SettingType.CLASS)
+def ssl_context_or_none(name: str, value: object) -> ssl.SSLContext | None:
     if value is not None and not isinstance(value, ssl.SSLContext):
         raise refuse(name, value, "an ssl.SSLContext or None")
     return value
 
 
-def tls_versions_or_none(name: str, value: Any) -> tuple[str, ...] | None:
+@checks("Sequence[str] | str | None", " and ".join(TLS_VERSIONS), SettingType.LIST)
+def tls_versions_or_none(name: str, value: object) -> tuple[str, ...] | None:
     """A list of names, or text with commas between them, as Java takes it."""
     if value is None:
         return None
@@ -137,44 +78,17 @@ def tls_versions_or_none(name: str, value: Any) -> tuple[str, ...] | None:
     return names
 
 
-def text_or_none(name: str, value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise refuse(name, value, "text or None")
-    return value
-
-
-def buffer_size(name: str, value: Any) -> int:
-    """Bytes of a socket buffer; ``None`` and -1 leave it to the operating system."""
-    if value is None or value == -1:
-        return -1
-    return int(at_least(1)(name, value))
-
-
-def whole(least: int) -> Check:
-    """A whole number that is not below ``least``."""
-
-    def check(name: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise refuse(name, value, f"a whole number, at least {least}")
-        return value
-
-    return check
-
-
-def reporters(name: str, value: Any) -> list[Any]:
+@checks("Sequence[Callable[[], object]]", "classes derived from `MetricsReporter`", SettingType.LIST)
+def reporters(name: str, value: object) -> list[object]:
     """Classes of metrics reporters, each made without arguments."""
     if not isinstance(value, list | tuple) or not all(callable(each) for each in value):
         raise refuse(name, value, "a list of classes with init, metric_change, metric_removal and close")
     return list(value)
 
 
-def no_effect(name: str, value: Any) -> Any:
-    """Accepted, so that programs written for kafka-python run, but not needed here."""
-    return value
-
-
-def means_nothing(name: str, value: Any) -> Any:
-    """Accepted as well, and said so: whoever sets it expects something."""
+@checks("object", kind=SettingType.CLASS)
+def without_effect(name: str, value: object) -> object:
+    """Accepted for programs written for kafka-python, with a warning: they may rely on it."""
     if value is not None:
         warn_once(name, "it has no effect here; leave it out")
     return value
@@ -196,24 +110,12 @@ def warn_once(name: str, what: str) -> None:
     warnings.warn(f"{name}: {what}", DeprecationWarning, stacklevel=level)
 
 
-def not_yet(default: Any) -> Setting:
-    """A setting whose name is known, but of which only the default works."""
-
-    def check(name: str, value: Any) -> Any:
-        if value != default:
-            raise KafkaConfigurationError(
-                f"{name}={value!r}: kafkacore does not support this yet; leave it out"
-            )
-        return value
-
-    return Setting(default, check)
-
-
-def socket_options(name: str, value: Any) -> tuple[tuple[int, int, int | bytes], ...]:
+@checks("Sequence[tuple[int, int, int | bytes]]", "arguments of `setsockopt`", SettingType.LIST)
+def socket_options(name: str, value: object) -> tuple[tuple[int, int, int | bytes], ...]:
     """Arguments of ``setsockopt``, tried on a socket."""
     if not isinstance(value, list | tuple):
         raise refuse(name, value, "a list of (level, option, value)")
-    options = tuple(map(tuple, value))
+    options = tuple(tuple(each) for each in value)
     with socket.socket() as sock:
         for option in options:
             try:
@@ -225,14 +127,18 @@ def socket_options(name: str, value: Any) -> tuple[tuple[int, int, int | bytes],
     return options
 
 
-def api_version(name: str, value: Any) -> tuple[int, ...] | None:
+@checks("tuple[int, ...] | list[int] | str | None", "such as (2, 8)", SettingType.LIST)
+def api_version(name: str, value: object) -> tuple[int, ...] | None:
     """A broker's version: what has none of our record batches is refused. Else it says that nobody need wait
     for a broker to find it out; what is spoken with each broker is agreed on with it.
     """
     if value is None or value == "auto":
         return None
     try:
-        version = tuple(int(part) for part in (value.split(".") if isinstance(value, str) else value))
+        parts = value.split(".") if isinstance(value, str) else value
+        if not isinstance(parts, Iterable):
+            raise TypeError
+        version = tuple(int(part) for part in parts)
     except (TypeError, ValueError):
         raise refuse(name, value, "None, or a broker's version, as (2, 8)") from None
     if version < OLDEST_BROKER:
@@ -243,7 +149,8 @@ def api_version(name: str, value: Any) -> tuple[int, ...] | None:
     return version
 
 
-def selector(name: str, value: Any) -> str | None:
+@checks("type[selectors.BaseSelector] | None", "one of `selectors`", SettingType.CLASS)
+def selector(name: str, value: object) -> str | None:
     """Which of Python's selectors, for the one here: by the system call that it stands for."""
     for selector_class, backend in SELECTORS.items():
         if value is selector_class:
@@ -254,7 +161,7 @@ def selector(name: str, value: Any) -> str | None:
 
 
 #: Selectors of the standard library that say how to wait.
-SELECTORS: dict[Any, str] = {
+SELECTORS: dict[type[selectors.BaseSelector], str] = {
     getattr(selectors, name): backend
     for name, backend in (("EpollSelector", "epoll"), ("PollSelector", "poll"))
     if hasattr(selectors, name)
@@ -263,81 +170,129 @@ SELECTORS: dict[Any, str] = {
 OLDEST_BROKER = (0, 11)
 
 
-#: The values of ``security_protocol``.
-SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_LOOKUPS = one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
-_RECOVERIES = one_of("rebootstrap", "none")
+_LOOKUPS: Final = one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
+_RECOVERIES: Final = one_of("rebootstrap", "none")
+_SERVERS: Final = anything("str | Sequence[str]", SettingType.LIST)
+_TOKENS: Final = anything("TokenProvider | None", SettingType.PASSWORD)
 
 # fmt: off
 #: What every client has. Times in milliseconds, sizes in bytes.
-CLIENT_SETTINGS: dict[str, Setting] = {
-    "bootstrap_servers":                        Setting("localhost"),
-    "client_id":                                Setting("kafkacore", text_or_none),
-    "client_dns_lookup":                        Setting("use_all_dns_ips", _LOOKUPS),
-    "request_timeout_ms":                       Setting(30_000, finite(1)),
-    "retry_backoff_ms":                         Setting(100, finite(0)),
-    "retry_backoff_max_ms":                     Setting(1000, finite(0)),  # KIP-580
-    "reconnect_backoff_ms":                     Setting(50, finite(0)),
-    "reconnect_backoff_max_ms":                 Setting(1000, finite(0)),  # Java's; kafka-python: 30_000
-    "socket_connection_setup_timeout_ms":       Setting(10_000, finite(1)),  # KIP-601
-    "socket_connection_setup_timeout_max_ms":   Setting(30_000, finite(1)),
-    "connections_max_idle_ms":                  Setting(540_000, at_least(0)),
-    "max_in_flight_requests_per_connection":    Setting(5, at_least(1)),
-    "metadata_max_age_ms":                      Setting(300_000, finite(0)),
-    "metadata_recovery_strategy":               Setting("rebootstrap", _RECOVERIES),  # KIP-899
-    "metadata_recovery_rebootstrap_trigger_ms": Setting(300_000, at_least(0)),
-    "bootstrap_timeout_ms":                     Setting(30_000, at_least(0)),
-    "receive_message_max_bytes":                Setting(100_000_000, at_least(1)),
-    "receive_buffer_bytes":                     Setting(-1, buffer_size),
-    "send_buffer_bytes":                        Setting(-1, buffer_size),
-    "api_version":                              Setting(None, api_version),
-    "metric_reporters":                         Setting([], reporters),
-    "metrics_enabled":                          Setting(True, boolean),
-    "metrics_num_samples":                      Setting(2, whole(1)),
-    "metrics_sample_window_ms":                 Setting(30_000, finite(1)),
-    "metric_group_prefix":                      Setting("", text_or_none),
-    "selector":                                 Setting(None, selector),
-    "kafka_client":                             Setting(None, means_nothing),
-    "socket_options":                           Setting([(6, 1, 1)], socket_options),
-    "security_protocol":                        Setting("PLAINTEXT", one_of(*SECURITY_PROTOCOLS)),
-    "ssl_context":                              Setting(None, ssl_context_or_none),
-    "ssl_check_hostname":                       Setting(True, boolean),
-    "ssl_cafile":                               Setting(None, text_or_none),
-    "ssl_certfile":                             Setting(None, text_or_none),
-    "ssl_keyfile":                              Setting(None, secret_or_none),
-    "ssl_crlfile":                              Setting(None, text_or_none),
-    "ssl_password":                             Setting(None, secret_or_none),
-    "ssl_ciphers":                              Setting(None, text_or_none),
-    "ssl_enabled_protocols":                    Setting(None, tls_versions_or_none),
-    "sasl_mechanism":                           Setting(None, text_or_none),
-    "sasl_plain_username":                      Setting(None, text_or_none),
-    "sasl_plain_password":                      Setting(None, secret_or_none),
-    "sasl_allow_plain_over_plaintext":          Setting(False, boolean),
-    "sasl_kerberos_name":                       Setting(None),
-    "sasl_kerberos_service_name":               Setting("kafka", text),
-    "sasl_kerberos_domain_name":                Setting(None, text_or_none),
-    "sasl_kerberos_principal":                  Setting(None, text_or_none),
-    "sasl_kerberos_keytab":                     Setting(None, text_or_none),
-    "sasl_aws_region":                          Setting(None, text_or_none),
-    "sasl_oauth_token_provider":                Setting(None),
+CLIENT_SETTINGS: Final = table(
+    setting("bootstrap_servers", "localhost", _SERVERS,
+            "Brokers to connect to first, as `host:port`: a list, or one text with commas. The port is 9092 "
+            "if it is not given."),
+    setting("client_id", "kafkacore", text_or_none,
+            "Name of the client in the logs, metrics and quotas of brokers."),
+    setting("client_dns_lookup", "use_all_dns_ips", _LOOKUPS,
+            "Whether all addresses of a host are tried, or bootstrap servers are replaced by their "
+            "canonical names (for Kerberos)."),
+    setting("request_timeout_ms", 30_000, finite(1),
+            "How long the client waits for the response to a request before it disconnects."),
+    setting("retry_backoff_ms", 100, finite(0),
+            "Pause before the first retry of a request; it doubles with each further one."),
+    setting("retry_backoff_max_ms", 1000, finite(0), "Longest pause before a retry (KIP-580)."),
+    setting("reconnect_backoff_ms", 50, finite(0),
+            "Pause before the first attempt to reconnect to a broker; it doubles with each further one."),
+    # Java's default; kafka-python: 30_000.
+    setting("reconnect_backoff_max_ms", 1000, finite(0), "Longest pause before an attempt to reconnect."),
+    setting("socket_connection_setup_timeout_ms", 10_000, finite(1),
+            "How long the first attempt to connect may take; each further one may take twice as long "
+            "(KIP-601)."),
+    setting("socket_connection_setup_timeout_max_ms", 30_000, finite(1),
+            "Longest time that an attempt to connect may take."),
+    setting("connections_max_idle_ms", 540_000, at_least(0),
+            "Idle time after which the client closes a connection; infinity for never."),
+    setting("max_in_flight_requests_per_connection", 5, at_least(1),
+            "Requests without a response that a connection may have."),
+    setting("metadata_max_age_ms", 300_000, finite(0),
+            "Age at which metadata is fetched again, even if nothing has changed."),
+    setting("metadata_recovery_strategy", "rebootstrap", _RECOVERIES,
+            "What the client does when no known broker is reachable: `rebootstrap` starts again with "
+            "`bootstrap_servers` (KIP-899)."),
+    setting("metadata_recovery_rebootstrap_trigger_ms", 300_000, at_least(0),
+            "Time without metadata after which the client starts again with `bootstrap_servers`."),
+    setting("bootstrap_timeout_ms", 30_000, at_least(0),
+            "How long the client tries to reach a first broker."),
+    setting("receive_message_max_bytes", 100_000_000, at_least(1),
+            "Largest response; a larger one closes the connection."),
+    setting("receive_buffer_bytes", -1, buffer_size,
+            "Receive buffer of a socket (`SO_RCVBUF`); -1 leaves it to the operating system."),
+    setting("send_buffer_bytes", -1, buffer_size,
+            "Send buffer of a socket (`SO_SNDBUF`); -1 leaves it to the operating system."),
+    setting("api_version", None, api_version,
+            "Version of the brokers. The client negotiates versions anyway; with a version the constructor "
+            "does not wait for a broker."),
+    setting("metric_reporters", [], reporters,
+            "Classes that are notified of metrics, each made without arguments."),
+    setting("metrics_enabled", True, boolean, "Whether the client keeps metrics."),
+    setting("metrics_num_samples", 2, whole(1), "Number of samples kept to compute a metric."),
+    setting("metrics_sample_window_ms", 30_000, finite(1), "Length of a sample."),
+    setting("metric_group_prefix", "", text_or_none, "Prefix of the names of metric groups."),
+    setting("selector", None, selector,
+            "How the client waits for sockets: `EpollSelector` or `PollSelector`."),
+    setting("kafka_client", None, without_effect, "Accepted for kafka-python; no effect."),
+    setting("socket_options", [(6, 1, 1)], socket_options,
+            "Options of every socket; the default is `TCP_NODELAY`."),
+    setting("security_protocol", "PLAINTEXT", one_of(*SECURITY_PROTOCOLS), "Protocol spoken with brokers."),
+    setting("ssl_context", None, ssl_context_or_none,
+            "TLS context to use instead of the other settings of TLS."),
+    setting("ssl_check_hostname", True, boolean, "Whether the broker's certificate must have its host name."),
+    setting("ssl_cafile", None, text_or_none,
+            "PEM file with the certificates of trusted authorities; the system's if not given."),
+    setting("ssl_certfile", None, text_or_none, "PEM file with the client's certificate chain."),
+    setting("ssl_keyfile", None, secret_or_none, "PEM file with the client's private key."),
+    setting("ssl_crlfile", None, text_or_none, "PEM file with certificates that are revoked."),
+    setting("ssl_password", None, secret_or_none, "Password of the private key."),
+    setting("ssl_ciphers", None, text_or_none, "Cipher suites of TLS 1.2, by OpenSSL's names."),
+    setting("ssl_enabled_protocols", None, tls_versions_or_none, "Versions of TLS; both if not given."),
+    setting("sasl_mechanism", None, text_or_none,
+            "`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`, `GSSAPI`, `AWS_MSK_IAM`, or one that "
+            "was registered."),
+    setting("sasl_plain_username", None, text_or_none, "User of PLAIN and SCRAM."),
+    setting("sasl_plain_password", None, secret_or_none, "Password of PLAIN and SCRAM."),
+    setting("sasl_allow_plain_over_plaintext", False, boolean,
+            "Whether PLAIN may send a password without encryption."),
+    setting("sasl_kerberos_name", None, anything("object"),
+            "Service name of the broker as a `gssapi.Name`, instead of the next two settings."),
+    setting("sasl_kerberos_service_name", "kafka", text, "First part of the broker's Kerberos principal."),
+    setting("sasl_kerberos_domain_name", None, text_or_none,
+            "Host in the broker's Kerberos principal; the one connected to if not given."),
+    setting("sasl_kerberos_principal", None, text_or_none,
+            "The client's Kerberos principal; that of the ticket cache if not given."),
+    setting("sasl_kerberos_keytab", None, text_or_none, "Key table to get tickets with."),
+    setting("sasl_aws_region", None, text_or_none,
+            "Region of AWS_MSK_IAM; taken from the broker's host name if not given."),
+    setting("sasl_oauth_token_provider", None, _TOKENS,
+            "Object whose method `token()` returns a token of OAUTHBEARER."),
     # KIP-768, KIP-1139
-    "sasl_oauthbearer_token_endpoint_url":      Setting(None, text_or_none),
-    "sasl_oauthbearer_client_credentials_client_id":     Setting(None, text_or_none),
-    "sasl_oauthbearer_client_credentials_client_secret": Setting(None, secret_or_none),
-    "sasl_oauthbearer_scope":                   Setting(None, text_or_none),
-    "sasl_oauthbearer_header_urlencode":        Setting(False, boolean),
-    "sasl_oauthbearer_https_cafile":            Setting(None, text_or_none),
-    "sasl_login_connect_timeout_ms":            Setting(10_000, finite(1)),
-    "sasl_login_read_timeout_ms":               Setting(10_000, finite(1)),
-    "sasl_login_retry_backoff_ms":              Setting(100, finite(0)),
-    "sasl_login_retry_backoff_max_ms":          Setting(10_000, finite(0)),
-    "sasl_login_refresh_window_factor":         Setting(0.8, between(0.5, 1.0)),
-    "sasl_login_refresh_window_jitter":         Setting(0.05, between(0.0, 0.25)),
-    "sasl_login_refresh_min_period_seconds":    Setting(60, between(0, 900)),
-    "sasl_login_refresh_buffer_seconds":        Setting(300, between(0, 3600)),
-    "proxy_url":                                not_yet(None),
-    "socks5_proxy":                             not_yet(None),
-}
+    setting("sasl_oauthbearer_token_endpoint_url", None, text_or_none,
+            "HTTPS address that issues tokens for the client's credentials (KIP-768)."),
+    setting("sasl_oauthbearer_client_credentials_client_id", None, text_or_none,
+            "The client's id at that address (KIP-1139)."),
+    setting("sasl_oauthbearer_client_credentials_client_secret", None, secret_or_none,
+            "The client's secret at that address."),
+    setting("sasl_oauthbearer_scope", None, text_or_none, "Scope that the client asks for."),
+    setting("sasl_oauthbearer_header_urlencode", False, boolean,
+            "Whether id and secret are URL-encoded in the header, as RFC 6749 demands."),
+    setting("sasl_oauthbearer_https_cafile", None, text_or_none,
+            "PEM file with the authorities trusted for that address; the system's if not given."),
+    setting("sasl_login_connect_timeout_ms", 10_000, finite(1),
+            "How long a connection to that address may take."),
+    setting("sasl_login_read_timeout_ms", 10_000, finite(1), "How long that address may take to answer."),
+    setting("sasl_login_retry_backoff_ms", 100, finite(0),
+            "Pause before the first retry of a request for a token."),
+    setting("sasl_login_retry_backoff_max_ms", 10_000, finite(0), "Longest pause before such a retry."),
+    setting("sasl_login_refresh_window_factor", 0.8, between(0.5, 1.0),
+            "Part of a token's lifetime after which it is renewed."),
+    setting("sasl_login_refresh_window_jitter", 0.05, between(0.0, 0.25),
+            "Largest random part of the lifetime added to that."),
+    setting("sasl_login_refresh_min_period_seconds", 60, between(0, 900),
+            "Shortest time between two renewals, in seconds."),
+    setting("sasl_login_refresh_buffer_seconds", 300, between(0, 3600),
+            "Time before a token expires that is kept free for its renewal, in seconds."),
+    unsupported("proxy_url"),
+    unsupported("socks5_proxy"),
+)
 # fmt: on
 #: Names that kafka-python had before 3.0, and which says the same today; ``None`` for none.
 RETIRED_SETTINGS: dict[str, str | None] = {
@@ -349,14 +304,24 @@ RETIRED_SETTINGS: dict[str, str | None] = {
 }
 
 
-def resolve(own: Mapping[str, Setting | Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def all_settings(own: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Return the settings of a client: those of all clients, and its own in their place."""
+    return {**CLIENT_SETTINGS, **own}
+
+
+def defaults(own: Mapping[str, Setting]) -> Config:
+    """Return every setting of a client with its default."""
+    return {name: row.default for name, row in all_settings(own).items()}
+
+
+def resolve(own: Mapping[str, Setting], given: Mapping[str, object]) -> Config:
     """All settings of a client: defaults, what was given in their place, each checked.
 
     Parameters
     ----------
     own:
-        The façade's own table, of :class:`Setting` or of bare defaults. It may repeat a name of
-        :data:`CLIENT_SETTINGS` to change its default or check.
+        The façade's own table. It may repeat a name of :data:`CLIENT_SETTINGS` to change its default or
+        check.
     given:
         The user's keyword arguments.
 
@@ -366,16 +331,14 @@ def resolve(own: Mapping[str, Setting | Any], given: Mapping[str, Any]) -> dict[
         For an unknown name, with the nearest one that there is, and for a value that cannot be. The values of
         secrets are not in it.
     """
-    table = CLIENT_SETTINGS | {
-        name: entry if isinstance(entry, Setting) else Setting(entry) for name, entry in own.items()
-    }
-    given = _without_retired(table, given)
-    unknown = [name for name in given if name not in table]
+    known = all_settings(own)
+    given = _without_retired(known, given)
+    unknown = [name for name in given if name not in known]
     if unknown:
-        raise KafkaConfigurationError(_unknown(unknown, table))
-    config = {name: setting.default for name, setting in table.items()}
+        raise KafkaConfigurationError(_unknown(unknown, known))
+    config = defaults(own)
     for name, value in given.items():
-        check = table[name].check
+        check = known[name].check
         config[name] = value if check is None else _checked(name, value, check)
     if config["sasl_mechanism"] and not config["security_protocol"].startswith("SASL_"):
         logger.warning(
@@ -386,8 +349,8 @@ def resolve(own: Mapping[str, Setting | Any], given: Mapping[str, Any]) -> dict[
     return config
 
 
-def _without_retired(table: Mapping[str, Setting], given: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in given.items() if name in table or name not in RETIRED_SETTINGS}
+def _without_retired(known: Mapping[str, Setting], given: Mapping[str, object]) -> dict[str, object]:
+    kept = {name: value for name, value in given.items() if name in known or name not in RETIRED_SETTINGS}
     for name in given.keys() - kept.keys():
         today = RETIRED_SETTINGS[name]
         if today is None:
@@ -397,7 +360,7 @@ def _without_retired(table: Mapping[str, Setting], given: Mapping[str, Any]) -> 
     return kept
 
 
-def _checked(name: str, value: Any, check: Check) -> Any:
+def _checked(name: str, value: object, check: Check[object]) -> object:
     if name not in SECRET_SETTINGS:
         return check(name, value)
     try:
@@ -418,25 +381,24 @@ def refuse_positional(client: str, positional: Iterable[object]) -> None:
         )
 
 
-def _unknown(names: list[str], table: Mapping[str, Setting]) -> str:
+def _unknown(names: list[str], known: Mapping[str, Setting]) -> str:
     sentences = []
     for name in names:
-        if "." in name and (underscored := name.replace(".", "_")) in table:
+        if "." in name and (underscored := name.replace(".", "_")) in known:
             sentences.append(f"there is no setting {name!r}: dots become underscores, {underscored!r}")
             continue
-        longer = next((f"did you mean {known!r}?" for known in table if name in known), "")
-        hint = did_you_mean(name, table, longer, show=repr)
-        sentences.append(f"there is no setting {name!r}" + (f"; {hint}" if hint else ""))
+        longer = next((f"did you mean {each!r}?" for each in known if name in each), "")
+        sentences.append(f"there is no setting {name!r}{suggestion(name, known.keys(), longer, show=repr)}")
     return ". ".join(sentences)
 
 
-def servers_text(config: Mapping[str, Any]) -> str:
+def servers_text(config: Mapping[str, object]) -> str:
     """``bootstrap_servers`` as one text, for messages."""
     servers = config["bootstrap_servers"]
-    return servers if isinstance(servers, str) else ",".join(map(str, servers))
+    return ",".join(map(str, servers)) if isinstance(servers, list | tuple) else str(servers)
 
 
-def redacted(config: Mapping[str, Any]) -> dict[str, Any]:
+def redacted(config: Mapping[str, object]) -> Config:
     """``config`` as it may be logged."""
     return {
         name: HIDDEN if name in SECRET_SETTINGS and value is not None else value

@@ -9,8 +9,6 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from kafkacore.client.config import Check, refuse
-
 
 class Interceptors:
     """All of a client's, one after the other.
@@ -35,19 +33,3 @@ class Interceptors:
                 interceptor.close()
             except Exception:
                 log.exception("interceptor %r failed to close", interceptor)
-
-
-def objects_with(*methods: str) -> Check:
-    """A setting's check: a list of objects, not classes, that have ``methods``."""
-
-    def check(name: str, value: Any) -> tuple[Any, ...]:
-        several = tuple(value) if isinstance(value, list | tuple) else (None,)
-        if any(
-            isinstance(one, type) or not callable(getattr(one, method, None))
-            for one in several
-            for method in methods
-        ):
-            raise refuse(name, value, f"a list of objects with the methods {', '.join(methods)}")
-        return several
-
-    return check

@@ -1,57 +1,45 @@
-"""Settings that are text, as options of Spark and files of properties have them: a client's arguments, which
-have types, out.
-
-Does not know: what a setting does, where the text is from.
-"""
+"""Settings of a client that are text, as options of Spark and files of properties have them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.text import parse_boolean
+from kafkacore.settings import Setting, SettingType
+from kafkacore.settings.texts import InvalidTextError, read_boolean, read_number, read_whole
 
-#: Their defaults are numbers, and their texts have names for some.
-READ_BY_THE_CLIENT: Final = ("acks", "compression_type")
-#: Its default is none.
-ALSO_A_NUMBER: Final = "compression_level"
 #: How Java says that a connection may be idle for ever.
 MAX_IDLE: Final = "connections_max_idle_ms"
 
 
-def typed(name: str, label: str, text: str, defaults: Mapping[str, Any]) -> Any:
-    """A text as the argument ``name``, by the type of its default.
+def typed(name: str, label: str, text: str, known: Mapping[str, Setting]) -> object:
+    """Return the argument ``name`` of a client, given as a text.
 
     Parameters
     ----------
     label:
         What the user calls it, for the message; the text is never in it.
-    defaults:
-        Of the client.
+    known:
+        The settings of the client. The text of any other argument is returned.
 
     Raises
     ------
     KafkaConfigurationError
-        A number is not a number, or a truth is none.
+        A number is not a number, or a boolean is neither true nor false.
     """
-    default = defaults.get(name)
-    if isinstance(default, bool):
-        flag = parse_boolean(text, strip=False)
-        if flag is None:
-            raise KafkaConfigurationError(f"{label} must be true or false")
-        return flag
+    kind = known[name].type if name in known else SettingType.STRING
     if name == MAX_IDLE and text == "-1":
         return math.inf
-    if name == ALSO_A_NUMBER or (isinstance(default, int | float) and name not in READ_BY_THE_CLIENT):
-        return _number(label, text, isinstance(default, float))
-    return text
-
-
-def _number(label: str, text: str, may_have_a_fraction: bool) -> float:
     try:
-        return float(text) if may_have_a_fraction and not text.lstrip("-").isdecimal() else int(text)
-    except ValueError:
-        kind = "a number" if may_have_a_fraction else "a whole number"
-        raise KafkaConfigurationError(f"{label} must be {kind}") from None
+        if kind is SettingType.BOOLEAN:
+            return read_boolean(text, strip=False)
+        if kind is SettingType.INT:
+            return read_whole(text)
+        if kind is SettingType.DOUBLE:
+            number = read_number(text)
+            return int(text) if text.lstrip("-").isdecimal() else number
+    except InvalidTextError as error:
+        raise KafkaConfigurationError(f"{label} {error}") from None
+    return text

@@ -8,22 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Final
 
-from kafkacore.client.config import (
-    CLIENT_SETTINGS,
-    Check,
-    Setting,
-    at_least,
-    boolean,
-    finite,
-    one_of,
-    refuse,
-    text_or_none,
-    whole,
-)
+from kafkacore.client.config import defaults
 from kafkacore.client.config import resolve as resolve_settings
-from kafkacore.client.interceptors import objects_with
 from kafkacore.consumer.offset_reset import OffsetResetStrategy
 from kafkacore.consumer.subscription_state import ensure_valid_topic_name
 from kafkacore.coordinator.assignors import assignors_for
@@ -31,15 +19,28 @@ from kafkacore.coordinator.assignors.range import RangePartitionAssignor
 from kafkacore.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE
+from kafkacore.settings import Config, SettingType, table
+from kafkacore.settings.checks import (
+    anything,
+    at_least,
+    boolean,
+    checks,
+    finite,
+    int32,
+    objects_with,
+    one_of,
+    refuse,
+    setting,
+    text_or_none,
+)
 from kafkacore.structs import INT32_MAX, MAX_TOPIC_NAME_LENGTH
 
-_ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
-_INTERCEPTOR_METHODS = ("on_consume", "on_commit", "close")
 _STRATEGY = (RangePartitionAssignor, RoundRobinPartitionAssignor)
 _OLD_RESETS = {"smallest": "earliest", "largest": "latest"}
 
 
-def _offset_reset(name: str, value: Any) -> str:
+@checks("str | None", "`earliest`, `latest`, `none` or `by_duration:` with a duration as `PT1H`")
+def _offset_reset(name: str, value: object) -> str:
     text = _OLD_RESETS.get(value, value) if isinstance(value, str) else "none" if value is None else None
     try:
         return OffsetResetStrategy.parse(text or repr(value)).name
@@ -48,36 +49,27 @@ def _offset_reset(name: str, value: Any) -> str:
         raise refuse(name, value, f"{allowed} ({error})") from None
 
 
-def _int32(least: int) -> Check:
-    """A whole number that a request can carry."""
-    checked = whole(least)
-
-    def check(name: str, value: Any) -> int:
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if checked(name, value) > INT32_MAX:
-            raise refuse(name, value, f"at most {INT32_MAX}")
-        return int(value)
-
-    return check
-
-
-def _timeout(name: str, value: Any) -> Any:
+@checks("float", "at least 0; -1 for no limit", None)
+def _timeout(name: str, value: object) -> float:
     # -1 is how kafka-python says "for ever".
     return at_least(0)(name, math.inf if value == -1 else value)
 
 
-def _group_id(name: str, value: Any) -> Any:
-    text_or_none(name, value)
-    if value is not None and not value.strip():
+@checks("str | None", "not blank")
+def _group_id(name: str, value: object) -> str | None:
+    group = text_or_none(name, value)
+    if group is not None and not group.strip():
         raise refuse(name, value, "None or the name of a group")
-    return value
+    return group
 
 
-def _instance_id(name: str, value: Any) -> Any:
+@checks("str | None", "a name as that of a topic")
+def _instance_id(name: str, value: object) -> str | None:
     if value is None:
         return None
     try:
+        if not isinstance(value, str):
+            raise TypeError
         ensure_valid_topic_name(value)
     except (TypeError, ValueError):
         # Kafka's rule for both is the same.
@@ -87,20 +79,24 @@ def _instance_id(name: str, value: Any) -> Any:
     return value
 
 
-def _int32_ms(name: str, value: Any) -> Any:
+@checks("float", "at least 1", SettingType.INT)
+def _int32_ms(name: str, value: object) -> float:
     """Milliseconds that a request can carry."""
-    if at_least(1)(name, value) > INT32_MAX:
+    number = at_least(1)(name, value)
+    if number > INT32_MAX:
         raise refuse(name, value, f"at most {INT32_MAX}")
-    return value
+    return number
 
 
-def _callback(name: str, value: Any) -> Any:
+@checks("Callable[..., object] | None", kind=SettingType.CLASS)
+def _callback(name: str, value: object) -> object:
     if value is not None and not callable(value):
         raise refuse(name, value, "None, or a function of the offsets and the error")
     return value
 
 
-def _strategy(name: str, value: Any) -> Any:
+@checks("object", "assignors, by class, object or name: one or several", SettingType.LIST)
+def _strategy(name: str, value: object) -> object:
     # Tried only: each consumer has assignors of its own.
     try:
         assignors_for(value)
@@ -109,7 +105,8 @@ def _strategy(name: str, value: Any) -> Any:
     return value
 
 
-def _group_protocol(name: str, value: Any) -> Any:
+@checks('Literal["classic"]')
+def _group_protocol(name: str, value: object) -> str:
     if isinstance(value, str) and value.lower() == "consumer":
         raise KafkaConfigurationError(
             f"{name}={value!r}: kafkacore does not have the protocol of KIP-848 yet; leave it out, the "
@@ -118,49 +115,71 @@ def _group_protocol(name: str, value: Any) -> Any:
     return one_of("classic")(name, value.lower() if isinstance(value, str) else value)
 
 
+_ISOLATION: Final = one_of("read_uncommitted", "read_committed")
+_INTERCEPTORS: Final = objects_with("on_consume", "on_commit", "close")
+_DESERIALIZER: Final = anything("SupportsDeserialize | Callable[..., object] | None")
+
 # fmt: off
-#: Name → setting; times in milliseconds, sizes in bytes.
-CONSUMER_SETTINGS: dict[str, Setting] = {
-    "group_id":                          Setting(None, _group_id),
-    "group_instance_id":                 Setting(None, _instance_id),  # KIP-345
-    "key_deserializer":                  Setting(None),
-    "value_deserializer":                Setting(None),
-    "auto_offset_reset":                 Setting("latest", _offset_reset),
-    "isolation_level":                   Setting("read_uncommitted", one_of(*_ISOLATION_LEVELS)),
-    "fetch_min_bytes":                   Setting(1, _int32(0)),
-    "fetch_max_bytes":                   Setting(52_428_800, _int32(1)),
-    "fetch_max_wait_ms":                 Setting(500, _int32(0)),
-    "max_partition_fetch_bytes":         Setting(1_048_576, _int32(1)),
-    "max_poll_records":                  Setting(500, _int32(1)),
-    "consumer_timeout_ms":               Setting(math.inf, _timeout),
-    "check_crcs":                        Setting(True, boolean),
-    # Ours: of one batch, so that a small response cannot fill the memory.
-    "max_decompressed_size":             Setting(DEFAULT_MAX_DECOMPRESSED_SIZE, at_least(1)),
-    "enable_incremental_fetch_sessions": Setting(True, boolean),
-    "exclude_internal_topics":           Setting(True, boolean),
-    "allow_auto_create_topics":          Setting(True, boolean),
-    "client_rack":                       Setting("", text_or_none),
-    # Made up, and another for each consumer of a process, if none is given.
-    "client_id":                         Setting(None, text_or_none),
-    "metric_group_prefix":               Setting("consumer", text_or_none),
-    "interceptors":                      Setting((), objects_with(*_INTERCEPTOR_METHODS)),  # KIP-42
-    # Of a group, and of who commits for one.
-    "enable_auto_commit":                Setting(True, boolean),
-    "auto_commit_interval_ms":           Setting(5000, finite(0)),
-    "default_offset_commit_callback":    Setting(None, _callback),
-    "group_protocol":                    Setting("classic", _group_protocol),  # KIP-848
-    "partition_assignment_strategy":     Setting(_STRATEGY, _strategy),
-    "max_poll_interval_ms":              Setting(300_000, _int32_ms),
-    "session_timeout_ms":                Setting(45_000, _int32_ms),
-    "heartbeat_interval_ms":             Setting(3000, _int32_ms),
-}
+#: Times in milliseconds, sizes in bytes.
+CONSUMER_SETTINGS: Final = table(
+    setting("group_id", None, _group_id,
+            "Name of the consumer group; without one no partitions are assigned by a group and no offsets "
+            "committed."),
+    setting("group_instance_id", None, _instance_id,
+            "Name of a static member, which may restart without a rebalance (KIP-345)."),
+    setting("key_deserializer", None, _DESERIALIZER,
+            "Function of the key's bytes, or `Deserializer`; without one keys are bytes."),
+    setting("value_deserializer", None, _DESERIALIZER,
+            "Function of the value's bytes, or `Deserializer`; without one values are bytes."),
+    setting("auto_offset_reset", "latest", _offset_reset,
+            "Where a partition without a valid offset is read from; with `none` an error is raised."),
+    setting("isolation_level", "read_uncommitted", _ISOLATION,
+            "Whether records of open and aborted transactions are returned."),
+    setting("fetch_min_bytes", 1, int32(0), "Bytes that a broker waits for before it answers a fetch."),
+    setting("fetch_max_bytes", 52_428_800, int32(1),
+            "Most bytes of records in a response, unless the first batch is larger."),
+    setting("fetch_max_wait_ms", 500, int32(0), "How long a broker waits for `fetch_min_bytes`."),
+    setting("max_partition_fetch_bytes", 1_048_576, int32(1),
+            "Most bytes of records of one partition in a response, unless the first batch is larger."),
+    setting("max_poll_records", 500, int32(1), "Most records that `poll()` returns."),
+    setting("consumer_timeout_ms", math.inf, _timeout,
+            "How long iteration waits for a record before it ends."),
+    setting("check_crcs", True, boolean, "Whether the checksum of each batch is checked."),
+    setting("max_decompressed_size", DEFAULT_MAX_DECOMPRESSED_SIZE, at_least(1),
+            "Largest batch after decompression, so that a small response cannot fill the memory."),
+    setting("enable_incremental_fetch_sessions", True, boolean,
+            "Whether fetches name only the partitions that have changed (KIP-227)."),
+    setting("exclude_internal_topics", True, boolean,
+            "Whether a pattern leaves out the internal topics of Kafka."),
+    setting("allow_auto_create_topics", True, boolean,
+            "Whether brokers may create a topic that does not exist."),
+    setting("client_rack", "", text_or_none,
+            "Rack of the consumer; it fetches from a replica there if there is one (KIP-392)."),
+    setting("client_id", None, text_or_none,
+            "Name of the consumer in the logs, metrics and quotas of brokers; made up if not given."),
+    setting("metric_group_prefix", "consumer", text_or_none, "Prefix of the names of metric groups."),
+    setting("interceptors", (), _INTERCEPTORS,
+            "Objects that see records before they are returned and offsets once they are committed "
+            "(KIP-42)."),
+    setting("enable_auto_commit", True, boolean, "Whether positions are committed in the background."),
+    setting("auto_commit_interval_ms", 5000, finite(0), "Time between two such commits."),
+    setting("default_offset_commit_callback", None, _callback,
+            "Called with the offsets and the error, or `None`, after a commit in the background."),
+    setting("group_protocol", "classic", _group_protocol,
+            "Protocol of the group (KIP-848); only the classic one is supported."),
+    setting("partition_assignment_strategy", _STRATEGY, _strategy,
+            "How the group divides its partitions, best first."),
+    setting("max_poll_interval_ms", 300_000, _int32_ms,
+            "Time between two calls of `poll()` after which the consumer leaves its group."),
+    setting("session_timeout_ms", 45_000, _int32_ms,
+            "Time without a heartbeat after which the group goes on without the member."),
+    setting("heartbeat_interval_ms", 3000, _int32_ms, "Time between two heartbeats."),
+)
 # fmt: on
-DEFAULTS: dict[str, Any] = {
-    name: setting.default for name, setting in (CLIENT_SETTINGS | CONSUMER_SETTINGS).items()
-}
+DEFAULTS: Final = defaults(CONSUMER_SETTINGS)
 
 
-def resolve(given: Mapping[str, Any]) -> dict[str, Any]:
+def resolve(given: Mapping[str, object]) -> Config:
     """All settings of a consumer, each checked, and put right where one asks it of another.
 
     Raises

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from itertools import count
 from types import TracebackType
-from typing import Any, ClassVar, Literal, NoReturn, TypeVar, overload
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar, Unpack, overload
 
 from kafkacore.client import bootstrap_client
 from kafkacore.client.config import refuse_positional, servers_text
@@ -20,6 +20,7 @@ from kafkacore.consumer._iteration import next_record
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.config import DEFAULTS, resolve
+from kafkacore.consumer.config_types import ConsumerConfig
 from kafkacore.consumer.deserializers import close_deserializer
 from kafkacore.consumer.engine import ConsumerEngine
 from kafkacore.consumer.group.committed_offsets import CommittedOffsets
@@ -61,7 +62,7 @@ class KafkaConsumer:
     *topics:
         Topics to subscribe to. Without a group all their partitions are read, also those added later.
     **configs:
-        See :data:`DEFAULT_CONFIG` for names and defaults.
+        See docs/SETTINGS.md, and :data:`DEFAULT_CONFIG` for the defaults.
 
     Raises
     ------
@@ -78,10 +79,9 @@ class KafkaConsumer:
 
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = dict(DEFAULTS)
 
-    def __init__(self, *topics: str, **configs: Any) -> None:
+    def __init__(self, *topics: str, clock: Clock = SYSTEM_CLOCK, **configs: Unpack[ConsumerConfig]) -> None:
         self._closed = True  # Until all is made, so that a refused argument leaves nothing to warn about.
         refuse_positional(type(self).__name__, (topic for topic in topics if isinstance(topic, Mapping)))
-        clock: Clock = configs.pop("clock", SYSTEM_CLOCK)
         self.config = resolve(configs)
         if self.config["client_id"] is None:
             self.config["client_id"] = f"kafkacore-consumer-{next(_client_numbers)}"

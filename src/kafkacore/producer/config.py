@@ -8,23 +8,25 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Final
 
-from kafkacore.client.config import (
-    CLIENT_SETTINGS,
-    Setting,
-    at_least,
-    boolean,
-    refuse,
-    resolve,
-    text_or_none,
-    whole,
-)
-from kafkacore.client.interceptors import objects_with
+from kafkacore.client.config import defaults, resolve
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.idempotence import MAX_IN_FLIGHT
 from kafkacore.producer.partitioner import FunctionPartitioner
 from kafkacore.record.compression import CODECS, check_level
+from kafkacore.settings import Config, SettingType, table
+from kafkacore.settings.checks import (
+    at_least,
+    boolean,
+    checks,
+    finite,
+    objects_with,
+    refuse,
+    setting,
+    text_or_none,
+    whole,
+)
 from kafkacore.structs import INT32_MAX, Compression
 
 log = logging.getLogger("kafkacore.producer")
@@ -37,21 +39,24 @@ class ProducerConfigurationError(KafkaConfigurationError, ValueError):
     """A setting that cannot be; a ``ValueError`` too, as kafka-python's producer raises."""
 
 
-def _acks(name: str, value: Any) -> int:
+@checks('int | Literal["all", "-1", "0", "1"]', "0, 1, -1 or `all`")
+def _acks(name: str, value: object) -> int:
     acks = {"all": -1, "-1": -1, "0": 0, "1": 1}.get(value, value) if isinstance(value, str) else value
-    if isinstance(acks, bool) or acks not in (-1, 0, 1):
+    if isinstance(acks, bool) or not isinstance(acks, int | float) or acks not in (-1, 0, 1):
         raise refuse(name, value, "0, 1 or 'all'")
     return int(acks)
 
 
-def _compression(name: str, value: Any) -> Compression:
+@checks(f"Literal[{', '.join(map(repr, COMPRESSIONS))}] | None".replace("'", '"'))
+def _compression(name: str, value: object) -> Compression:
     codec = COMPRESSIONS.get("none" if value is None else value) if isinstance(value, str | None) else None
     if codec is None:
         raise refuse(name, value, f"None or one of {', '.join(COMPRESSIONS)}")
     return codec
 
 
-def _level(name: str, value: Any) -> int | None:
+@checks("int | None", "a level of the codec", SettingType.INT)
+def _level(name: str, value: object) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise refuse(name, value, "a whole number, or None for the codec's own")
     return value
@@ -68,7 +73,8 @@ def _check_level(codec: Compression, level: int | None) -> None:
         raise refuse("compression_level", level, wanted) from None
 
 
-def _serializer(name: str, value: Any) -> Any:
+@checks("SupportsSerialize | Callable[..., object] | None", kind=SettingType.CLASS)
+def _serializer(name: str, value: object) -> object:
     if value is not None and not callable(getattr(value, "serialize", value)):
         raise refuse(
             name, value, "None, a function of the value, or an object with serialize(topic, headers, data)"
@@ -76,7 +82,8 @@ def _serializer(name: str, value: Any) -> Any:
     return value
 
 
-def _partitioner(name: str, value: Any) -> Any:
+@checks("SupportsPartition | Callable[..., int] | None", kind=SettingType.CLASS)
+def _partitioner(name: str, value: object) -> object:
     if value is None or (callable(getattr(value, "partition", None)) and not isinstance(value, type)):
         return value
     if isinstance(value, type) or not callable(value):
@@ -89,27 +96,23 @@ def _partitioner(name: str, value: Any) -> Any:
     return FunctionPartitioner(value)
 
 
-def _finite(name: str, value: Any) -> Any:
-    if at_least(0)(name, value) == math.inf:
-        raise refuse(name, value, "a finite number")
-    return value
-
-
-def _transactional_id(name: str, value: Any) -> str | None:
+@checks("str | None", "not empty")
+def _transactional_id(name: str, value: object) -> str | None:
     checked = text_or_none(name, value)
     if checked == "":
         raise refuse(name, value, "a name that this producer keeps over restarts, or None")
     return checked
 
 
-def _transaction_timeout(name: str, value: Any) -> int:
-    timeout_ms = int(whole(1)(name, value))
+@checks("int", "at least 1", SettingType.INT)
+def _transaction_timeout(name: str, value: object) -> int:
+    timeout_ms = whole(1)(name, value)
     if timeout_ms > INT32_MAX:
         raise refuse(name, value, f"at most {INT32_MAX} milliseconds")
     return timeout_ms
 
 
-def _settle_idempotence(config: dict[str, Any], given: Mapping[str, Any]) -> None:
+def _settle_idempotence(config: Config, given: Mapping[str, object]) -> None:
     """Switch idempotence off where another setting rules it out, unless it was asked for (KIP-679)."""
     is_transactional = config["transactional_id"] is not None
     if not config["enable_idempotence"]:
@@ -143,41 +146,63 @@ def _settle_idempotence(config: dict[str, Any], given: Mapping[str, Any]) -> Non
         config["enable_idempotence"] = False
 
 
+_INTERCEPTORS: Final = objects_with("on_send", "on_acknowledgement", "close")
+
 # fmt: off
 #: Times in milliseconds, sizes in bytes.
-PRODUCER_SETTINGS: dict[str, Setting] = {
-    "client_id":                Setting(None, text_or_none),
-    "key_serializer":           Setting(None, _serializer),
-    "value_serializer":         Setting(None, _serializer),
-    "interceptors":             Setting((), objects_with("on_send", "on_acknowledgement", "close")),  # KIP-42
-    "acks":                     Setting(-1, _acks),
-    "enable_idempotence":       Setting(True, boolean),  # KIP-679
-    "transactional_id":         Setting(None, _transactional_id),
-    "transaction_timeout_ms":   Setting(60_000, _transaction_timeout),
-    "delivery_timeout_ms":      Setting(120_000, at_least(0)),
-    "retries":                  Setting(math.inf, at_least(0)),
-    "compression_type":         Setting(Compression.NONE, _compression),
-    "compression_level":        Setting(None, _level),  # KIP-390
-    "batch_size":               Setting(16_384, whole(0)),
-    "linger_ms":                Setting(0, _finite),
-    "partitioner":              Setting(None, _partitioner),
-    "partitioner_adaptive_partitioning_enable": Setting(True, boolean),  # KIP-794, as the next two
-    "partitioner_availability_timeout_ms": Setting(0, _finite),
-    "partitioner_ignore_keys":  Setting(False, boolean),
-    "buffer_memory":            Setting(33_554_432, whole(1)),
-    "max_block_ms":             Setting(60_000, _finite),
-    "max_request_size":         Setting(1_048_576, whole(1)),
-    "allow_auto_create_topics": Setting(True, boolean),
-}
+PRODUCER_SETTINGS: Final = table(
+    setting("client_id", None, text_or_none,
+            "Name of the producer in the logs, metrics and quotas of brokers; made up if not given."),
+    setting("key_serializer", None, _serializer,
+            "Function of the key, or `Serializer`, that returns its bytes; without one keys must be bytes."),
+    setting("value_serializer", None, _serializer,
+            "Function of the value, or `Serializer`, that returns its bytes; without one values must be "
+            "bytes."),
+    setting("interceptors", (), _INTERCEPTORS,
+            "Objects that see each record before it is serialized and once it has its outcome (KIP-42)."),
+    setting("acks", -1, _acks,
+            "Who must have a record before it counts as written: all in-sync replicas (`all`, -1), the "
+            "leader (1), nobody (0)."),
+    setting("enable_idempotence", True, boolean,
+            "Whether retries keep each record in the log once and in order (KIP-679)."),
+    setting("transactional_id", None, _transactional_id,
+            "Name that this producer keeps over restarts; records are sent in transactions."),
+    setting("transaction_timeout_ms", 60_000, _transaction_timeout,
+            "Time after which the broker aborts an open transaction."),
+    setting("delivery_timeout_ms", 120_000, at_least(0),
+            "Time after `send()` by which each record has an outcome."),
+    setting("retries", math.inf, at_least(0),
+            "How often a batch is sent again after an error that may pass."),
+    setting("compression_type", Compression.NONE, _compression, "Codec of batches."),
+    setting("compression_level", None, _level, "Level of the codec; its own default if not given (KIP-390)."),
+    setting("batch_size", 16_384, whole(0), "Largest batch of records, unless a single record is larger."),
+    setting("linger_ms", 0, finite(0), "How long a batch waits for more records."),
+    setting("partitioner", None, _partitioner,
+            "Chooses partitions: a `Partitioner`, or a function of the key's bytes, all partitions and "
+            "those available. By default the hash of the key, as in Java."),
+    setting("partitioner_adaptive_partitioning_enable", True, boolean,
+            "Whether records without a key go less often to partitions with a longer queue (KIP-794)."),
+    setting("partitioner_availability_timeout_ms", 0, finite(0),
+            "Time after which records without a key avoid a broker that accepts nothing; 0 for never "
+            "(KIP-794)."),
+    setting("partitioner_ignore_keys", False, boolean,
+            "Whether records with a key are partitioned as those without (KIP-794)."),
+    setting("buffer_memory", 33_554_432, whole(1),
+            "Memory of all batches; `send()` waits when it is used up."),
+    setting("max_block_ms", 60_000, finite(0), "How long `send()` waits for metadata or memory."),
+    setting("max_request_size", 1_048_576, whole(1), "Largest request, and largest record."),
+    setting("allow_auto_create_topics", True, boolean,
+            "Whether brokers may create a topic that does not exist."),
+)
 # fmt: on
 
 
-def producer_defaults() -> dict[str, Any]:
+def producer_defaults() -> Config:
     """Every setting of a producer with its default."""
-    return {name: setting.default for name, setting in (CLIENT_SETTINGS | PRODUCER_SETTINGS).items()}
+    return defaults(PRODUCER_SETTINGS)
 
 
-def resolve_producer(given: Mapping[str, Any]) -> dict[str, Any]:
+def resolve_producer(given: Mapping[str, object]) -> Config:
     """All settings of a producer, each checked.
 
     Raises

@@ -6,7 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Never, Self
+from typing import Any, ClassVar, Never, Self, Unpack
 
 from kafkacore.client.config import refuse_positional
 from kafkacore.clock import SYSTEM_CLOCK
@@ -16,6 +16,7 @@ from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._record_sender import RecordSender
 from kafkacore.producer.components import make_components
 from kafkacore.producer.config import producer_defaults, resolve_producer
+from kafkacore.producer.config_types import ProducerConfig
 from kafkacore.producer.prepared_transaction import PreparedTransaction
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.record_preparer import Headers
@@ -118,7 +119,7 @@ class KafkaProducer:
     #: Every setting with its default.
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = producer_defaults()
 
-    def __init__(self, *positional: object, **configs: Any) -> None:
+    def __init__(self, *positional: object, **configs: Unpack[ProducerConfig]) -> None:
         self._thread: SenderThread | None = None
         refuse_positional(type(self).__name__, positional)
         self.config = config = resolve_producer(configs)

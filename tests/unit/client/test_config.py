@@ -16,10 +16,15 @@ import pytest
 from kafkacore import KafkaConsumer, KafkaProducer
 from kafkacore.admin import KafkaAdminClient
 from kafkacore.client import config as config_module
-from kafkacore.client.config import CLIENT_SETTINGS, Setting, at_least, redacted, resolve
+from kafkacore.client.config import CLIENT_SETTINGS, redacted, resolve
+from kafkacore.consumer.config import CONSUMER_SETTINGS
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.producer.config import PRODUCER_SETTINGS
 from kafkacore.security import Secret
+from kafkacore.security.references import SECRET_SETTINGS
 from kafkacore.security.sasl import SaslConfig
+from kafkacore.settings import table
+from kafkacore.settings.checks import anything, at_least, setting, text_or_none
 
 #: Where we differ, and why.
 OTHER_DEFAULTS = {
@@ -74,7 +79,12 @@ def test_other_positional_arguments_are_refused_by_type(client: Any) -> None:
 
 
 def test_a_facades_own_settings_are_known_and_may_change_a_default() -> None:
-    config = resolve({"linger_ms": Setting(5, at_least(0)), "acks": 1, "client_id": "mine"}, {"linger_ms": 7})
+    own = table(
+        setting("linger_ms", 5, at_least(0), ""),
+        setting("acks", 1, anything("int"), ""),
+        setting("client_id", "mine", text_or_none, ""),
+    )
+    config = resolve(own, {"linger_ms": 7})
     assert (config["linger_ms"], config["acks"], config["client_id"]) == (7, 1, "mine")
     assert config["request_timeout_ms"] == 30_000
 
@@ -122,6 +132,16 @@ def test_a_facades_own_settings_are_known_and_may_change_a_default() -> None:
 def test_a_value_that_cannot_be_is_refused_by_name(name: str, value: Any) -> None:
     with pytest.raises(KafkaConfigurationError, match=name):
         resolve({}, {name: value})
+
+
+def test_secret_settings_are_those_of_the_tables() -> None:
+    tables = {**CLIENT_SETTINGS, **PRODUCER_SETTINGS, **CONSUMER_SETTINGS}
+    assert {name for name, row in tables.items() if row.is_secret} == SECRET_SETTINGS
+
+
+def test_every_setting_is_documented() -> None:
+    for settings in (CLIENT_SETTINGS, PRODUCER_SETTINGS, CONSUMER_SETTINGS):
+        assert [name for name, row in settings.items() if not row.documentation.endswith(".")] == []
 
 
 def test_a_buffer_size_of_none_is_the_operating_systems() -> None:

@@ -13,6 +13,7 @@ from kafkacore.bench.settings import TUNED_BATCH_BYTES, TUNED_BUFFER_BYTES, TUNE
 from kafkacore.clock import Clock
 from kafkacore.consumer import KafkaConsumer
 from kafkacore.producer import KafkaProducer
+from kafkacore.settings import Config
 from kafkacore.structs import TopicPartition
 
 if TYPE_CHECKING:
@@ -45,12 +46,13 @@ def fill(
     table = pa.RecordBatch.from_pydict(
         {"key": pa.array(keys, pa.binary()), "value": pa.array(distinct, pa.binary())}
     )
+    compression: Config = {"compression_type": codec}
     with KafkaProducer(
         bootstrap_servers=cluster.bootstrap,
         batch_size=TUNED_BATCH_BYTES,
         linger_ms=TUNED_LINGER_MS,
         buffer_memory=TUNED_BUFFER_BYTES,
-        compression_type=None if codec == "none" else codec,
+        **compression,
     ) as producer:
         # A turn is smaller where that spreads few records over all partitions.
         turn = max(1, min(TURN, records // partitions))

@@ -24,7 +24,7 @@ from kafkacore.errors import (
     UnsupportedVersionError,
 )
 from kafkacore.producer.prepared_transaction import PreparedTransaction
-from kafkacore.spark.options.client_arguments import ClientArguments
+from kafkacore.settings import Config
 from kafkacore.spark.sink.columns import SinkColumns
 from kafkacore.spark.sink.options import SinkOptions
 from kafkacore.spark.sink.producers import lend_producer
@@ -137,7 +137,7 @@ def write_task(
         return TaskTransaction(query_id, task, written, producer.prepare_transaction())
 
 
-def _configs(options: SinkOptions, query_id: str) -> ClientArguments:
+def _configs(options: SinkOptions, query_id: str) -> Config:
     return options.producer_configs | {"transactional_id": group_of(options, query_id)}
 
 

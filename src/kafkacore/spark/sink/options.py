@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kafkacore.client.config import all_settings
 from kafkacore.errors import KafkaConfigurationError
-from kafkacore.producer import KafkaProducer
-from kafkacore.producer.config import resolve_producer
+from kafkacore.producer.config import PRODUCER_SETTINGS, resolve_producer
 from kafkacore.record.compression import CODECS
+from kafkacore.settings import Config
 from kafkacore.spark.options.client_arguments import ClientArguments, typed_arguments
 from kafkacore.spark.options.java_configs import client_configs
 from kafkacore.spark.options.values import boolean, known_options, refuse_unknown
@@ -37,7 +38,7 @@ SET_BY_SPARK = ("checkpointLocation", "queryName", "path")
 
 #: For a task that writes many rows and waits for the last of them: few, large requests. The user's own
 #: settings win.
-LOADING: ClientArguments = {
+LOADING: Config = {
     "linger_ms": 50,
     "batch_size": 512 * 1024,
     "buffer_memory": 64 * 1024 * 1024,
@@ -83,7 +84,7 @@ class SinkOptions:
     marker_topic: str = ""
 
     @property
-    def producer_configs(self) -> ClientArguments:
+    def producer_configs(self) -> Config:
         """Arguments for :class:`~kafkacore.KafkaProducer`; looks secrets up.
 
         Raises
@@ -92,7 +93,7 @@ class SinkOptions:
             As :func:`~kafkacore.spark.options.client_arguments.typed_arguments` does. The producer refuses
             unknown names.
         """
-        configs = LOADING | typed_arguments(self.client_configs, KafkaProducer.DEFAULT_CONFIG)
+        configs = LOADING | typed_arguments(self.client_configs, all_settings(PRODUCER_SETTINGS))
         if self.exactly_once:
             configs.setdefault("transaction_timeout_ms", TRANSACTION_TIMEOUT_MS)
         return configs
@@ -116,7 +117,7 @@ def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptio
     given = {name.lower(): value for name, value in options.items()}
     _refuse_partitioner(given.pop("kafka.partitioner.class", None))
     given = _with_compression_level(given)
-    configs = client_configs(given, OWNED_BY_THE_SINK, "sink", KafkaProducer.DEFAULT_CONFIG)
+    configs = client_configs(given, OWNED_BY_THE_SINK, "sink", all_settings(PRODUCER_SETTINGS))
     # Spark's own sink takes a source's options too, without effect: jobs share them.
     refuse_unknown(given, (*SINK_OPTION_NAMES, *SET_BY_SPARK, *SOURCE_OPTION_NAMES, *FORMAT_OPTION_NAMES))
     known = known_options(given, SINK_OPTION_NAMES)

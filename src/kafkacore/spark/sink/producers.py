@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from kafkacore.producer import KafkaProducer
-from kafkacore.spark.options.client_arguments import ClientArguments
+from kafkacore.settings import Config
 from kafkacore.spark.worker.client_pool import ClientPool
 
 #: As ``spark.kafka.producer.cache.timeout``.
@@ -17,9 +17,7 @@ MAX_IDLE = 4
 PRODUCERS = ClientPool(KafkaProducer, KafkaProducer.close, IDLE_LIMIT_MS, MAX_IDLE)
 
 
-def lend_producer(
-    configs: ClientArguments, abort_timeout_s: float = 0.0
-) -> AbstractContextManager[KafkaProducer]:
+def lend_producer(configs: Config, abort_timeout_s: float = 0.0) -> AbstractContextManager[KafkaProducer]:
     """A producer of these arguments, the borrower's alone until the block ends.
 
     One whose block ends by an exception is closed, and what it had not sent is dropped.

@@ -1,0 +1,174 @@
+"""Checks of Python values, for settings that are keyword arguments of a client."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+from kafkacore.errors import KafkaConfigurationError
+from kafkacore.settings.setting import Check, Setting, SettingType
+from kafkacore.structs import INT32_MAX
+
+T = TypeVar("T")
+
+
+def refuse(name: str, value: object, allowed: str) -> KafkaConfigurationError:
+    """Return the error of a value that the setting cannot have."""
+    return KafkaConfigurationError(f"{name}={value!r}: it must be {allowed}")
+
+
+def checks(
+    annotation: str, allowed: str = "", kind: SettingType | None = SettingType.STRING
+) -> Callable[[Callable[[str, object], T]], Check[T]]:
+    """Make a :class:`~kafkacore.settings.Check` of a function of the name and the value."""
+    return lambda apply: Check(apply, annotation, allowed, kind)
+
+
+def setting(name: str, default: object, check: Check[object], documentation: str) -> Setting:
+    """Return the row of a keyword argument; its check says the type."""
+    kind = check.type
+    if kind is None:
+        kind = SettingType.DOUBLE if isinstance(default, float) else SettingType.INT
+    return Setting(name, kind, default, documentation, check=check)
+
+
+def at_least(least: float) -> Check[float]:
+    """A number (:data:`math.inf` too) that is not below ``least``."""
+
+    @checks("float", f"at least {least:g}", None)
+    def check(name: str, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+            raise refuse(name, value, f"a number, at least {least:g}")
+        return value
+
+    return check
+
+
+def finite(least: float) -> Check[float]:
+    """As :func:`at_least`, but not infinite: a wait must end."""
+    bounded = at_least(least)
+
+    @checks("float", f"at least {least:g}, finite", None)
+    def check(name: str, value: object) -> float:
+        number = bounded(name, value)
+        if number == math.inf:
+            raise refuse(name, value, "a finite number")
+        return number
+
+    return check
+
+
+def between(least: float, most: float) -> Check[float]:
+    """A number, both limits included."""
+
+    @checks("float", f"{least:g} to {most:g}", None)
+    def check(name: str, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise refuse(name, value, f"a number from {least:g} to {most:g}")
+        return value
+
+    return check
+
+
+def whole(least: int) -> Check[int]:
+    """A whole number that is not below ``least``."""
+
+    @checks("int", f"at least {least}", SettingType.INT)
+    def check(name: str, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise refuse(name, value, f"a whole number, at least {least}")
+        return value
+
+    return check
+
+
+def int32(least: int) -> Check[int]:
+    """A whole number that a request can carry; a float without a fraction is one."""
+    bounded = whole(least)
+
+    @checks("int", f"at least {least}", SettingType.INT)
+    def check(name: str, value: object) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        number = bounded(name, value)
+        if number > INT32_MAX:
+            raise refuse(name, value, f"at most {INT32_MAX}")
+        return number
+
+    return check
+
+
+def one_of(*choices: str) -> Check[str]:
+    @checks(f"Literal[{', '.join(map(repr, choices))}]".replace("'", '"'), "", SettingType.STRING)
+    def check(name: str, value: object) -> str:
+        for choice in choices:
+            if value == choice:
+                return choice
+        raise refuse(name, value, f"one of {', '.join(choices)}")
+
+    return check
+
+
+def anything(annotation: str, kind: SettingType = SettingType.CLASS) -> Check[object]:
+    """Any value: another part checks it, or nothing has to."""
+    return Check(lambda name, value: value, annotation, type=kind)
+
+
+def unsupported(name: str) -> Setting:
+    """A setting whose name is known and whose only value is ``None``."""
+
+    @checks("None", "not supported")
+    def check(name: str, value: object) -> None:
+        if value is not None:
+            raise KafkaConfigurationError(
+                f"{name}={value!r}: kafkacore does not support this yet; leave it out"
+            )
+
+    return setting(name, None, check, "Not supported yet.")
+
+
+@checks("bool", kind=SettingType.BOOLEAN)
+def boolean(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise refuse(name, value, "True or False")
+    return value
+
+
+@checks("str")
+def text(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise refuse(name, value, "text")
+    return value
+
+
+@checks("str | None")
+def text_or_none(name: str, value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise refuse(name, value, "text or None")
+    return value
+
+
+@checks("int | None", kind=SettingType.INT)
+def buffer_size(name: str, value: object) -> int:
+    """Bytes of a socket buffer; ``None`` and -1 leave it to the operating system."""
+    if value is None or value == -1:
+        return -1
+    return int(at_least(1)(name, value))
+
+
+def objects_with(*methods: str) -> Check[tuple[object, ...]]:
+    """A list of objects, not classes, that have ``methods``."""
+
+    @checks("Sequence[object]", f"objects with {', '.join(methods)}", SettingType.LIST)
+    def check(name: str, value: object) -> tuple[object, ...]:
+        several: tuple[object, ...] = tuple(value) if isinstance(value, list | tuple) else (None,)
+        if any(
+            isinstance(one, type) or not callable(getattr(one, method, None))
+            for one in several
+            for method in methods
+        ):
+            raise refuse(name, value, f"a list of objects with the methods {', '.join(methods)}")
+        return several
+
+    return check

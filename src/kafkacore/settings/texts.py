@@ -1,0 +1,100 @@
+"""Parsers of settings that are text: properties of the broker, of topics and listeners, options of Spark.
+
+A text that is no value raises :class:`InvalidTextError`, whose message is the end of a sentence such as
+"must be true or false". The caller puts the name before it, and the text unless that may be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kafkacore.settings.setting import Setting, SettingType
+from kafkacore.structs import INT32_MAX, INT64_MAX
+from kafkacore.text import parse_boolean
+
+INT32_MIN: Final = -INT32_MAX - 1
+INT64_MIN: Final = -INT64_MAX - 1
+
+#: The numbers that Java's parsers accept; Python's accept ``1_000`` and digits of other alphabets as well.
+_JAVA_WHOLE: Final = re.compile(r"[+-]?0*[0-9]{1,19}")
+_JAVA_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?")
+
+
+class InvalidTextError(ValueError):
+    """A text that the setting cannot have. The message says what the text must be."""
+
+
+def read(kind: SettingType, text: str) -> bool | float | str:
+    """Return the value of a text of the type ``kind``; text of any other type than a number is returned."""
+    if kind is SettingType.BOOLEAN:
+        return read_boolean(text)
+    if kind in (SettingType.INT, SettingType.LONG):
+        return read_whole(text)
+    return read_number(text) if kind is SettingType.DOUBLE else text
+
+
+def read_boolean(text: str, *, strip: bool = True) -> bool:
+    """Return the boolean, in any case. Kafka ignores spaces around it (``strip``), Spark does not."""
+    value = parse_boolean(text, strip=strip)
+    if value is None:
+        raise InvalidTextError("must be true or false")
+    return value
+
+
+def read_whole(text: str) -> int:
+    """Return the whole number as Python reads it."""
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidTextError("must be a whole number") from None
+
+
+def read_java_whole(text: str) -> int | None:
+    """Return the whole number as Java reads it, without spaces; ``None`` where Java's parser fails."""
+    if _JAVA_WHOLE.fullmatch(text) is None or not INT64_MIN <= int(text) <= INT64_MAX:
+        return None
+    return int(text)
+
+
+def read_number(text: str) -> float:
+    """Return the number as Python reads it."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidTextError("must be a number") from None
+
+
+def read_java_number(text: str) -> float:
+    """Return the number as Java's ``Double.parseDouble`` reads it; neither infinite nor NaN."""
+    if _JAVA_NUMBER.fullmatch(text) is None:
+        raise InvalidTextError("not a number")
+    return float(text.rstrip("dDfF"))
+
+
+def check_limits(setting: Setting, number: float) -> None:
+    """Raise an error if the number is outside the limits of the setting."""
+    low, high = setting.low, setting.high
+    if low is None or high is None or low <= number <= high or number == setting.exception:
+        return
+    also = "" if setting.exception is None else f", or {setting.exception}"
+    raise InvalidTextError(f"must be between {low} and {high}{also}")
+
+
+def check_choice(setting: Setting, text: object) -> None:
+    """Raise an error if the setting has choices and ``text`` is none of them."""
+    if setting.choices and text not in setting.choices:
+        raise InvalidTextError(f"must be one of {', '.join(setting.choices)}")
+
+
+def read_choice(setting: Setting, text: str) -> str:
+    """Return the choice that ``text`` is, in any case."""
+    for choice in setting.choices:
+        if choice.lower() == text.lower():
+            return choice
+    raise InvalidTextError(f"must be one of {', '.join(setting.choices)}")
+
+
+def words(text: str) -> list[str]:
+    """Return the parts of a list separated by commas, without empty ones."""
+    return [part.strip() for part in text.split(",") if part.strip()]
