@@ -15,11 +15,10 @@ from dataclasses import fields
 from pathlib import Path
 
 from kafkacore.broker.config.broker_config import BrokerConfig
-from kafkacore.broker.config.config_docs import TOPIC_DOCS
-from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerKey, as_text
+from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerSetting, as_text
 from kafkacore.broker.config.dynamic_config import DYNAMIC_NAMES
-from kafkacore.broker.config.listener_keys import LISTENER_KEYS, ListenerKey
-from kafkacore.broker.config.topic_config import TOPIC_CONFIG, TopicConfigKey
+from kafkacore.broker.config.listener_keys import LISTENER_KEYS, ListenerSetting
+from kafkacore.broker.config.topic_config import TOPIC_CONFIG, TopicSetting
 from kafkacore.client.config import CLIENT_SETTINGS
 from kafkacore.consumer.config import CONSUMER_SETTINGS
 from kafkacore.producer.config import PRODUCER_SETTINGS
@@ -51,7 +50,7 @@ def _default(value: object) -> str:
     return "" if value is None else as_text(value)
 
 
-def _broker_row(key: BrokerKey) -> str:
+def _broker_row(key: BrokerSetting) -> str:
     default = _SHOWN_DEFAULTS.get(key.field)
     shown = default if default is not None else _default(_DEFAULTS[key.field])
     limits = _limits(key.low, key.high, key.choices)
@@ -61,17 +60,17 @@ def _broker_row(key: BrokerKey) -> str:
     )
 
 
-def _topic_row(key: TopicConfigKey) -> str:
+def _topic_row(key: TopicSetting) -> str:
     numeric = key.default.lstrip("-").isdecimal()
     default = _number(int(key.default)) if numeric else key.default
     limits = _limits(key.low, key.high, key.choices) if numeric or key.choices else ""
     return (
         f"| `{key.broker_name}` | `{key.name}` | {key.type.name.lower()} | {default} | {limits} "
-        f"| {TOPIC_DOCS[key.name]} |"
+        f"| {key.documentation} |"
     )
 
 
-def _listener_row(key: ListenerKey) -> str:
+def _listener_row(key: ListenerSetting) -> str:
     numeric = (key.default or "").isdecimal()
     default = _number(int(key.default or "")) if numeric else key.default or ""
     limits = _limits(key.low, key.high, key.choices)

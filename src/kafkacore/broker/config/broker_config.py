@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerKey, as_text, resolve
+from kafkacore.broker.config.config_keys import BROKER_KEYS, BrokerSetting, as_text, resolve
 from kafkacore.broker.config.listener_keys import DEFAULT_PROTOCOL_MAP, USER_PREFIX
 from kafkacore.broker.config.listeners import (
     EVERY_ADDRESS,
     Endpoint,
     Listener,
+    PropertyValue,
     check_security,
     configured_listeners,
     parse_endpoints,
@@ -30,6 +30,7 @@ from kafkacore.broker.config.topic_config import TOPIC_CONFIG, checked_value
 from kafkacore.errors import InvalidConfigurationError, KafkaConfigurationError
 from kafkacore.security import Secret
 from kafkacore.security.loopback import is_loopback
+from kafkacore.settings.texts import InvalidTextError, check_choice, check_limits
 from kafkacore.structs import INT32_MAX
 
 #: Fields that the two properties of listeners say together.
@@ -147,7 +148,7 @@ class BrokerConfig:
     log_cleaner_io_buffer_size: int = 512 * 1024
     log_cleaner_io_max_bytes_per_second: float = sys.float_info.max
     log_defaults: Mapping[str, str] = field(default_factory=dict)
-    listener_properties: Mapping[str, Any] = field(default_factory=dict)
+    listener_properties: Mapping[str, PropertyValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "data_dir", Path(self.data_dir).absolute())
@@ -232,7 +233,9 @@ class BrokerConfig:
         """User → password, of the properties ``sasl.user.<name>``."""
         found = self.listener_properties.items()
         return {
-            name.removeprefix(USER_PREFIX): value for name, value in found if name.startswith(USER_PREFIX)
+            name.removeprefix(USER_PREFIX): Secret(value)
+            for name, value in found
+            if name.startswith(USER_PREFIX)
         }
 
     def super_user_names(self) -> list[str]:
@@ -284,13 +287,13 @@ class BrokerConfig:
         """Every topic configuration key with the value that a topic gets when it says nothing."""
         return {name: self.log_defaults.get(name, key.default) for name, key in TOPIC_CONFIG.items()}
 
-    def properties(self) -> dict[str, Any]:
+    def properties(self) -> dict[str, PropertyValue]:
         """What differs from the defaults, as Kafka's property names and text; not address, folder or flush.
 
         ``from_properties`` of these, with ``data_dir``, ``listen`` and ``flush`` added, gives this
         configuration. What is secret is a :class:`Secret`.
         """
-        given: dict[str, Any] = {}
+        given: dict[str, PropertyValue] = {}
         left_out = ("data_dir", "host", "port", "flush", "log_defaults", "listener_properties")
         for item in fields(self):
             value = getattr(self, item.name)
@@ -330,7 +333,7 @@ class BrokerConfig:
         return [Endpoint(each.name, each.host, each.port) for each in self.node_listeners]
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, Any]) -> BrokerConfig:
+    def from_properties(cls, properties: Mapping[str, object]) -> BrokerConfig:
         """Build from Kafka's names (``num.partitions`` or ``num_partitions``), values typed or as text.
 
         Raises
@@ -341,10 +344,11 @@ class BrokerConfig:
         return cls(**resolve([("given", properties)]).arguments)
 
 
-def _check(key: BrokerKey, value: Any) -> None:
-    if value is None:
-        return
-    if key.low is not None and key.high is not None and not key.low <= value <= key.high:
-        raise KafkaConfigurationError(f"{key.name}={value} must be between {key.low} and {key.high}")
-    if key.choices and value not in key.choices:
-        raise KafkaConfigurationError(f"{key.name}={value} must be one of {', '.join(key.choices)}")
+def _check(key: BrokerSetting, value: object) -> None:
+    try:
+        if isinstance(value, int | float):
+            check_limits(key, value)
+        if value is not None:
+            check_choice(key, value)
+    except InvalidTextError as error:
+        raise KafkaConfigurationError(f"{key.name}={value} {error}") from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -27,6 +28,7 @@ from kafkacore.errors import (
     KafkaStorageError,
 )
 from kafkacore.security import Secret
+from kafkacore.settings import table
 from kafkacore.structs import printable
 
 logger = logging.getLogger(__name__)
@@ -39,7 +41,7 @@ _ADDRESSES: Final = frozenset(
     {"listeners", "host", "port", "security.protocol"}
     | {"advertised.listeners", "advertised.host", "advertised.port"}
 )
-_KEYS: Final = {key.name: key for key in BROKER_KEYS if key.name not in BROKER_SYNONYMS}
+_KEYS: Final = table(*(key for key in BROKER_KEYS if key.name not in BROKER_SYNONYMS))
 #: Those of them, and of topics' defaults, that are obeyed from the moment they are changed.
 DYNAMIC_NAMES: Final = BROKER_SYNONYMS.keys() | {key.name for key in _KEYS.values() if key.is_dynamic}
 
@@ -246,7 +248,7 @@ def _checked(name: str, text: str) -> str:
     if key is None:
         return text.strip()
     try:
-        return checked_value(key._replace(name=name), text)
+        return checked_value(replace(key, name=name), text)
     except InvalidConfigurationError as error:
         raise InvalidRequestError(str(error.args[0])) from None
 

@@ -7,27 +7,28 @@ names and types with Apache Kafka's.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from kafkacore.broker.config.kafka_keys import WITHOUT_EFFECT
 from kafkacore.broker.config.listener_keys import LISTENER_PREFIX
 from kafkacore.broker.config.topic_config import (
-    INT_MIN,
-    LONG_MIN,
-    ConfigType,
-    TopicConfigKey,
+    TopicSetting,
     checked_value,
 )
-from kafkacore.structs import INT32_MAX
+from kafkacore.settings import SettingType
+from kafkacore.settings.texts import INT32_MIN, INT64_MIN
+from kafkacore.structs import INT32_MAX, INT64_MAX
 
-_B, _S, _I, _L = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
-_D, _SHORT, _LIST = ConfigType.DOUBLE, ConfigType.SHORT, ConfigType.LIST
+_B, _S, _I, _L = SettingType.BOOLEAN, SettingType.STRING, SettingType.INT, SettingType.LONG
+_D, _SHORT, _LIST = SettingType.DOUBLE, SettingType.SHORT, SettingType.LIST
 _NUMBERS: Final = (_I, _L, _D)
 
 
-def _key(name: str, kind: ConfigType, low: float = 0, high: float | None = None) -> TopicConfigKey:
-    limit = {} if high is None and kind is not _I else {"high": INT32_MAX if high is None else high}
-    return TopicConfigKey(name, kind, "", low=low, **limit)  # type: ignore[arg-type]
+def _key(name: str, kind: SettingType, low: float = 0, high: float | None = None) -> TopicSetting:
+    if high is None:
+        high = INT32_MAX if kind is _I else INT64_MAX
+    return TopicSetting(name, kind, low=low, high=high)
 
 
 _SMALLEST_BUFFER: Final = 512 * 1024
@@ -46,7 +47,7 @@ _FOR_ALL_OR_ONE: Final = (
     _key("num.io.threads", _I, 1),
     _key("num.network.threads", _I, 1),
     _key("num.recovery.threads.per.data.dir", _I, 1),
-    _key("num.replica.fetchers", _I, INT_MIN),
+    _key("num.replica.fetchers", _I, INT32_MIN),
     _key("producer.id.expiration.ms", _I, 1),
     _key("remote.fetch.max.wait.ms", _I, 1),
     _key("remote.list.offsets.request.timeout.ms", _L, 1),
@@ -68,7 +69,7 @@ _ANY_SHORT: Final = (-(2**15), 2**15 - 1)
 _FOR_ONE: Final = (
     _key("cordoned.log.dirs", _LIST),
     _key("sasl.kerberos.kinit.cmd", _S),
-    _key("sasl.kerberos.min.time.before.relogin", _L, LONG_MIN),
+    _key("sasl.kerberos.min.time.before.relogin", _L, INT64_MIN),
     _key("sasl.kerberos.ticket.renew.jitter", _D, *_ANY),
     _key("sasl.kerberos.ticket.renew.window.factor", _D, *_ANY),
     _key("sasl.login.refresh.buffer.seconds", _SHORT, *_ANY_SHORT),
@@ -86,7 +87,7 @@ KEPT_KEYS: Final = {key.name: key for key in (*_FOR_ALL_OR_ONE, *_FOR_ONE)}
 _NAMES_FOR_ONE: Final = frozenset(key.name for key in _FOR_ONE)
 
 
-def kept_key(name: str) -> TopicConfigKey | None:
+def kept_key(name: str) -> TopicSetting | None:
     """What a property is that is kept without effect, with or without the prefix of a listener."""
     bare = _bare(name)
     return KEPT_KEYS.get(bare) if bare == name or bare in _NAMES_FOR_ONE else None
@@ -108,7 +109,7 @@ def checked_kept(name: str, text: str) -> str:
     key = kept_key(name)
     assert key is not None, name
     if key.type in (*_NUMBERS, _B, _SHORT):
-        return checked_value(key._replace(name=name, type=_I if key.type is _SHORT else key.type), text)
+        return checked_value(replace(key, name=name, type=_I if key.type is _SHORT else key.type), text)
     return text.strip()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kafkacore.broker.config.listener_keys import (
     CLIENT_AUTH,
@@ -16,22 +16,23 @@ from kafkacore.broker.config.listener_keys import (
     LISTENER_KEYS,
     LISTENER_PREFIX,
     MECHANISMS,
-    PROTOCOLS,
     REFUSED,
     SCRAM_MECHANISMS,
     USER_PREFIX,
     WITHOUT_EFFECT_HERE,
-    ListenerKey,
+    ListenerSetting,
 )
-from kafkacore.broker.config.topic_config import ConfigType
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret
 from kafkacore.security.jaas import JaasEntry, parse_jaas
-from kafkacore.text import did_you_mean
+from kafkacore.settings import SECURITY_PROTOCOLS, SettingType, suggestion
+from kafkacore.settings.texts import InvalidTextError, read_choice, read_java_whole, words
 
 _ENDPOINT = re.compile(r"([\w.-]+)://(\[[^\]]*\]|[^:\[\]]*):(\d{1,5})")
 _EXAMPLE: Final = "PLAINTEXT://127.0.0.1:9092"
 _MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
+#: The value of a property; a secret one is never text.
+PropertyValue = str | Secret
 EVERY_ADDRESS: Final = ("0.0.0.0", "::", "")
 
 
@@ -71,10 +72,10 @@ def parse_protocol_map(text: str) -> dict[str, str]:
     found = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = (word.strip().upper() for word in part.partition(":"))
-        if not colon or not name or protocol not in PROTOCOLS:
+        if not colon or not name or protocol not in SECURITY_PROTOCOLS:
             raise KafkaConfigurationError(
                 f"listener.security.protocol.map={text} must be NAME:protocol, several separated by commas; "
-                f"a protocol is one of {', '.join(PROTOCOLS)}"
+                f"a protocol is one of {', '.join(SECURITY_PROTOCOLS)}"
             )
         found[name] = protocol
     return found
@@ -106,8 +107,8 @@ class Listener:
     port: int
     advertised_host: str
     advertised_port: int | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    by_mechanism: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: Mapping[str, PropertyValue] = field(default_factory=dict)
+    by_mechanism: Mapping[str, Mapping[str, PropertyValue]] = field(default_factory=dict)
     jaas: Mapping[str, JaasEntry] = field(default_factory=dict)
 
     @property
@@ -126,38 +127,41 @@ class Listener:
     @property
     def mechanisms(self) -> tuple[str, ...]:
         """What clients may authenticate by; without TLS not with their passwords, unless that is said."""
-        given = words(self.settings.get("sasl.enabled.mechanisms", ""))
+        given = words(self.text("sasl.enabled.mechanisms") or "")
         return tuple(given) or (*SCRAM_MECHANISMS, *(["PLAIN"] if self.has_tls else []))
 
     @property
     def most_connections(self) -> int | None:
         """Connections at a time; ``None`` for no limit of its own."""
-        most = self.settings.get("max.connections")
+        most = self.text("max.connections")
         return None if most is None else int(most)
 
-    def of_mechanism(self, mechanism: str) -> Mapping[str, Any]:
+    def of_mechanism(self, mechanism: str) -> Mapping[str, PropertyValue]:
         """The properties for one mechanism."""
         return {**self.settings, **self.by_mechanism.get(mechanism, {})}
 
     def number(self, name: str) -> int:
         """A property that is a number and has a default."""
-        return int(self.settings[name])
+        text = self.text(name)
+        assert text is not None, f"{name} has a default"
+        return int(text)
+
+    def text(self, name: str) -> str | None:
+        """A property that is not secret, if it has a value."""
+        value = self.settings.get(name)
+        assert not isinstance(value, Secret), f"{name} is not secret"
+        return value
 
     def secret(self, name: str) -> Secret | None:
         found = self.settings.get(name)
         return None if found is None else Secret(found)
 
 
-def words(text: str) -> list[str]:
-    """The parts of a list."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
 def configured_listeners(
     endpoints: Sequence[Endpoint],
     advertised: Mapping[str, Endpoint],
     protocols: Mapping[str, str],
-    properties: Mapping[str, Any],
+    properties: Mapping[str, PropertyValue],
 ) -> tuple[Listener, ...]:
     """The listeners of a node.
 
@@ -187,7 +191,7 @@ def configured_listeners(
     made = []
     for endpoint in endpoints:
         protocol = protocols.get(endpoint.name, endpoint.name)
-        if protocol not in PROTOCOLS:
+        if protocol not in SECURITY_PROTOCOLS:
             raise KafkaConfigurationError(
                 f"what the listener {endpoint.name} speaks is not said; add it to "
                 f"listener.security.protocol.map, for example {endpoint.name}:SASL_SSL"
@@ -251,11 +255,11 @@ def check_security(listener: Listener, *, has_certificate: bool) -> None:
 
 
 def _by_listener(
-    properties: Mapping[str, Any], names: Iterable[str]
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    properties: Mapping[str, PropertyValue], names: Iterable[str]
+) -> tuple[dict[str, PropertyValue], dict[str, dict[str, PropertyValue]]]:
     """Properties of all, and those of each listener by its name, without the prefix."""
-    shared: dict[str, Any] = {}
-    own: dict[str, dict[str, Any]] = {name: {} for name in names}
+    shared: dict[str, PropertyValue] = {}
+    own: dict[str, dict[str, PropertyValue]] = {name: {} for name in names}
     # A name may have dots in it, and another one may be its beginning.
     longest_first = sorted(own, key=len, reverse=True)
     for full, value in properties.items():
@@ -272,8 +276,12 @@ def _by_listener(
     return shared, own
 
 
-def _settings(protocol: str, shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {key.name: key.default for key in LISTENER_KEYS.values() if key.default is not None}
+def _settings(
+    protocol: str, shared: Mapping[str, PropertyValue], own: Mapping[str, PropertyValue]
+) -> dict[str, PropertyValue]:
+    settings: dict[str, PropertyValue] = {
+        key.name: key.default for key in LISTENER_KEYS.values() if key.default is not None
+    }
     for given in (shared, own):
         settings.update({name: value for name, value in given.items() if name in LISTENER_KEYS})
     if protocol == "SASL_SSL" and CLIENT_AUTH not in own:
@@ -282,9 +290,9 @@ def _settings(protocol: str, shared: Mapping[str, Any], own: Mapping[str, Any]) 
     return settings
 
 
-def _by_mechanism(own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _by_mechanism(own: Mapping[str, PropertyValue]) -> dict[str, dict[str, PropertyValue]]:
     """Mechanism → what is said of it alone, but for its login module."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, PropertyValue]] = {}
     for name, value in own.items():
         mechanism, _, rest = name.partition(".")
         if mechanism.upper() in MECHANISMS and rest in LISTENER_KEYS and rest != JAAS:
@@ -292,7 +300,7 @@ def _by_mechanism(own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _jaas(listener: str, own: Mapping[str, Any]) -> dict[str, JaasEntry]:
+def _jaas(listener: str, own: Mapping[str, PropertyValue]) -> dict[str, JaasEntry]:
     """Mechanism → its login module, of ``<mechanism>.sasl.jaas.config``."""
     found = {}
     for name, value in own.items():
@@ -303,7 +311,7 @@ def _jaas(listener: str, own: Mapping[str, Any]) -> dict[str, JaasEntry]:
     return found
 
 
-def checked_property(name: str, value: Any) -> Any:
+def checked_property(name: str, value: object) -> PropertyValue | None:
     """A property of a listener, with its prefix if it has one, as it is kept; ``None`` if it has no effect.
 
     Raises
@@ -312,9 +320,10 @@ def checked_property(name: str, value: Any) -> Any:
         It is not known, or its value is not one that it may have.
     """
     if name.startswith(USER_PREFIX):
-        if not name.removeprefix(USER_PREFIX) or not Secret(value):
+        password = _secret(value)
+        if not name.removeprefix(USER_PREFIX) or not password:
             raise KafkaConfigurationError(f"{name} must name a user and give a password")
-        return Secret(value)
+        return password
     bare = _bare_name(name)
     key = LISTENER_KEYS.get(bare)
     if bare in REFUSED:
@@ -327,11 +336,13 @@ def checked_property(name: str, value: Any) -> Any:
     if key is None:
         if bare.startswith(WITHOUT_EFFECT_HERE):
             return None
-        raise KafkaConfigurationError(f"unknown property of a listener {name}{_suggestion(bare)}")
+        raise KafkaConfigurationError(
+            f"unknown property of a listener {name}{suggestion(bare, LISTENER_KEYS)}"
+        )
     return _checked_value(name, key, value)
 
 
-def listener_key(name: str) -> ListenerKey | None:
+def listener_key(name: str) -> ListenerSetting | None:
     """What a property is, whatever stands before its own name; ``None`` if it is none of a listener."""
     return LISTENER_KEYS.get(_bare_name(name))
 
@@ -360,25 +371,26 @@ def _names_a_mechanism(name: str) -> bool:
     return name.startswith(LISTENER_PREFIX) and "." in before
 
 
-def _suggestion(bare: str) -> str:
-    hint = did_you_mean(bare, LISTENER_KEYS)
-    return f"; {hint}" if hint else ""
+def _secret(value: object) -> Secret:
+    if not isinstance(value, str | bytes | Secret):
+        raise TypeError("a secret is text or bytes")
+    return Secret(value)
 
 
-def _checked_value(name: str, key: ListenerKey, value: Any) -> Any:
+def _checked_value(name: str, key: ListenerSetting, value: object) -> PropertyValue:
     if key.is_secret:
-        return Secret(value)
+        return _secret(value)
     text = str(value).strip() if not isinstance(value, (list, tuple)) else ",".join(map(str, value))
-    if key.choices and text.lower() not in {choice.lower() for choice in key.choices}:
-        raise KafkaConfigurationError(
-            f"{name}={text} must be one of {', '.join(key.choices)}{_why(key, text)}"
-        )
     if key.choices:
-        return next(choice for choice in key.choices if choice.lower() == text.lower())
-    if key.type in (ConfigType.INT, ConfigType.LONG):
+        try:
+            return read_choice(key, text)
+        except InvalidTextError as error:
+            raise KafkaConfigurationError(f"{name}={text} {error}{_why(key, text)}") from None
+    if key.type in (SettingType.INT, SettingType.LONG):
         assert key.low is not None
         assert key.high is not None
-        if not re.fullmatch(r"[+-]?\d+", text) or not key.low <= int(text) <= key.high:
+        number = read_java_whole(text)
+        if number is None or not key.low <= number <= key.high:
             raise KafkaConfigurationError(
                 f"{name}={text} must be a whole number from {key.low} to {key.high}"
             )
@@ -393,7 +405,7 @@ def _checked_value(name: str, key: ListenerKey, value: Any) -> Any:
     return text
 
 
-def _why(key: ListenerKey, text: str) -> str:
+def _why(key: ListenerSetting, text: str) -> str:
     if key.name.endswith("store.type") and text.upper() == "JKS":
         return (
             "; a key store of Java is made a PKCS12 by keytool -importkeystore -srckeystore FILE.jks "

@@ -9,136 +9,199 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
-from enum import IntEnum
-from typing import NamedTuple
+from typing import Final
 
 from kafkacore.errors import InvalidConfigurationError
+from kafkacore.settings import SettingType, table
+from kafkacore.settings.setting import Setting
+from kafkacore.settings.texts import (
+    INT32_MIN,
+    INT64_MIN,
+    InvalidTextError,
+    check_choice,
+    check_limits,
+    read_boolean,
+    read_java_number,
+    read_java_whole,
+)
 from kafkacore.structs import CODEC_NAMES, INT32_MAX, INT64_MAX
-from kafkacore.text import parse_boolean
-
-INT_MIN = -(2**31)
-LONG_MIN = -(2**63)
 
 
-class ConfigType(IntEnum):
-    """How a value is to be read; the numbers are DescribeConfigs' (KIP-569)."""
-
-    BOOLEAN = 1
-    STRING = 2
-    INT = 3
-    SHORT = 4
-    LONG = 5
-    DOUBLE = 6
-    LIST = 7
-    CLASS = 8
-    PASSWORD = 9
-
-
-class TopicConfigKey(NamedTuple):
-    """One key: its type, Kafka's default as text, and the broker's property that changes the default.
+@dataclass(frozen=True, slots=True)
+class TopicSetting(Setting):
+    """A setting of a topic. Its default is Kafka's, as text.
 
     Parameters
     ----------
     broker_name:
-        Empty for what only a topic can say.
-    low, high:
-        Limits of a number, both allowed.
-    choices:
-        What a text, or each part of a list, may be.
-    exception:
-        A number outside the limits that is allowed all the same.
+        The broker's property that changes the default; empty for what only a topic can say.
     fallback:
         Kafka's older property of the same meaning, and its default, which is in force as long as
         ``broker_name`` has none.
     """
 
-    name: str
-    type: ConfigType
-    default: str
+    default: str = ""
     broker_name: str = ""
-    low: int = 0
-    high: int = INT64_MAX
-    choices: tuple[str, ...] = ()
-    exception: int | None = None
     fallback: tuple[str, str] | None = None
+
+    @property
+    def broker_documentation(self) -> str:
+        """What ``broker_name`` does."""
+        return f"Of topics that do not say otherwise. {self.documentation}"
 
 
 _B, _S, _I, _L, _D, _LIST = (
-    ConfigType.BOOLEAN,
-    ConfigType.STRING,
-    ConfigType.INT,
-    ConfigType.LONG,
-    ConfigType.DOUBLE,
-    ConfigType.LIST,
+    SettingType.BOOLEAN,
+    SettingType.STRING,
+    SettingType.INT,
+    SettingType.LONG,
+    SettingType.DOUBLE,
+    SettingType.LIST,
 )
 _CODECS = ("uncompressed", *reversed(CODEC_NAMES), "producer")
 _WEEK_MS = str(7 * 24 * 3600 * 1000)
 _DAY_MS = str(24 * 3600 * 1000)
 _FOREVER = str(INT64_MAX)
+_KEPT: Final = "Kept and shown, without effect on this broker: "
 THROTTLED_REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+
+def _key(
+    name: str,
+    kind: SettingType,
+    default: str,
+    broker_name: str = "",
+    low: float = 0,
+    high: float = INT64_MAX,
+    *,
+    documentation: str,
+    choices: tuple[str, ...] = (),
+    exception: int | None = None,
+    fallback: tuple[str, str] | None = None,
+) -> TopicSetting:
+    return TopicSetting(
+        name,
+        kind,
+        default,
+        documentation,
+        low,
+        high,
+        choices,
+        exception,
+        broker_name=broker_name,
+        fallback=fallback,
+    )
+
 
 # fmt: off
 _KEYS = (
-    TopicConfigKey("cleanup.policy", _LIST, "delete", "log.cleanup.policy", choices=("compact", "delete")),
-    TopicConfigKey("compression.gzip.level", _I, "-1", "compression.gzip.level", 1, 9, exception=-1),
-    TopicConfigKey("compression.lz4.level", _I, "9", "compression.lz4.level", 1, 17),
-    TopicConfigKey("compression.type", _S, "producer", "compression.type", choices=_CODECS),
-    TopicConfigKey("compression.zstd.level", _I, "3", "compression.zstd.level", -131072, 22),
-    TopicConfigKey("delete.retention.ms", _L, _DAY_MS, "log.cleaner.delete.retention.ms"),
-    TopicConfigKey("file.delete.delay.ms", _L, "60000", "log.segment.delete.delay.ms"),
-    TopicConfigKey("flush.messages", _L, _FOREVER, "log.flush.interval.messages", 1),
-    TopicConfigKey("flush.ms", _L, _FOREVER, "log.flush.interval.ms",
-                   fallback=("log.flush.scheduler.interval.ms", _FOREVER)),
-    TopicConfigKey("follower.replication.throttled.replicas", _LIST, ""),
-    TopicConfigKey("index.interval.bytes", _I, "4096", "log.index.interval.bytes", 0, INT32_MAX),
-    TopicConfigKey("leader.replication.throttled.replicas", _LIST, ""),
-    TopicConfigKey("local.retention.bytes", _L, "-2", "log.local.retention.bytes", -2),
-    TopicConfigKey("local.retention.ms", _L, "-2", "log.local.retention.ms", -2),
-    TopicConfigKey("max.compaction.lag.ms", _L, _FOREVER, "log.cleaner.max.compaction.lag.ms", 1),
-    TopicConfigKey("max.message.bytes", _I, "1048588", "message.max.bytes", 0, INT32_MAX),
-    TopicConfigKey("message.timestamp.after.max.ms", _L, "3600000", "log.message.timestamp.after.max.ms"),
-    TopicConfigKey("message.timestamp.before.max.ms", _L, _FOREVER, "log.message.timestamp.before.max.ms"),
-    TopicConfigKey("message.timestamp.type", _S, "CreateTime", "log.message.timestamp.type",
-                   choices=("CreateTime", "LogAppendTime")),
-    TopicConfigKey("min.cleanable.dirty.ratio", _D, "0.5", "log.cleaner.min.cleanable.ratio", 0, 1),
-    TopicConfigKey("min.compaction.lag.ms", _L, "0", "log.cleaner.min.compaction.lag.ms"),
-    TopicConfigKey("min.insync.replicas", _I, "1", "min.insync.replicas", 1, INT32_MAX),
-    TopicConfigKey("preallocate", _B, "false", "log.preallocate"),
-    TopicConfigKey("remote.log.copy.disable", _B, "false"),
-    TopicConfigKey("remote.log.delete.on.disable", _B, "false"),
-    TopicConfigKey("remote.storage.enable", _B, "false"),
-    TopicConfigKey("retention.bytes", _L, "-1", "log.retention.bytes", LONG_MIN),
-    TopicConfigKey("retention.ms", _L, _WEEK_MS, "log.retention.ms", -1,
-                   fallback=("log.retention.hours", "168")),
+    _key("cleanup.policy", _LIST, "delete", "log.cleanup.policy", choices=("compact", "delete"),
+         documentation="What happens to old segments: delete removes them by time and size, compact "
+                       "keeps the last record of each key. Both may be given; with neither, records stay "
+                       "for ever."),
+    _key("compression.gzip.level", _I, "-1", "compression.gzip.level", 1, 9, exception=-1,
+         documentation="How hard gzip tries where compression.type is gzip: 1 to 9, or -1 for its own "
+                       "default."),
+    _key("compression.lz4.level", _I, "9", "compression.lz4.level", 1, 17,
+         documentation="How hard lz4 tries where compression.type is lz4: 1 to 17."),
+    _key("compression.type", _S, "producer", "compression.type", choices=_CODECS,
+         documentation="The codec of batches in the log. producer keeps each as it was sent."),
+    _key("compression.zstd.level", _I, "3", "compression.zstd.level", -131072, 22,
+         documentation="How hard zstd tries where compression.type is zstd: -131072 to 22."),
+    _key("delete.retention.ms", _L, _DAY_MS, "log.cleaner.delete.retention.ms",
+         documentation="How long, in ms, a deletion marker stays in a compacted log, so that readers "
+                       "from the beginning see it."),
+    _key("file.delete.delay.ms", _L, "60000", "log.segment.delete.delay.ms",
+         documentation=_KEPT + "files of removed segments go as soon as nobody reads them."),
+    _key("flush.messages", _L, _FOREVER, "log.flush.interval.messages", 1,
+         documentation=_KEPT + "the broker's property flush says when data is on disk."),
+    _key("flush.ms", _L, _FOREVER, "log.flush.interval.ms",
+         fallback=("log.flush.scheduler.interval.ms", _FOREVER),
+         documentation=_KEPT + "the broker's property flush says when data is on disk."),
+    _key("follower.replication.throttled.replicas", _LIST, "",
+         documentation=_KEPT + "there are no followers to slow down."),
+    _key("index.interval.bytes", _I, "4096", "log.index.interval.bytes", 0, INT32_MAX,
+         documentation="About how many bytes of a segment lie between two entries of its offset index."),
+    _key("leader.replication.throttled.replicas", _LIST, "",
+         documentation=_KEPT + "there are no followers to slow down."),
+    _key("local.retention.bytes", _L, "-2", "log.local.retention.bytes", -2,
+         documentation=_KEPT + "there is no tiered storage."),
+    _key("local.retention.ms", _L, "-2", "log.local.retention.ms", -2,
+         documentation=_KEPT + "there is no tiered storage."),
+    _key("max.compaction.lag.ms", _L, _FOREVER, "log.cleaner.max.compaction.lag.ms", 1,
+         documentation="After how many ms at the latest a record may be compacted, however little there "
+                       "is to gain."),
+    _key("max.message.bytes", _I, "1048588", "message.max.bytes", 0, INT32_MAX,
+         documentation="The largest batch, in bytes as it arrives, that is taken."),
+    _key("message.timestamp.after.max.ms", _L, "3600000", "log.message.timestamp.after.max.ms",
+         documentation="How many ms a timestamp may be ahead of the broker's clock."),
+    _key("message.timestamp.before.max.ms", _L, _FOREVER, "log.message.timestamp.before.max.ms",
+         documentation="How many ms a timestamp may be behind the broker's clock."),
+    _key("message.timestamp.type", _S, "CreateTime", "log.message.timestamp.type",
+         choices=("CreateTime", "LogAppendTime"),
+         documentation="Whose clock records carry: the producer's (CreateTime), or the broker's at the "
+                       "append (LogAppendTime)."),
+    _key("min.cleanable.dirty.ratio", _D, "0.5", "log.cleaner.min.cleanable.ratio", 0, 1,
+         documentation="Which part of a compacted log must be uncompacted before it is worth a run of "
+                       "the cleaner."),
+    _key("min.compaction.lag.ms", _L, "0", "log.cleaner.min.compaction.lag.ms",
+         documentation="For how many ms a record stays as it is before it may be compacted."),
+    _key("min.insync.replicas", _I, "1", "min.insync.replicas", 1, INT32_MAX,
+         documentation="How many replicas acks=all needs. Every partition here has one; with more than 1 "
+                       "such writes are refused."),
+    _key("preallocate", _B, "false", "log.preallocate",
+         documentation=_KEPT + "segments grow as they are written."),
+    _key("remote.log.copy.disable", _B, "false",
+         documentation=_KEPT + "there is no tiered storage."),
+    _key("remote.log.delete.on.disable", _B, "false",
+         documentation=_KEPT + "there is no tiered storage."),
+    _key("remote.storage.enable", _B, "false",
+         documentation="Tiered storage, which this broker does not have; only false is taken."),
+    _key("retention.bytes", _L, "-1", "log.retention.bytes", INT64_MIN,
+         documentation="How many bytes a partition may hold before its oldest segments go; a negative "
+                       "number is no limit."),
+    _key("retention.ms", _L, _WEEK_MS, "log.retention.ms", -1,
+         fallback=("log.retention.hours", "168"),
+         documentation="For how many ms a record is kept at least; -1 is for ever."),
     # Kafka asks for 1048576 at least; a test of ours that wants many segments would have to write as much.
-    TopicConfigKey("segment.bytes", _I, str(2**30), "log.segment.bytes", 14, INT32_MAX),
-    TopicConfigKey("segment.index.bytes", _I, str(10 * 2**20), "log.index.size.max.bytes", 4, INT32_MAX),
-    TopicConfigKey("segment.jitter.ms", _L, "0", "log.roll.jitter.ms",
-                   fallback=("log.roll.jitter.hours", "0")),
-    TopicConfigKey("segment.ms", _L, _WEEK_MS, "log.roll.ms", 1, fallback=("log.roll.hours", "168")),
-    TopicConfigKey("unclean.leader.election.enable", _B, "false", "unclean.leader.election.enable"),
+    _key("segment.bytes", _I, str(2**30), "log.segment.bytes", 14, INT32_MAX,
+         documentation="How many bytes a segment may have before the next one begins."),
+    _key("segment.index.bytes", _I, str(10 * 2**20), "log.index.size.max.bytes", 4, INT32_MAX,
+         documentation="How many bytes a segment's index may have before the next segment begins."),
+    _key("segment.jitter.ms", _L, "0", "log.roll.jitter.ms",
+         fallback=("log.roll.jitter.hours", "0"),
+         documentation=_KEPT + "segments begin when segment.ms says so."),
+    _key("segment.ms", _L, _WEEK_MS, "log.roll.ms", 1, fallback=("log.roll.hours", "168"),
+         documentation="After how many ms the next segment begins, even if this one is not full."),
+    _key("unclean.leader.election.enable", _B, "false", "unclean.leader.election.enable",
+         documentation=_KEPT + "a partition has one replica, which is always in sync."),
 )
 # fmt: on
 
 #: Keys that DescribeConfigs shows only where they are set, as Kafka's internal ones.
-HIDDEN_TOPIC_CONFIG: dict[str, TopicConfigKey] = {
+HIDDEN_TOPIC_CONFIG = table(
     # Kafka's tests have it because segment.bytes has a lower limit there; it is used instead of that.
-    "internal.segment.bytes": TopicConfigKey("internal.segment.bytes", _I, "", low=14, high=INT32_MAX)
-}
+    _key(
+        "internal.segment.bytes",
+        _I,
+        "",
+        low=14,
+        high=INT32_MAX,
+        documentation="How many bytes a segment may have; used instead of segment.bytes where it is set.",
+    )
+)
 #: Topic key → its definition.
-TOPIC_CONFIG: dict[str, TopicConfigKey] = {key.name: key for key in _KEYS}
+TOPIC_CONFIG = table(*_KEYS)
 #: Broker property → the topic key whose default it sets.
-BROKER_SYNONYMS: dict[str, TopicConfigKey] = {key.broker_name: key for key in _KEYS if key.broker_name}
+BROKER_SYNONYMS = {key.broker_name: key for key in _KEYS if key.broker_name}
 
-_LIMITS = {ConfigType.INT: (INT_MIN, INT32_MAX), ConfigType.LONG: (LONG_MIN, INT64_MAX)}
-#: What Java reads as a whole number, and as one with a fraction; Python's own readers take more.
-_WHOLE = re.compile(r"[+-]?0*[0-9]{1,19}")
-_FRACTION = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?")
+_LIMITS = {SettingType.INT: (INT32_MIN, INT32_MAX), SettingType.LONG: (INT64_MIN, INT64_MAX)}
 _REPLICA = re.compile(r"[0-9]+:[0-9]+")
 
 
-def checked_value(key: TopicConfigKey, text: str) -> str:
+def checked_value(key: Setting, text: str) -> str:
     """``text``, as Kafka would write it, if ``key`` may have it.
 
     Raises
@@ -147,53 +210,43 @@ def checked_value(key: TopicConfigKey, text: str) -> str:
         Names the key, the value and what it may be.
     """
     text = text.strip()
-    if key.type is ConfigType.BOOLEAN:
-        if parse_boolean(text) is None:
-            raise _refusal(key, text, "must be true or false")
-        return text.lower()
+    try:
+        return _canonical(key, text)
+    except InvalidTextError as error:
+        raise InvalidConfigurationError(
+            f"Invalid value {text} for configuration {key.name}: {error}"
+        ) from None
+
+
+def _canonical(key: Setting, text: str) -> str:
+    if key.type is SettingType.BOOLEAN:
+        return str(read_boolean(text)).lower()
     if key.type in _LIMITS:
-        return str(_checked_whole(key, text))
-    if key.type is ConfigType.DOUBLE:
-        if _FRACTION.fullmatch(text) is None:
-            raise _refusal(key, text, "not a number")
-        number = float(text.rstrip("dDfF"))
-        _check_limits(key, text, number)
+        whole = read_java_whole(text)
+        low, high = _LIMITS[key.type]
+        if whole is None or not low <= whole <= high:
+            bits = 64 if key.type is SettingType.LONG else 32
+            raise InvalidTextError(f"must be a whole number of {bits} bits")
+        check_limits(key, whole)
+        return str(whole)
+    if key.type is SettingType.DOUBLE:
+        number = read_java_number(text)
+        check_limits(key, number)
         return java_double(number)
-    if key.type is ConfigType.LIST:
+    if key.type is SettingType.LIST:
         return _checked_list(key, text)
-    if text not in key.choices:
-        raise _refusal(key, text, f"must be one of {', '.join(key.choices)}")
+    check_choice(key, text)
     return text
 
 
-def _refusal(key: TopicConfigKey, text: str, why: str) -> InvalidConfigurationError:
-    return InvalidConfigurationError(f"Invalid value {text} for configuration {key.name}: {why}")
-
-
-def _checked_whole(key: TopicConfigKey, text: str) -> int:
-    low, high = _LIMITS[key.type]
-    if _WHOLE.fullmatch(text) is None or not low <= int(text) <= high:
-        raise _refusal(key, text, f"must be a whole number of {64 if low == LONG_MIN else 32} bits")
-    number = int(text)
-    if number != key.exception:
-        _check_limits(key, text, number)
-    return number
-
-
-def _check_limits(key: TopicConfigKey, text: str, number: float) -> None:
-    if not key.low <= number <= key.high:
-        also = "" if key.exception is None else f", or {key.exception}"
-        raise _refusal(key, text, f"must be between {key.low} and {key.high}{also}")
-
-
-def _checked_list(key: TopicConfigKey, text: str) -> str:
+def _checked_list(key: Setting, text: str) -> str:
     parts = [part.strip() for part in text.split(",")] if text else []
     if key.name in THROTTLED_REPLICAS:
         if parts != ["*"] and not all(_REPLICA.fullmatch(part) for part in parts):
-            raise _refusal(key, text, "must be * or a list of partition:broker")
+            raise InvalidTextError("must be * or a list of partition:broker")
         return ",".join(parts)
     if any(part not in key.choices for part in parts):
-        raise _refusal(key, text, f"must be a list of {', '.join(key.choices)}")
+        raise InvalidTextError(f"must be a list of {', '.join(key.choices)}")
     return ",".join(dict.fromkeys(parts))
 
 

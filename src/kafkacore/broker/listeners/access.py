@@ -55,7 +55,7 @@ class ListenerAccess:
         if listener.has_sasl:
             delay_ms = float(config.connection_failed_authentication_delay_ms)
             self.sasl = ListenerSasl(listener, config.users, of_log, delay_ms, clock, salt_key)
-        self._rules = PrincipalRules(listener.settings["ssl.principal.mapping.rules"])
+        self._rules = PrincipalRules(listener.text("ssl.principal.mapping.rules") or "")
 
     @property
     def is_open(self) -> bool:

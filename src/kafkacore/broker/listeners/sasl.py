@@ -86,7 +86,7 @@ class ListenerSasl:
         self.settings = ServerSaslSettings(
             mechanisms={name: self._factory(name) for name in listener.mechanisms},
             max_reauth_ms={
-                name: float(listener.of_mechanism(name)["connections.max.reauth.ms"])
+                name: float(str(listener.of_mechanism(name)["connections.max.reauth.ms"]))
                 for name in listener.mechanisms
             },
             failure_delay_ms=failure_delay_ms,

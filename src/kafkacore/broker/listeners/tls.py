@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from kafkacore.broker.config.listeners import words
 from kafkacore.clock import Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret
 from kafkacore.security.tls_contexts import ReloadingContext, private_file, speak_only
+from kafkacore.settings.texts import words
 
 _FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
 _CLIENT_AUTH: Final = {

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Final
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.config_keys import ResolvedProperties, resolve
-from kafkacore.broker.config.listener_keys import PROTOCOLS
 from kafkacore.broker.config.properties_file import read_properties
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security import Secret
+from kafkacore.settings import SECURITY_PROTOCOLS
 
 if TYPE_CHECKING:
     from kafkacore.broker.process.server import KafkaBroker
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser, *override_names: str) -> None
     place.add_argument(
         "--security-protocol",
         type=str.upper,
-        choices=PROTOCOLS,
+        choices=SECURITY_PROTOCOLS,
         help="what clients speak (default: PLAINTEXT); with SSL, and no key store in the config file, a "
         "certificate for development is made, for which clients trust the file tls/ca.pem of the data folder",
     )

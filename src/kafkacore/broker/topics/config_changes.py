@@ -17,10 +17,10 @@ from kafkacore.broker.config.kept_keys import KEPT_KEYS
 from kafkacore.broker.config.topic_config import (
     BROKER_SYNONYMS,
     TOPIC_CONFIG,
-    ConfigType,
     checked_topic_configs,
 )
 from kafkacore.errors import InvalidConfigurationError, InvalidRequestError, UnknownTopicOrPartitionError
+from kafkacore.settings import SettingType
 
 if TYPE_CHECKING:
     from kafkacore.broker.topics.config_entries import ConfigServices
@@ -118,7 +118,7 @@ def _apply(change: Change, configs: dict[str, str], kind: int) -> None:
         assert change.value is not None, "checked before"
         is_topic = kind == ResourceType.TOPIC
         key = (TOPIC_CONFIG if is_topic else BROKER_SYNONYMS | KEPT_KEYS).get(change.name)
-        if key is None or key.type is not ConfigType.LIST:
+        if key is None or key.type is not SettingType.LIST:
             verb = Operation(change.operation).name
             raise InvalidConfigurationError(f"Can't {verb} to key {change.name}, which is not a list.")
         parts = [part for part in configs.get(change.name, key.default).split(",") if part]

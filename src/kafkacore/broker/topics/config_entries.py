@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from kafkacore.broker.config.config_docs import DEFAULT_DOCS, TOPIC_DOCS
 from kafkacore.broker.config.config_keys import BROKER_KEYS
 from kafkacore.broker.config.dynamic_config import ConfigSource, Synonym, is_dynamic, property_values
 from kafkacore.broker.config.kept_keys import kept_key, why_kept
@@ -19,9 +18,9 @@ from kafkacore.broker.config.topic_config import (
     BROKER_SYNONYMS,
     HIDDEN_TOPIC_CONFIG,
     TOPIC_CONFIG,
-    ConfigType,
 )
 from kafkacore.broker.requests.authorization import AuthorizationServices
+from kafkacore.settings import SettingType, table
 
 if TYPE_CHECKING:
     from kafkacore.broker.config.broker_config import BrokerConfig
@@ -43,7 +42,7 @@ class ConfigServices(AuthorizationServices, Protocol):
     def topics(self) -> TopicCatalog: ...
 
 
-_KEYS: Final = {key.name: key for key in BROKER_KEYS}
+_KEYS: Final = table(*BROKER_KEYS)
 #: Kafka takes several of them, this broker one.
 _LISTS: Final = frozenset({"advertised.listeners", "listeners", "log.dirs"})
 
@@ -54,7 +53,7 @@ class ConfigEntry(NamedTuple):
     name: str
     value: str | None
     source: ConfigSource
-    type: ConfigType
+    type: SettingType
     read_only: bool
     synonyms: tuple[Synonym, ...]
     documentation: str | None
@@ -74,7 +73,7 @@ def topic_entries(
         if key.broker_name:
             given += services.dynamic_configs.synonyms(key.broker_name, node_id)
         value, source = (given[0].value, given[0].source) if given else (key.default, ConfigSource.DEFAULT)
-        yield ConfigEntry(key.name, value, source, key.type, False, tuple(given), TOPIC_DOCS[key.name])
+        yield ConfigEntry(key.name, value, source, key.type, False, tuple(given), key.documentation)
 
 
 def broker_entries(services: ConfigServices, node_id: int) -> Iterator[ConfigEntry]:
@@ -123,7 +122,7 @@ def default_entries(services: ConfigServices) -> Iterator[ConfigEntry]:
         yield ConfigEntry(name, value, source, property_type(name), False, given, _documentation(name))
 
 
-def property_type(name: str) -> ConfigType:
+def property_type(name: str) -> SettingType:
     """How the value of a broker's property is to be read."""
     kept = kept_key(name)
     if kept is not None:
@@ -131,11 +130,11 @@ def property_type(name: str) -> ConfigType:
     if name in BROKER_SYNONYMS:
         return BROKER_SYNONYMS[name].type
     if name.startswith(USER_PREFIX):
-        return ConfigType.PASSWORD
+        return SettingType.PASSWORD
     of_listener = listener_key(name) if name not in _KEYS else None
     if of_listener is not None:
         return of_listener.type
-    return ConfigType.LIST if name in _LISTS else _KEYS[name].type
+    return SettingType.LIST if name in _LISTS else _KEYS[name].type
 
 
 def _documentation(name: str) -> str:
@@ -146,4 +145,6 @@ def _documentation(name: str) -> str:
     of_listener = listener_key(name) if name not in _KEYS else None
     if of_listener is not None:
         return of_listener.documentation
-    return DEFAULT_DOCS.get(name) or _KEYS[name].documentation
+    if name in BROKER_SYNONYMS:
+        return BROKER_SYNONYMS[name].broker_documentation
+    return _KEYS[name].documentation
