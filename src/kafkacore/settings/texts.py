@@ -7,6 +7,7 @@ A text that is no value raises :class:`InvalidTextError`, whose message is the e
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from kafkacore.settings.setting import Setting, SettingType
@@ -17,7 +18,7 @@ INT32_MIN: Final = -INT32_MAX - 1
 INT64_MIN: Final = -INT64_MAX - 1
 
 #: The numbers that Java's parsers accept; Python's accept ``1_000`` and digits of other alphabets as well.
-_JAVA_WHOLE: Final = re.compile(r"[+-]?0*[0-9]{1,19}")
+_JAVA_WHOLE: Final = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _JAVA_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?")
 
 
@@ -52,9 +53,12 @@ def read_whole(text: str) -> int:
 
 def read_java_whole(text: str) -> int | None:
     """Return the whole number as Java reads it, without spaces; ``None`` where Java's parser fails."""
-    if _JAVA_WHOLE.fullmatch(text) is None or not INT64_MIN <= int(text) <= INT64_MAX:
+    match = _JAVA_WHOLE.fullmatch(text)
+    if match is None:
         return None
-    return int(text)
+    # Without the leading zeros: int() refuses a text of thousands of digits.
+    number = int(match[1] + match[2])
+    return number if INT64_MIN <= number <= INT64_MAX else None
 
 
 def read_number(text: str) -> float:
@@ -87,12 +91,12 @@ def check_choice(setting: Setting, text: object) -> None:
         raise InvalidTextError(f"must be one of {', '.join(setting.choices)}")
 
 
-def read_choice(setting: Setting, text: str) -> str:
+def read_choice(choices: Iterable[str], text: str) -> str:
     """Return the choice that ``text`` is, in any case."""
-    for choice in setting.choices:
+    for choice in choices:
         if choice.lower() == text.lower():
             return choice
-    raise InvalidTextError(f"must be one of {', '.join(setting.choices)}")
+    raise InvalidTextError(f"must be one of {', '.join(choices)}")
 
 
 def words(text: str) -> list[str]:

@@ -383,7 +383,7 @@ def _checked_value(name: str, key: ListenerSetting, value: object) -> PropertyVa
     text = str(value).strip() if not isinstance(value, (list, tuple)) else ",".join(map(str, value))
     if key.choices:
         try:
-            return read_choice(key, text)
+            return read_choice(key.choices, text)
         except InvalidTextError as error:
             raise KafkaConfigurationError(f"{name}={text} {error}{_why(key, text)}") from None
     if key.type in (SettingType.INT, SettingType.LONG):

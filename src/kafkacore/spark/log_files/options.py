@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.spark.log_files.files import StorageValue
-from kafkacore.spark.options.values import integer, known_options, listed, positive, refuse_unknown
+from kafkacore.spark.options.values import integer, known_options, listed, one_of, positive, refuse_unknown
 from kafkacore.spark.reader.options import Bound, parse_offsets
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
 from kafkacore.spark.typed.options import CORRUPT_RECORD, MODES
-from kafkacore.structs import TopicPartition, partition_name
+from kafkacore.structs import INT32_MAX, TopicPartition, partition_name
 
 ISOLATIONS = ("read_uncommitted", "read_committed")
 STORAGE_PREFIX = "storage."
@@ -88,7 +88,7 @@ def parse_log_options(options: Mapping[str, str]) -> LogOptions:
         subscribe_pattern=_pattern(known),
         starting=_bound(known, "starting", "earliest", -2),
         ending=_bound(known, "ending", "latest", -1),
-        read_committed=_one_of(known, "isolation", ISOLATIONS) == "read_committed",
+        read_committed=one_of(known, "isolation", ISOLATIONS) == "read_committed",
         mode=corrupt_mode(known),
         corrupt_column=known.get("columnNameOfCorruptRecord", CORRUPT_RECORD),
         min_partitions=positive(known, "minPartitions"),
@@ -101,15 +101,7 @@ def corrupt_mode(known: Mapping[str, str]) -> str:
 
     Values that cannot be decoded are PERMISSIVE unless it does; but a batch may be a thousand records.
     """
-    return _one_of(known, "mode", MODES, default="FAILFAST")
-
-
-def _one_of(known: Mapping[str, str], name: str, choices: tuple[str, ...], default: str | None = None) -> str:
-    text = known.get(name, default or choices[0])
-    for choice in choices:
-        if text.lower() == choice.lower():
-            return choice
-    raise KafkaConfigurationError(f"{name} must be one of {', '.join(choices)}, not {text!r}")
+    return one_of(known, "mode", MODES, default="FAILFAST")
 
 
 def _refuse_brokers(given: Mapping[str, str]) -> None:
@@ -157,7 +149,7 @@ def _partition(known: Mapping[str, str]) -> int | None:
     if "partition" not in known:
         return None
     number = integer(known, "partition", 0)
-    if not 0 <= number < 1 << 31:
+    if not 0 <= number <= INT32_MAX:
         raise KafkaConfigurationError(f"partition must be a partition's number, not {number}")
     return number
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.security.java_names import JAVA_NAMES, security_arguments
 from kafkacore.security.references import refuse_reference
+from kafkacore.settings import SECURITY_PROTOCOLS, Config
 from kafkacore.text import did_you_mean
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,6 @@ NOT_FROM_TEXT = frozenset(
 SECURE = ("ssl_", "sasl_")
 PROTOCOL = "security_protocol"
 PLAINTEXT = "PLAINTEXT"
-PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: What all options of a client begin with.
 PREFIX = "kafka."
 #: A name this near to one that there is, is taken for a mistake.
@@ -119,8 +118,10 @@ def _kept_of_security(configs: Mapping[str, str], known: set[str]) -> tuple[dict
     protocol = given.get(PROTOCOL, PLAINTEXT).strip().upper()
     if protocol == PLAINTEXT:
         return {}, [option_name(name) for name in given if name != PROTOCOL]
-    if protocol not in PROTOCOLS:
-        raise KafkaConfigurationError(f"{option_name(PROTOCOL)} must be one of {', '.join(PROTOCOLS)}")
+    if protocol not in SECURITY_PROTOCOLS:
+        raise KafkaConfigurationError(
+            f"{option_name(PROTOCOL)} must be one of {', '.join(SECURITY_PROTOCOLS)}"
+        )
     arguments, ignored = security_arguments({_java(n): text for n, text in given.items()}, None, PREFIX)
     if strange := [option_name(name) for name in arguments if name not in known]:
         # Not ignored: whoever writes it relies on it.
@@ -130,7 +131,7 @@ def _kept_of_security(configs: Mapping[str, str], known: set[str]) -> tuple[dict
     return {name: text for name, text in given.items() if option_name(name) not in ignored}, ignored
 
 
-def secure_arguments(configs: Mapping[str, str], lookup: Callable[[str, str], str]) -> dict[str, Any]:
+def secure_arguments(configs: Mapping[str, str], lookup: Callable[[str, str], str]) -> Config:
     """Those settings of a client that are of a secure connection, as its arguments; texts, but for a provider
     of tokens.
 

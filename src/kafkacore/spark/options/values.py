@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.settings.texts import InvalidTextError, read_boolean, read_choice, read_java_whole, words
 from kafkacore.structs import INT64_MAX
-from kafkacore.text import did_you_mean, parse_boolean
+from kafkacore.text import did_you_mean
 
 logger = logging.getLogger(__name__)
 
@@ -21,8 +22,6 @@ _DURATION_MS = {
     "": 1, "us": 0.001, "ms": 1, "milliseconds": 1, "s": 1_000, "seconds": 1_000, "m": 60_000,
     "min": 60_000, "minutes": 60_000, "h": 3_600_000, "hours": 3_600_000, "d": 86_400_000,
 }  # fmt: skip
-#: What Java reads as a number; Python would also take "1_000" and digits of other alphabets.
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 #: Characters of an option's text in a message.
 MAX_SHOWN = 200
 #: A name this near to an option's is taken for a mistake.
@@ -52,7 +51,7 @@ def known_options(given: Mapping[str, str], names: Iterable[str]) -> dict[str, s
 
 def listed(text: str) -> tuple[str, ...]:
     """What stands between commas."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return tuple(words(text))
 
 
 def json_of(text: str, option: str, example: str) -> dict[str, object]:
@@ -85,9 +84,8 @@ def integer(known: Mapping[str, str], name: str, default: int, least: int | None
 
 def whole_number(text: str) -> int | None:
     """What ``Long.parseLong`` gives; ``None`` where it fails."""
-    if _WHOLE.fullmatch(text) is None or abs(int(text)) > INT64_MAX:
-        return None
-    return int(text)
+    number = read_java_whole(text)
+    return None if number is None or abs(number) > INT64_MAX else number
 
 
 def positive(known: Mapping[str, str], name: str) -> int | None:
@@ -102,10 +100,19 @@ def positive(known: Mapping[str, str], name: str) -> int | None:
 def boolean(known: Mapping[str, str], name: str, default: bool) -> bool:
     if name not in known:
         return default
-    flag = parse_boolean(known[name], strip=False)
-    if flag is None:
-        raise KafkaConfigurationError(f"{name} must be true or false, not {known[name].lower()!r}")
-    return flag
+    try:
+        return read_boolean(known[name], strip=False)
+    except InvalidTextError as error:
+        raise KafkaConfigurationError(f"{name} {error}, not {known[name].lower()!r}") from None
+
+
+def one_of(known: Mapping[str, str], name: str, choices: tuple[str, ...], default: str | None = None) -> str:
+    """One of the choices, in any case; the first one by default."""
+    text = known.get(name, default or choices[0])
+    try:
+        return read_choice(choices, text)
+    except InvalidTextError as error:
+        raise KafkaConfigurationError(f"{name} {error}, not {text!r}") from None
 
 
 def duration_ms(known: Mapping[str, str], name: str, default: str) -> int:

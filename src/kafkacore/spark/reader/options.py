@@ -28,7 +28,7 @@ from kafkacore.spark.options.values import (
     whole_number,
 )
 from kafkacore.spark.typed.formats import FORMAT_OPTION_NAMES
-from kafkacore.structs import TopicPartition, partition_name
+from kafkacore.structs import INT32_MAX, INT64_MAX, TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)
 
@@ -222,7 +222,7 @@ def _assigned(text: str) -> tuple[TopicPartition, ...]:
     parsed = json_of(text, "assign", example)
     found = set()
     for topic, numbers in parsed.items():
-        if not isinstance(numbers, list) or not all(type(n) is int and 0 <= n < 2**31 for n in numbers):
+        if not isinstance(numbers, list) or not all(type(n) is int and 0 <= n <= INT32_MAX for n in numbers):
             raise not_json(text, "assign", example)
         found |= {TopicPartition(topic, number) for number in numbers}
     return tuple(sorted(found))
@@ -304,7 +304,7 @@ def parse_offsets(text: str, option: str) -> dict[TopicPartition, int]:
     for topic, numbers in parsed.items():
         for partition, number in numbers.items() if isinstance(numbers, dict) else [("", None)]:
             index, value = whole_number(partition), _whole_json(number)
-            if index is None or not 0 <= index < 2**31 or value is None or value < EARLIEST_OFFSET:
+            if index is None or not 0 <= index <= INT32_MAX or value is None or value < EARLIEST_OFFSET:
                 raise not_json(text, option, example)
             found[TopicPartition(topic, index)] = value
     return found
@@ -312,6 +312,6 @@ def parse_offsets(text: str, option: str) -> dict[TopicPartition, int]:
 
 def _whole_json(number: object) -> int | None:
     """A number; its fraction is cut off, as Spark's reader of JSON cuts it off."""
-    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < 2**63:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < INT64_MAX + 1:
         return None
     return int(number)
