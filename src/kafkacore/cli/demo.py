@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkacore.cli import flights
 from kafkacore.cli.common import CommandParser, Commands, add_command
-from kafkacore.cli.connection import ClientSettings, allow_password, password_reference
+from kafkacore.cli.connection import allow_password, password_reference
 from kafkacore.cli.processes import CpuMeter
 from kafkacore.cli.report import Advance, Reporter, print_table
 from kafkacore.clock import SYSTEM_CLOCK, Clock

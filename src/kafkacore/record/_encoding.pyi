@@ -1,9 +1,3 @@
-from collections.abc import Iterable
-from typing import Any
-
-from typing_extensions import Buffer
-
-from kafkacore.record._source import RecordSource
 from kafkacore.structs import Compression
 
 def encode(

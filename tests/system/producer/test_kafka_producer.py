@@ -597,7 +597,7 @@ def test_subclass_overrides_send(our_broker: EmbeddedBroker) -> None:
             return super().send(topic, *args, **{"key": b"of the subclass"} | kwargs)
 
     with Keyed(bootstrap_servers=our_broker.bootstrap_servers) as producer:
-        assert producer.send("kp-subclass", b"value").get(LIMIT_S).serialized_key_size == 15
+        assert producer.send("kp-subclass", b"value").get(BUDGET_S).serialized_key_size == 15
 
 
 def test_send_alone_keeps_a_producer_open(our_broker: EmbeddedBroker) -> None:
@@ -607,12 +607,12 @@ def test_send_alone_keeps_a_producer_open(our_broker: EmbeddedBroker) -> None:
     send = producer.send
     del producer
     gc.collect()
-    assert send("kp-only-send", b"value").get(LIMIT_S).offset == 0
+    assert send("kp-only-send", b"value").get(BUDGET_S).offset == 0
     sends = [send]
     del send
     with pytest.warns(ResourceWarning, match="unclosed <KafkaProducer client_id="):
         sends.clear()
-    thread.join(LIMIT_S)
+    thread.join(BUDGET_S)
     assert not thread.is_alive()
 
 

@@ -13,7 +13,7 @@ from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.config import PRODUCER_SETTINGS, resolve_producer
 from kafkacore.record.compression import CODECS
 from kafkacore.settings import Config
-from kafkacore.spark.options.client_arguments import ClientArguments, typed_arguments
+from kafkacore.spark.options.client_arguments import typed_arguments
 from kafkacore.spark.options.java_configs import client_configs
 from kafkacore.spark.options.values import boolean, known_options, refuse_unknown
 from kafkacore.spark.reader.options import OPTION_NAMES as SOURCE_OPTION_NAMES
