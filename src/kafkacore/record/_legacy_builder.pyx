@@ -235,6 +235,7 @@ cdef class LegacyBatchBuilder:
             self.put(self.last_offset, self.max_timestamp, NULL, -1, <const uint8_t *> view.buf, view.len,
                      self.codec)
         except BaseException:
+            block_free(self.data)
             self.data, self.size, self.capacity = plain, size, size
             raise
         finally:
