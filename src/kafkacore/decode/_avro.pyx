@@ -171,18 +171,8 @@ cdef int _decimal(const Node *node, const uint8_t *value, int64_t size) noexcept
     return append_fixed(node.out, out, 16)
 
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <string.h>
-    static int has_digits(const unsigned char *number, int digits) {
-        __int128 value, limit = 1;
-        memcpy(&value, number, 16);
-        for (int i = 0; i < digits; i++) limit *= 10;
-        return value < limit && value > -limit;
-    }
-    """
-    bint _has_digits "has_digits"(const uint8_t *number, int digits) noexcept nogil
+cdef extern from "decimal.h":
+    bint _has_digits "kc_has_digits"(const uint8_t *number, int digits) noexcept nogil
 
 
 cdef void _uuid(const uint8_t *value, uint8_t *text) noexcept nogil:

@@ -32,13 +32,6 @@ from kafkacore.wire.copying import refuse_copy
 cdef extern from "bytes_impl.h":
     int kc_refill_bytes(PyObject **slot, Py_ssize_t *capacity, const uint8_t *data,
                         Py_ssize_t size) except -1
-
-cdef extern from *:
-    """
-    #include <structmember.h>
-    /* The interpreter reads a member of this type by its place, once it has seen it. */
-    static PyMemberDef kc_value_member = {"value", T_OBJECT_EX, 0, READONLY, "``bytes`` or ``None``."};
-    """
     ctypedef struct PyMemberDef:
         Py_ssize_t offset
     ctypedef struct PyTypeObject:

@@ -20,10 +20,7 @@ from kafkacore.wire.memory cimport free, realloc
 
 from operator import index
 
-cdef extern from *:
-    """
-    #define KC_TUPLE_ITEMS(tuple) (((PyTupleObject *)(tuple))->ob_item)
-    """
+cdef extern from "objects.h":
     PyObject **KC_TUPLE_ITEMS(object items)
 
 cdef enum:

@@ -22,19 +22,6 @@ cdef extern from "columns_impl.h":
         ArrowArray *dictionary
         void (*release)(ArrowArray *array) noexcept nogil
 
-cdef extern from *:
-    """
-    #ifndef ARROW_C_STREAM_INTERFACE
-    #define ARROW_C_STREAM_INTERFACE
-    struct ArrowArrayStream {
-        int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
-        int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
-        const char *(*get_last_error)(struct ArrowArrayStream *);
-        void (*release)(struct ArrowArrayStream *);
-        void *private_data;
-    };
-    #endif
-    """
     ctypedef struct ArrowArrayStream "struct ArrowArrayStream":
         int (*get_schema)(ArrowArrayStream *stream, ArrowSchema *out) noexcept nogil
         int (*get_next)(ArrowArrayStream *stream, ArrowArray *out) noexcept nogil

@@ -1,9 +1,13 @@
-/* A bytes object that is filled anew while nobody else holds it. */
+/* The value of a record as a bytes object that is filled anew while nobody else holds it, and as a member. */
 #ifndef KAFKACORE_BYTES_IMPL_H
 #define KAFKACORE_BYTES_IMPL_H
 
 #include <Python.h>
 #include <string.h>
+#include <structmember.h>
+
+/* The interpreter reads a member of this type by its place, once it has seen it. */
+static PyMemberDef kc_value_member = {"value", T_OBJECT_EX, 0, READONLY, "``bytes`` or ``None``."};
 
 /* Objects are allocated in steps of 16 bytes; what is left of the step is used too. */
 static inline Py_ssize_t kc_bytes_capacity(Py_ssize_t size) {

@@ -7,13 +7,7 @@ not know: who owns the memory (``source`` does), what the bytes mean.
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-cdef extern from *:
-    """
-    /* What may be read of bytes without the GIL: they never change, and somebody holds them. */
-    #define KC_IS_NONE(object) ((object) == Py_None)
-    #define KC_BYTES_SIZE(object) (((PyVarObject *)(object))->ob_size)
-    #define KC_BYTES_DATA(object) ((const uint8_t *)((PyBytesObject *)(object))->ob_sval)
-    """
+cdef extern from "objects.h":
     bint KC_IS_NONE(PyObject *object) noexcept nogil
     Py_ssize_t KC_BYTES_SIZE(PyObject *object) noexcept nogil
     const uint8_t *KC_BYTES_DATA(PyObject *object) noexcept nogil

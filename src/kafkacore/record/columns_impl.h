@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The two structures of the interface, as its specification has every implementation declare them. */
+/* The structures of the data and the stream interface, as their specification has every implementation declare them. */
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 
@@ -36,6 +36,19 @@ struct ArrowArray {
     struct ArrowArray **children;
     struct ArrowArray *dictionary;
     void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+#endif
+
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
     void *private_data;
 };
 
