@@ -16,12 +16,10 @@ from kafkacore.consumer.deserializers import Deserialize, RecordDeserializationE
 from kafkacore.errors import CorruptRecordError, KafkaError
 from kafkacore.protocol.generated.fetch import FetchResponse
 from kafkacore.record import DEFAULT_MAX_DECOMPRESSED_SIZE, ColumnBuilder, RecordBatch
+from kafkacore.record.control import ControlRecordType, control_type
 from kafkacore.structs import IsolationLevel, TopicPartition
 
 # Key of a control record: version, then type, both int16.
-_CONTROL_TYPE_AT = 2
-_CONTROL_KEY_SIZE = 4
-_ABORT = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,9 +299,4 @@ class CompletedFetch:
 
 def _is_abort_marker(batch: RecordBatch) -> bool:
     marker = next(iter(batch), None)
-    key = None if marker is None else marker.key
-    return (
-        key is not None
-        and len(key) >= _CONTROL_KEY_SIZE
-        and int.from_bytes(key[_CONTROL_TYPE_AT:_CONTROL_KEY_SIZE], "big") == _ABORT
-    )
+    return marker is not None and control_type(marker.key) == ControlRecordType.ABORT

@@ -42,6 +42,7 @@ from kafkacore.errors import (
 )
 from kafkacore.protocol.generated.group_records import OffsetCommitKey
 from kafkacore.record import Compression, RecordBatchBuilder
+from kafkacore.record._layout import BATCH_OVERHEAD, MAX_FIELDS_OVERHEAD
 from kafkacore.structs import TopicPartition, partition_name
 
 if TYPE_CHECKING:
@@ -56,10 +57,6 @@ logger = logging.getLogger(__name__)
 
 #: Groups that become known in one turn of the network thread: a few milliseconds.
 GROUPS_PER_TURN = 200
-#: Room for a batch's header, and for a record's lengths and deltas.
-_BATCH_ROOM = 128
-_RECORD_ROOM = 32
-
 #: What a client is told of an append that failed (``CoordinatorOperationExceptionHelper``).
 _TOLD = {
     UnknownTopicOrPartitionError.errno: CoordinatorNotAvailableError.errno,
@@ -315,9 +312,9 @@ class CoordinatorLog:
         partition.pending.add(info.last_offset + 1, timeout_ms, self._watched(number, on_safe))
 
     def _built(self, batch: Sequence[CoordinatorRecord]) -> memoryview:
-        room = sum(len(key) + len(value or b"") + _RECORD_ROOM for key, value in batch)
+        size = sum(len(key) + len(value or b"") + MAX_FIELDS_OVERHEAD for key, value in batch)
         builder = RecordBatchBuilder(
-            room + _BATCH_ROOM, Compression(self._config.offsets_topic_compression_codec)
+            BATCH_OVERHEAD + size, Compression(self._config.offsets_topic_compression_codec)
         )
         now_ms = self._clock.wall_ms()
         for key, value in batch:

@@ -20,7 +20,7 @@ from kafkacore.broker.log.position_cache import PositionCache
 from kafkacore.broker.storage.disk import Disk
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader
-from kafkacore.record._layout import BATCH_OVERHEAD
+from kafkacore.record._layout import BATCH_OVERHEAD, LENGTH_AT
 from kafkacore.structs import INT64_MAX
 from kafkacore.wire import FileSlice
 
@@ -198,7 +198,7 @@ class LogSegment:
             self._check_end(data, position, start_offset, end_offset)
             return RecordsSlice(memoryview(b""), start_offset)
         self.positions.looked_at(position, position + length)
-        if int.from_bytes(data[:8], "big") == start_offset:
+        if int.from_bytes(data[:LENGTH_AT], "big") == start_offset:
             self.positions.ended(start_offset, position)
         self.positions.ended(next_offset, position + length)
         return RecordsSlice(memoryview(data)[:length], next_offset)
@@ -238,7 +238,7 @@ class LogSegment:
                 raise CorruptRecordError(f"no batch at position {position + at}", offset=offset)
             position += at
             if was_found:
-                return (position, size), int.from_bytes(chunk[at : at + 8], "big")
+                return (position, size), int.from_bytes(chunk[at : at + LENGTH_AT], "big")
         return None, MAX_OFFSET
 
     def _check_gap(self, position: int, offset: int) -> None:

@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import RecordBatch
+from kafkacore.record.control import ControlRecordType, control_type
 
 # Version, producer id, first offset, last offset, last stable offset.
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
-_CONTROL_KEY = struct.Struct(">hh")
-_ABORT, _COMMIT = 0, 1
 
 
 class AbortedTransaction(NamedTuple):
@@ -99,14 +98,14 @@ class CleanedTransactions:
         record = next(iter(marker), None)
         if record is None:
             return True
-        kind = _CONTROL_KEY.unpack_from(record.key or b"\xff\xff\xff\xff")[1]
-        if kind == _ABORT:
+        kind = control_type(record.key)
+        if kind == ControlRecordType.ABORT:
             found = self._aborted.pop(marker.producer_id, None)
             if found is None or not found[1]:
                 return True
             self.kept.append(found[0])
             return False
-        if kind == _COMMIT:
+        if kind == ControlRecordType.COMMIT:
             was_seen = marker.producer_id in self._committed
             self._committed.discard(marker.producer_id)
             return not was_seen

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from kafkacore.errors import CorruptRecordError
 from kafkacore.record import BatchHeader, RecordBatch
+from kafkacore.record.control import ControlRecordType, control_type
 from kafkacore.record.segment_file import Damage, ReadAt, SegmentFile, read_headers
 
 # Key of a control record: version, then type, both int16.
-_CONTROL_TYPE_AT, _CONTROL_KEY_SIZE = 2, 4
-_ABORT = 0
 
 
 class UnreadEnd(NamedTuple):
@@ -111,7 +110,7 @@ def _is_abort(read: ReadAt, size: int, header: BatchHeader) -> bool:
     if not isinstance(batch, RecordBatch):
         raise CorruptRecordError("no batch" if batch is None else batch.reason)
     marker = next(iter(batch), None)
-    key = None if marker is None else marker.key
-    if key is None or len(key) < _CONTROL_KEY_SIZE:
+    kind = None if marker is None else control_type(marker.key)
+    if kind is None:
         raise CorruptRecordError("a transaction's marker has no type")
-    return int.from_bytes(key[_CONTROL_TYPE_AT:_CONTROL_KEY_SIZE], "big") == _ABORT
+    return kind == ControlRecordType.ABORT
