@@ -6,6 +6,7 @@ credentials are kept.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -38,7 +39,7 @@ class CredentialStore(Protocol):
         """Return the iteration count of most SCRAM credentials, which a decoy credential has as well."""
 
 
-class SaslServerMechanism:
+class SaslServerMechanism(ABC):
     """One authentication by one mechanism, the server's side.
 
     Attributes
@@ -59,6 +60,7 @@ class SaslServerMechanism:
     authorization_id: str = ""
     expires_at_ms: int | None = None
 
+    @abstractmethod
     def step(self, response: bytes) -> bytes:
         """The client's response in, the challenge to it out.
 
@@ -68,14 +70,13 @@ class SaslServerMechanism:
             And nothing else, whatever the bytes. Its text is for the broker's own log: the client is told the
             same whatever was wrong.
         """
-        raise NotImplementedError
 
     @property
     def principal(self) -> KafkaPrincipal:
         """Who it is to the broker."""
         return KafkaPrincipal.user(self.authorization_id)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Let go of what lives outside of Python."""
 
 

@@ -146,7 +146,11 @@ def test_kafka_does_not_believe_wrong_ones(
 def test_mechanism_that_kafka_does_not_enable_is_refused_with_those_that_it_does(
     secure_kafka: SecureKafka,
 ) -> None:
-    register_sasl_mechanism("NOBODYS", lambda config, host: SaslMechanism(), overwrite=True)
+    class Nobodys(SaslMechanism):
+        def step(self, challenge: bytes | None) -> bytes | None:
+            return b"hello"
+
+    register_sasl_mechanism("NOBODYS", lambda config, host: Nobodys(), overwrite=True)
     client = authenticator("NOBODYS")
     with (
         Line(servers(secure_kafka)) as line,

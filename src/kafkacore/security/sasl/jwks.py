@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -99,14 +100,14 @@ def _usable(entry: object) -> VerificationKey | None:
     return None if weak else VerificationKey(key, entry.get("alg"))
 
 
-class KeySource:
+class KeySource(ABC):
     """Where keys come from. It is closed when its broker is."""
 
+    @abstractmethod
     def key(self, key_id: str | None) -> VerificationKey | None:
         """At once, from memory; ``None`` if it is not there, or not yet."""
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """End what runs for it."""
 
 

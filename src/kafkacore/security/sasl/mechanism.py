@@ -6,6 +6,7 @@ responses. Does not know: frames, requests, sockets.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeGuard
@@ -127,7 +128,7 @@ def settings_of(config: SaslConfig) -> dict[str, object]:
     return values | {"security_protocol": "SASL_SSL" if encrypted else "SASL_PLAINTEXT"}
 
 
-class SaslMechanism:
+class SaslMechanism(ABC):
     """One authentication by one mechanism, the client's side. Made anew for each, also for re-authentication.
 
     Attributes
@@ -144,6 +145,7 @@ class SaslMechanism:
     is_complete: bool = False
     refusal: str = ""
 
+    @abstractmethod
     def step(self, challenge: bytes | None) -> bytes | None:
         """The server's challenge in, the response to it out.
 
@@ -162,9 +164,8 @@ class SaslMechanism:
         SaslAuthenticationFailedError
             And nothing else, whatever the bytes.
         """
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Let go of what lives outside of Python."""
 
 

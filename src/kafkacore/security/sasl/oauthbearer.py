@@ -6,6 +6,7 @@ Does not know: frames, how a token is got.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, cast
@@ -23,19 +24,19 @@ logger = logging.getLogger(__name__)
 OAUTHBEARER: Final = "OAUTHBEARER"
 
 
-class AbstractTokenProvider:
+class AbstractTokenProvider(ABC):
     """Where a client gets its tokens: kafka-python's class, and like there it may be left out of the bases.
 
     :meth:`token` is called when the client is made, and by a thread of its own when the token before has
     lived for 80 % of its time (of a JWT; of other tokens for every connect that is five seconds later).
     """
 
-    def __init__(self, **config: object) -> None:
+    def __init__(self, **config: object) -> None:  # noqa: B027
         pass
 
+    @abstractmethod
     def token(self) -> str:
         """A token that is valid now. It may block; what it raises fails the connect, which is tried again."""
-        raise NotImplementedError
 
     def extensions(self) -> Mapping[str, str]:
         """SASL extensions (KIP-342) that go with it: names of letters, values of printable ASCII."""
