@@ -55,10 +55,7 @@ class Topic:
         with KafkaAdminClient(bootstrap_servers=self.bootstrap_servers) as admin:
             admin.delete_topics([self.name + suffix])
             # A broker may still name it for a moment.
-            for _ in range(1000):
-                if self.name + suffix not in admin.list_topics():
-                    return
-        raise AssertionError("the topic does not go")
+            eventually(lambda: self.name + suffix not in admin.list_topics(), "the topic does not go")
 
     def send(self, count: int, suffix: str = "", partitions: int = 2) -> None:
         with KafkaProducer(bootstrap_servers=self.bootstrap_servers, linger_ms=5) as producer:

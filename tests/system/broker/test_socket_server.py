@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventually import BUDGET_S
+from eventually import BUDGET_S, eventually
 
 from kafkacore.broker.config.broker_config import BrokerConfig
 from kafkacore.broker.config.listeners import Listener
@@ -28,8 +28,6 @@ from kafkacore.broker.server.socket_server import SocketServer
 from kafkacore.clock import SYSTEM_CLOCK
 from kafkacore.errors import MalformedMessageError
 from kafkacore.network import MemoryPool, Selector
-
-TURNS = 200
 
 
 class ScriptedApis:
@@ -128,42 +126,44 @@ class Harness:
         return client
 
     def until(self, condition: Callable[[], bool]) -> None:
-        for _ in range(TURNS):
-            if condition():
-                return
-            self.server.poll(50)
-        raise AssertionError("it did not come to that")
+        eventually(condition, step=lambda: self.server.poll(50))
 
     def replies(self, client: socket.socket, count: int) -> list[bytes]:
         """Take turns until the client has ``count`` frames; they are its only ones."""
         client.setblocking(False)
         data = b""
         frames: list[bytes] = []
-        for _ in range(TURNS):
+
+        def is_all() -> bool:
+            nonlocal data
             self.server.poll(0 if len(frames) == count else 50)
             try:
                 data += client.recv(65536)
             except BlockingIOError:
                 if len(frames) == count:
-                    return frames
+                    return True
             while len(data) >= 4 and len(data) - 4 >= struct.unpack_from(">i", data)[0]:
                 size = struct.unpack_from(">i", data)[0]
                 frames.append(data[4 : 4 + size])
                 data = data[4 + size :]
-        raise AssertionError(f"only {frames} came")
+            return False
+
+        eventually(is_all, lambda: f"only {frames} came", step=lambda: None)
+        return frames
 
     def is_hung_up(self, client: socket.socket) -> bool:
         client.setblocking(False)
-        for _ in range(TURNS):
+
+        def is_closed() -> bool:
             self.server.poll(20)
             try:
-                if client.recv(65536) == b"":
-                    return True
+                return client.recv(65536) == b""
             except BlockingIOError:
-                continue
+                return False
             except ConnectionResetError:
                 return True
-        return False
+
+        return eventually(is_closed, step=lambda: None)
 
 
 def frame(body: bytes) -> bytes:
