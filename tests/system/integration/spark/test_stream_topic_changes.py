@@ -35,6 +35,15 @@ def same(queries):
     return ours
 
 
+def await_both(queries, expected):
+    """Wait until both have given this: a source hears of new partitions after the broker has them."""
+
+    def found():
+        return [query.settle() for query in queries]
+
+    eventually(lambda: found() == [expected, expected], lambda: f"{found()} instead of {expected}")
+
+
 def ends(queries):
     """How both ended, by themselves."""
     kinds = []
@@ -94,9 +103,10 @@ def test_partitions_added_to_a_running_stream_are_read_from_their_first_record(b
             topic.send(8 if expected == [0, 1] else 4, partitions=4)
             later = [offset + 3 for offset in expected]
             grown = {("", 0): later, ("", 1): later, ("", 2): expected, ("", 3): expected}
-            assert same(named) == same(found) == grown
+            await_both(named, grown)
+            await_both(found, grown)
             del grown["", 2]
-            assert same(assigned) == grown
+            await_both(assigned, grown)
 
 
 # ---- Topics that come and go -----------------------------------------------------------------------------
