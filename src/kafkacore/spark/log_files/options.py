@@ -9,8 +9,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.settings import Setting, SettingType, table
 from kafkacore.spark.log_files.files import StorageValue
 from kafkacore.spark.options.values import integer, known_options, listed, one_of, positive, refuse_unknown
 from kafkacore.spark.reader.options import Bound, parse_offsets
@@ -21,23 +23,26 @@ from kafkacore.structs import INT32_MAX, TopicPartition, partition_name
 ISOLATIONS = ("read_uncommitted", "read_committed")
 STORAGE_PREFIX = "storage."
 
-OPTION_NAMES = (
-    "path",
-    "paths",
-    "topic",
-    "partition",
-    "subscribe",
-    "subscribePattern",
-    "startingOffsets",
-    "endingOffsets",
-    "startingTimestamp",
-    "endingTimestamp",
-    "isolation",
-    "mode",
-    "columnNameOfCorruptRecord",
-    "minPartitions",
-    "maxBytesPerPartition",
+_S, _I, _L = SettingType.STRING, SettingType.INT, SettingType.LONG
+#: What each option does: docs/SPARK.md.
+OPTIONS: Final = table(
+    Setting("path", _S),
+    Setting("paths", _S),
+    Setting("topic", _S),
+    Setting("partition", _I),
+    Setting("subscribe", _S),
+    Setting("subscribePattern", _S),
+    Setting("startingOffsets", _S),
+    Setting("endingOffsets", _S),
+    Setting("startingTimestamp", _L),
+    Setting("endingTimestamp", _L),
+    Setting("isolation", _S, ISOLATIONS[0], choices=ISOLATIONS),
+    Setting("mode", _S, "FAILFAST", choices=MODES),
+    Setting("columnNameOfCorruptRecord", _S, CORRUPT_RECORD),
+    Setting("minPartitions", _I),
+    Setting("maxBytesPerPartition", _L),
 )
+OPTION_NAMES: Final = tuple(OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -88,11 +93,11 @@ def parse_log_options(options: Mapping[str, str]) -> LogOptions:
         subscribe_pattern=_pattern(known),
         starting=_bound(known, "starting", "earliest", -2),
         ending=_bound(known, "ending", "latest", -1),
-        read_committed=one_of(known, "isolation", ISOLATIONS) == "read_committed",
+        read_committed=one_of(known, OPTIONS["isolation"]) == "read_committed",
         mode=corrupt_mode(known),
         corrupt_column=known.get("columnNameOfCorruptRecord", CORRUPT_RECORD),
-        min_partitions=positive(known, "minPartitions"),
-        max_bytes_per_partition=positive(known, "maxBytesPerPartition"),
+        min_partitions=positive(known, OPTIONS["minPartitions"]),
+        max_bytes_per_partition=positive(known, OPTIONS["maxBytesPerPartition"]),
     )
 
 
@@ -101,7 +106,7 @@ def corrupt_mode(known: Mapping[str, str]) -> str:
 
     Values that cannot be decoded are PERMISSIVE unless it does; but a batch may be a thousand records.
     """
-    return one_of(known, "mode", MODES, default="FAILFAST")
+    return one_of(known, OPTIONS["mode"])
 
 
 def _refuse_brokers(given: Mapping[str, str]) -> None:
@@ -148,7 +153,7 @@ def _storage(given: Mapping[str, str]) -> dict[str, StorageValue]:
 def _partition(known: Mapping[str, str]) -> int | None:
     if "partition" not in known:
         return None
-    number = integer(known, "partition", 0)
+    number = integer(known, OPTIONS["partition"])
     if not 0 <= number <= INT32_MAX:
         raise KafkaConfigurationError(f"partition must be a partition's number, not {number}")
     return number
@@ -173,7 +178,7 @@ def _bound(known: Mapping[str, str], which: str, name: str, named: int) -> Bound
     """Where reading starts or ends; a timestamp beats offsets, as in ``kafkacore``."""
     option = f"{which}Timestamp"
     if option in known:
-        return Bound(timestamp=integer(known, option, 0))
+        return Bound(timestamp=integer(known, OPTIONS[option]))
     option = f"{which}Offsets"
     text = known.get(option, name).strip()
     if text.lower() == name:

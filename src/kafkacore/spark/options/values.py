@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.settings import Setting
 from kafkacore.settings.texts import InvalidTextError, read_boolean, read_choice, read_java_whole, words
 from kafkacore.structs import INT64_MAX
 from kafkacore.text import did_you_mean
@@ -70,15 +71,17 @@ def not_json(text: str, option: str, example: str) -> KafkaConfigurationError:
     return KafkaConfigurationError(f"{option} must be JSON such as {example}, not {shown!r}")
 
 
-def integer(known: Mapping[str, str], name: str, default: int, least: int | None = None) -> int:
-    """A whole number as Java writes it, not below ``least``."""
+def integer(known: Mapping[str, str], option: Setting) -> int:
+    """A whole number as Java writes it, not below the option's lower limit; its default if not given."""
+    name = option.name
     if name not in known:
-        return default
+        assert isinstance(option.default, int)
+        return option.default
     number = whole_number(known[name])
     if number is None:
         raise KafkaConfigurationError(f"{name} must be a whole number, not {known[name]!r}")
-    if least is not None and number < least:
-        raise KafkaConfigurationError(f"{name} must be at least {least}, not {number}")
+    if option.low is not None and number < option.low:
+        raise KafkaConfigurationError(f"{name} must be at least {option.low}, not {number}")
     return number
 
 
@@ -88,36 +91,39 @@ def whole_number(text: str) -> int | None:
     return None if number is None or abs(number) > INT64_MAX else number
 
 
-def positive(known: Mapping[str, str], name: str) -> int | None:
-    if name not in known:
+def positive(known: Mapping[str, str], option: Setting) -> int | None:
+    """A whole number above 0; ``None`` if not given."""
+    if option.name not in known:
         return None
-    number = integer(known, name, 0)
+    number = integer(known, option)
     if number <= 0:
-        raise KafkaConfigurationError(f"{name} must be above 0, not {number}")
+        raise KafkaConfigurationError(f"{option.name} must be above 0, not {number}")
     return number
 
 
-def boolean(known: Mapping[str, str], name: str, default: bool) -> bool:
+def boolean(known: Mapping[str, str], option: Setting) -> bool:
+    name = option.name
     if name not in known:
-        return default
+        return option.default is True
     try:
         return read_boolean(known[name], strip=False)
     except InvalidTextError as error:
         raise KafkaConfigurationError(f"{name} {error}, not {known[name].lower()!r}") from None
 
 
-def one_of(known: Mapping[str, str], name: str, choices: tuple[str, ...], default: str | None = None) -> str:
-    """One of the choices, in any case; the first one by default."""
-    text = known.get(name, default or choices[0])
+def one_of(known: Mapping[str, str], option: Setting) -> str:
+    """One of the option's choices, in any case; its default if not given."""
+    text = known.get(option.name, str(option.default))
     try:
-        return read_choice(choices, text)
+        return read_choice(option.choices, text)
     except InvalidTextError as error:
-        raise KafkaConfigurationError(f"{name} {error}, not {text!r}") from None
+        raise KafkaConfigurationError(f"{option.name} {error}, not {text!r}") from None
 
 
-def duration_ms(known: Mapping[str, str], name: str, default: str) -> int:
+def duration_ms(known: Mapping[str, str], option: Setting) -> int:
     """Milliseconds of a text such as ``15m`` or ``30 s``; a number alone is milliseconds."""
-    text = known.get(name, default)
+    name = option.name
+    text = known.get(name, str(option.default))
     match = _DURATION.fullmatch(text.lower())
     unit = None if match is None else _DURATION_MS.get(match[2], _DURATION_MS.get(match[2] + "s"))
     if match is None or unit is None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from kafkacore.consumer.config import DEFAULTS as CONSUMER_ARGUMENTS
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.settings import Setting, SettingType, table
 from kafkacore.spark.options.java_configs import client_configs
 from kafkacore.spark.options.java_regex import compile_java_pattern
 from kafkacore.spark.options.values import (
@@ -49,23 +51,28 @@ BATCH_ONLY = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
 #: A stream of Spark's own source refuses these, and ignores ``endingTimestamp``.
 REFUSED_IN_STREAMS = ("endingOffsetsByTimestamp", "endingOffsets")
 STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-OPTION_NAMES = (
-    *SUBSCRIPTIONS,
-    "startingTimestamp",
-    "startingOffsetsByTimestamp",
-    "startingOffsets",
-    "startingOffsetsByTimestampStrategy",
-    *BATCH_ONLY,
-    "failOnDataLoss",
-    "kafkaConsumer.pollTimeoutMs",
-    "fetchOffset.numRetries",
-    "fetchOffset.retryIntervalMs",
-    *STREAM_ONLY,
-    "minPartitions",
-    "maxRecordsPerPartition",
-    "groupIdPrefix",
-    "includeHeaders",
+_B, _S, _I, _L = SettingType.BOOLEAN, SettingType.STRING, SettingType.INT, SettingType.LONG
+#: What each option does: docs/SPARK.md.
+OPTIONS: Final = table(
+    *(Setting(name, _S) for name in SUBSCRIPTIONS),
+    Setting("startingTimestamp", _L),
+    Setting("startingOffsetsByTimestamp", _S),
+    Setting("startingOffsets", _S),
+    Setting("startingOffsetsByTimestampStrategy", _S, "error", choices=("error", "latest")),
+    *(Setting(name, _S) for name in BATCH_ONLY),
+    Setting("failOnDataLoss", _B, True),
+    Setting("kafkaConsumer.pollTimeoutMs", _L, 120_000),
+    Setting("fetchOffset.numRetries", _I, 3, low=0),
+    Setting("fetchOffset.retryIntervalMs", _L, 1_000, low=0),
+    Setting("maxOffsetsPerTrigger", _L),
+    Setting("minOffsetsPerTrigger", _L, low=0),
+    Setting("maxTriggerDelay", _S, "15m"),
+    Setting("minPartitions", _I),
+    Setting("maxRecordsPerPartition", _L),
+    Setting("groupIdPrefix", _S),
+    Setting("includeHeaders", _B, False),
 )
+OPTION_NAMES: Final = tuple(OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -137,8 +144,9 @@ def parse_options(options: Mapping[str, str], streaming: bool) -> SourceOptions:
     assign, subscribe, pattern = _subscription(known)
     starting, ending = _bounds(known, streaming)
     most, least = _per_trigger(known, streaming)
-    strategy = known.get("startingOffsetsByTimestampStrategy", "error").lower()
-    if strategy not in ("error", "latest"):
+    by_timestamp = OPTIONS["startingOffsetsByTimestampStrategy"]
+    strategy = known.get(by_timestamp.name, str(by_timestamp.default)).lower()
+    if strategy not in by_timestamp.choices:
         raise KafkaConfigurationError(
             f'startingOffsetsByTimestampStrategy must be "error" or "latest", not {strategy!r}'
         )
@@ -150,18 +158,23 @@ def parse_options(options: Mapping[str, str], streaming: bool) -> SourceOptions:
         starting=starting,
         ending=ending,
         timestamp_strategy_latest=strategy == "latest",
-        fail_on_data_loss=boolean(known, "failOnDataLoss", True),
-        poll_timeout_ms=positive(known, "kafkaConsumer.pollTimeoutMs") or 120_000,
-        fetch_retries=integer(known, "fetchOffset.numRetries", 3, least=0),
-        fetch_retry_interval_ms=integer(known, "fetchOffset.retryIntervalMs", 1_000, least=0),
+        fail_on_data_loss=boolean(known, OPTIONS["failOnDataLoss"]),
+        poll_timeout_ms=_poll_timeout_ms(known),
+        fetch_retries=integer(known, OPTIONS["fetchOffset.numRetries"]),
+        fetch_retry_interval_ms=integer(known, OPTIONS["fetchOffset.retryIntervalMs"]),
         max_offsets_per_trigger=most,
         min_offsets_per_trigger=least,
-        max_trigger_delay_ms=duration_ms(known if streaming else {}, "maxTriggerDelay", "15m"),
-        min_partitions=positive(known, "minPartitions"),
-        max_records_per_partition=positive(known, "maxRecordsPerPartition"),
-        include_headers=boolean(known, "includeHeaders", False),
+        max_trigger_delay_ms=duration_ms(known if streaming else {}, OPTIONS["maxTriggerDelay"]),
+        min_partitions=positive(known, OPTIONS["minPartitions"]),
+        max_records_per_partition=positive(known, OPTIONS["maxRecordsPerPartition"]),
+        include_headers=boolean(known, OPTIONS["includeHeaders"]),
         group_id_is_given="group_id" in configs,
     )
+
+
+def _poll_timeout_ms(known: Mapping[str, str]) -> int:
+    option = OPTIONS["kafkaConsumer.pollTimeoutMs"]
+    return positive(known, option) or integer({}, option)
 
 
 def _per_trigger(known: Mapping[str, str], streaming: bool) -> tuple[int | None, int | None]:
@@ -171,8 +184,8 @@ def _per_trigger(known: Mapping[str, str], streaming: bool) -> tuple[int | None,
         logger.warning("options without effect in spark.read: %s", ", ".join(ignored))
     if not streaming and not {"maxOffsetsPerTrigger", "minOffsetsPerTrigger"} <= known.keys():
         return None, None
-    most = positive(known, "maxOffsetsPerTrigger")
-    least = integer(known, "minOffsetsPerTrigger", 0, least=0) if "minOffsetsPerTrigger" in known else None
+    most = positive(known, OPTIONS["maxOffsetsPerTrigger"])
+    least = integer(known, OPTIONS["minOffsetsPerTrigger"]) if "minOffsetsPerTrigger" in known else None
     if most is not None and least is not None and least > most:
         raise KafkaConfigurationError(
             f"minOffsetsPerTrigger ({least}) must not exceed maxOffsetsPerTrigger ({most})"

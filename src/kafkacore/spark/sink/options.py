@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from kafkacore.client.config import all_settings
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.producer.config import PRODUCER_SETTINGS, resolve_producer
 from kafkacore.record.compression import CODECS
-from kafkacore.settings import Config
+from kafkacore.settings import Config, Setting, SettingType, table
 from kafkacore.spark.options.client_arguments import typed_arguments
 from kafkacore.spark.options.java_configs import client_configs
 from kafkacore.spark.options.values import boolean, known_options, refuse_unknown
@@ -26,13 +27,17 @@ OWNED_BY_THE_SINK = {
     "kafka.interceptor.classes": "the sink has no interceptors",
     "kafka.transactional.id": "set exactly.once to true, which names the transactions itself",
 }
-SINK_OPTION_NAMES = (
-    "topic",
-    "includeHeaders",
-    "exactly.once",
-    "exactly.once.prefix",
-    "exactly.once.topic",
+#: Where the names of transactions and of the group that holds the progress begin.
+DEFAULT_PREFIX = "kafkacore-spark-"
+#: What each option does: docs/SPARK.md.
+SINK_OPTIONS: Final = table(
+    Setting("topic", SettingType.STRING),
+    Setting("includeHeaders", SettingType.BOOLEAN, False),
+    Setting("exactly.once", SettingType.BOOLEAN, False),
+    Setting("exactly.once.prefix", SettingType.STRING, DEFAULT_PREFIX),
+    Setting("exactly.once.topic", SettingType.STRING),
 )
+SINK_OPTION_NAMES: Final = tuple(SINK_OPTIONS)
 #: What Spark itself hands over with a writer's options.
 SET_BY_SPARK = ("checkpointLocation", "queryName", "path")
 
@@ -47,7 +52,6 @@ LOADING: Config = {
 #: The longest that Apache Kafka allows by default (``transaction.max.timeout.ms``): the transactions of a
 #: micro-batch stay open until all of its tasks have written.
 TRANSACTION_TIMEOUT_MS = 900_000
-DEFAULT_PREFIX = "kafkacore-spark-"
 #: Codecs of which ``kafka.compression.<codec>.level`` says the level, and how that says "its own".
 CODECS_WITH_LEVELS = tuple(codec.name for codec in CODECS.values() if codec.levels is not None)
 OWN_LEVEL = "-1"
@@ -121,13 +125,13 @@ def parse_sink_options(options: Mapping[str, str], streaming: bool) -> SinkOptio
     # Spark's own sink takes a source's options too, without effect: jobs share them.
     refuse_unknown(given, (*SINK_OPTION_NAMES, *SET_BY_SPARK, *SOURCE_OPTION_NAMES, *FORMAT_OPTION_NAMES))
     known = known_options(given, SINK_OPTION_NAMES)
-    boolean(known, "includeHeaders", False)
+    boolean(known, SINK_OPTIONS["includeHeaders"])
     topic = known["topic"].strip() if "topic" in known else None
     if topic == "":
         raise KafkaConfigurationError(
             "topic is empty: name the topic, or leave the option out for a column topic"
         )
-    exactly_once = boolean(known, "exactly.once", False)
+    exactly_once = boolean(known, SINK_OPTIONS["exactly.once"])
     if exactly_once:
         _check_exactly_once(known, configs, streaming)
     parsed = SinkOptions(

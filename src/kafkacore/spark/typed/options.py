@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from kafkacore.decode.json_option_names import JSON_OPTION_NAMES
 from kafkacore.errors import KafkaConfigurationError
+from kafkacore.settings import Setting, SettingType
 from kafkacore.spark.options.values import boolean, known_options
 from kafkacore.spark.secrets import resolved
 
@@ -48,12 +49,14 @@ SIDE_OPTION_NAMES = (
     "schema.registry.ssl.cafile",
     *JSON_OPTION_NAMES,
 )
+FLATTEN: Final = Setting("value.flatten", SettingType.BOOLEAN, True)
+INCLUDE_HEADERS: Final = Setting("includeHeaders", SettingType.BOOLEAN, False)
 #: Options of keys and values, which every source that gives records takes.
 FORMAT_OPTION_NAMES = (
-    "includeHeaders",
+    INCLUDE_HEADERS.name,
     "mode",
     "columnNameOfCorruptRecord",
-    "value.flatten",
+    FLATTEN.name,
     *(f"{side}.{name}" for side in ("key", "value") for name in ("format", "schema", "subject")),
     *SIDE_OPTION_NAMES,
     *(f"{side}.{name}" for side in ("key", "value") for name in SIDE_OPTION_NAMES),
@@ -130,14 +133,14 @@ def parse_format_options(options: Mapping[str, str]) -> FormatOptions:
     mode = given.get("mode", MODES[0]).upper()
     if mode not in MODES:
         raise KafkaConfigurationError(f"mode must be one of {', '.join(MODES)}, not {given['mode']!r}")
-    known = known_options(given, ("value.flatten", "includeHeaders"))
+    known = known_options(given, (FLATTEN.name, INCLUDE_HEADERS.name))
     parsed = FormatOptions(
         key=_side("key", given),
         value=_side("value", given),
         mode=mode,
         corrupt_record=given.get("columnnameofcorruptrecord", CORRUPT_RECORD),
-        flatten=boolean(known, "value.flatten", default=True),
-        include_headers=boolean(known, "includeHeaders", default=False),
+        flatten=boolean(known, FLATTEN),
+        include_headers=boolean(known, INCLUDE_HEADERS),
     )
     if "value.flatten" in given and parsed.flatten and parsed.value.format not in STRUCTURED:
         raise KafkaConfigurationError(
