@@ -3,6 +3,28 @@ from typing import Any, ClassVar, final
 
 @final
 class ConsumerRecord:
+    """A record as kafka-python names it; compares, unpacks and pickles like its named tuple.
+
+    Parameters
+    ----------
+    topic, partition, offset
+        Where it was.
+    leader_epoch
+        Epoch of the leader that wrote it, -1 if unknown.
+    timestamp
+        Milliseconds since the epoch, -1 if it has none.
+    timestamp_type
+        0 for the producer's clock, 1 for the broker's.
+    key, value
+        As the deserializer made them; ``bytes`` or ``None`` without one, made anew by each reading.
+    headers
+        List of ``(str, bytes or None)``.
+    checksum
+        Always ``None`` since message format 2.
+    serialized_key_size, serialized_value_size, serialized_header_size
+        Bytes; -1 for none.
+    """
+
     _fields: ClassVar[tuple[str, ...]]
     __match_args__: ClassVar[tuple[str, ...]]
     offset: int
@@ -45,7 +67,15 @@ class ConsumerRecord:
     def serialized_value_size(self) -> int: ...
     @property
     def serialized_header_size(self) -> int: ...
-    def detach(self) -> ConsumerRecord: ...
+    def detach(self) -> ConsumerRecord:
+        """Let go of the fetch response: copy key, value and headers out, so that a small record does not pin
+        a large buffer.
+
+        Returns
+        -------
+        ConsumerRecord
+            The record itself.
+        """
     def _asdict(self) -> dict[str, Any]: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __len__(self) -> int: ...
@@ -54,4 +84,5 @@ class ConsumerRecord:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
-class OwnFields: ...
+class OwnFields:
+    """What a record has as Python objects."""

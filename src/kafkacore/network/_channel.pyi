@@ -5,6 +5,8 @@ from kafkacore.network._transport import TransportLayer
 
 @final
 class KafkaChannel:
+    """Made by a Selector only."""
+
     id: str
     sock: socket.socket
     is_connected: bool
@@ -14,4 +16,5 @@ class KafkaChannel:
     is_muted: bool
     is_closed: bool
     @property
-    def has_send(self) -> bool: ...
+    def has_send(self) -> bool:
+        """Whether a frame has not yet been written whole."""

@@ -8,6 +8,29 @@ from kafkacore.structs import Compression, TimestampType
 
 @final
 class RecordBatchBuilder:
+    """One batch of format 2 as it is filled, and sealed.
+
+    Parameters
+    ----------
+    batch_size:
+        Bytes of the batch on the wire at which it counts as full. The first record always fits.
+    compression:
+        A :class:`Compression`.
+    compression_level:
+        As Kafka has them: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; ``None`` for the default.
+    timestamp_type:
+        What the batch says of its timestamps.
+    compression_ratio:
+        Expected compressed size through plain size; a compressed batch takes plain bytes up to
+        ``batch_size / compression_ratio``.
+
+    Attributes
+    ----------
+    size_in_bytes:
+        Bytes so far, header included: before compression while it is open, on the wire once it is sealed.
+    base_timestamp, max_timestamp:
+        Milliseconds since the epoch, -1 while it is empty.
+    """
     def __new__(
         cls,
         batch_size: int,
@@ -33,14 +56,35 @@ class RecordBatchBuilder:
     @property
     def max_record_size(self) -> int: ...
     @property
-    def is_full(self) -> bool: ...
+    def is_full(self) -> bool:
+        """No further record is expected to fit."""
     def append(
         self,
         timestamp_ms: int,
         key: Buffer | None,
         value: Buffer | None,
         headers: Sequence[tuple[str, Buffer | None]] = (),
-    ) -> int: ...
+    ) -> int:
+        """Add a record.
+
+        Parameters
+        ----------
+        timestamp_ms:
+            Milliseconds since the epoch.
+        key, value:
+            ``bytes`` or another contiguous buffer, or ``None``.
+        headers:
+            Pairs of a ``str`` and ``bytes`` or ``None``.
+
+        Returns
+        -------
+        Its place in the batch (0 for the first), or -1 if the batch has no room for it.
+
+        Raises
+        ------
+        IllegalStateError
+            The batch is sealed.
+        """
     def close(
         self,
         producer_id: int = -1,
@@ -50,4 +94,15 @@ class RecordBatchBuilder:
         is_control: bool = False,
         base_offset: int = 0,
         partition_leader_epoch: int = -1,
-    ) -> memoryview: ...
+    ) -> memoryview:
+        """Seal the batch: compress it, write its header, compute the CRC; without the GIL what takes long.
+
+        Returns
+        -------
+        A read-only memoryview of the whole batch, which keeps its memory alive.
+
+        Raises
+        ------
+        IllegalStateError
+            The batch is sealed already, or empty.
+        """

@@ -1,6 +1,0 @@
-from typing import Self, final
-
-@final
-class SetupDeadlines:
-    def __new__(cls, timeout_ms: float) -> Self: ...
-    def __len__(self) -> int: ...

@@ -1,9 +1,0 @@
-from typing import final
-
-@final
-class ArrowColumn:
-    def __init__(self, *args: object, **kwargs: object) -> None: ...
-    @property
-    def format(self) -> str: ...
-    @property
-    def names(self) -> list[str]: ...

@@ -1,3 +1,0 @@
-from collections.abc import Callable
-
-def call_with_failure(function: Callable[[], object], number: int, *, objects: bool = False) -> bool: ...
