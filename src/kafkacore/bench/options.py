@@ -99,5 +99,5 @@ class BenchOptions:
 
     def to_dict(self) -> dict[str, object]:
         shown = asdict(self)
-        told = shown.pop("security")
-        return shown | {name: told.get(name) for name in ("security_protocol", "sasl_mechanism")}
+        security = shown.pop("security")
+        return shown | {name: security.get(name) for name in ("security_protocol", "sasl_mechanism")}

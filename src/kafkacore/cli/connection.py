@@ -130,34 +130,37 @@ def properties_of(arguments: argparse.Namespace) -> dict[str, str]:
         given["bootstrap.servers"] = arguments.bootstrap
     given.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
     if any(getattr(arguments, name, None) for name in SECURE_ARGUMENTS):
-        given |= _told(arguments, given)
+        given |= _security_properties(arguments, given)
         if arguments.username:
             given.pop("sasl.password", None)
     return given
 
 
-def _told(arguments: argparse.Namespace, given: Mapping[str, str]) -> dict[str, str]:
-    """Of a secure connection, by the arguments."""
-    told = {}
+def _security_properties(arguments: argparse.Namespace, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a secure connection that the arguments determine."""
+    properties = {}
     if arguments.cafile:
-        told["ssl.ca.location"] = arguments.cafile
+        properties["ssl.ca.location"] = arguments.cafile
     if arguments.username:
-        told["sasl.username"] = arguments.username
-        told["sasl.mechanism"] = arguments.sasl_mechanism or given.get("sasl.mechanism") or DEFAULT_MECHANISM
+        properties["sasl.username"] = arguments.username
+        properties["sasl.mechanism"] = (
+            arguments.sasl_mechanism or given.get("sasl.mechanism") or DEFAULT_MECHANISM
+        )
     elif arguments.password_file:
         raise KafkaConfigurationError("--password-file is of a user: add --username")
     elif arguments.sasl_mechanism:
-        told["sasl.mechanism"] = arguments.sasl_mechanism
-    sasl = bool(told.get("sasl.mechanism"))
+        properties["sasl.mechanism"] = arguments.sasl_mechanism
+    sasl = bool(properties.get("sasl.mechanism"))
     protocol = arguments.security_protocol or given.get("security.protocol")
-    told["security.protocol"] = protocol or (
+    properties["security.protocol"] = protocol or (
         "SASL_SSL" if sasl else "SSL" if arguments.cafile else "PLAINTEXT"
     )
-    if arguments.username and not told["security.protocol"].startswith("SASL_"):
+    if arguments.username and not properties["security.protocol"].startswith("SASL_"):
         raise KafkaConfigurationError(
-            f"--username is for SASL: --security-protocol {told['security.protocol']} has none; say SASL_SSL"
+            f"--username is for SASL: --security-protocol {properties['security.protocol']} has none; "
+            "say SASL_SSL"
         )
-    return told
+    return properties
 
 
 def _password(arguments: argparse.Namespace) -> str | None:

@@ -21,7 +21,7 @@ def asked_to_stop(say: Callable[[], None]) -> Iterator[Callable[[], bool]]:
 
     In another thread than the main one signals cannot be taken, and nothing is changed.
     """
-    asked = told = False
+    asked = announced = False
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
@@ -34,9 +34,9 @@ def asked_to_stop(say: Callable[[], None]) -> Iterator[Callable[[], bool]]:
         asked = True
 
     def wanted() -> bool:
-        nonlocal told
-        if asked and not told:
-            told = True
+        nonlocal announced
+        if asked and not announced:
+            announced = True
             say()
         return asked
 

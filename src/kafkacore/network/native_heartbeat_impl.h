@@ -1,8 +1,8 @@
 /* Writes a ready-made frame on a connection again and again, by a thread of its own that knows no Python; see
    native_heartbeat.pyx for the rules. Any thread may call any function, but those of a write and of a read belong to the
    thread that uses the connection. The mutex inside is never held while anybody waits for anything else. */
-#ifndef KAFKACORE_HEARTBEAT_LINE_IMPL_H
-#define KAFKACORE_HEARTBEAT_LINE_IMPL_H
+#ifndef KAFKACORE_NATIVE_HEARTBEAT_IMPL_H
+#define KAFKACORE_NATIVE_HEARTBEAT_IMPL_H
 
 #include <stddef.h>
 #include <stdint.h>

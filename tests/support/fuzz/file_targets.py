@@ -173,7 +173,7 @@ def read_metadata_record(data: bytes) -> None:
     assert encode_record(decode_record(written)) == written
 
 
-def read_end_mark(data: bytes) -> None:
+def read_end_offset_checkpoint(data: bytes) -> None:
     for content in (with_json_crc(data), data):
         assert end_offset_checkpoint.EndOffsetCheckpoint(_FILE, OneFile(content)).read() in _INT64
 
@@ -269,6 +269,11 @@ def targets() -> list[Target]:
         Target("indexes", read_indexes, indexes, head=1, takes_memory=True),
         Target("metadata-log", read_metadata_log, [metadata_log_file()], takes_memory=True),
         Target("metadata-record", read_metadata_record, [encode_record(each) for each in metadata_records()]),
-        Target("end-offset-checkpoint", read_end_mark, [checked_json({"next_offset": 7})], takes_memory=True),
+        Target(
+            "end-offset-checkpoint",
+            read_end_offset_checkpoint,
+            [checked_json({"next_offset": 7})],
+            takes_memory=True,
+        ),
         Target("aborted", read_aborted_transactions, aborted),
     ]

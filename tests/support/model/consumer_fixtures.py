@@ -22,8 +22,8 @@ def clock():
 
 
 @pytest.fixture
-def make_parts(clock):
-    """``make_parts(logs)`` → cluster, metadata, network and client."""
+def make_network_client(clock):
+    """``make_network_client(logs)`` → cluster, metadata, network and client."""
 
     def make(logs, **options):
         cluster = ModelCluster(clock, logs, **options)
@@ -61,11 +61,11 @@ def make_consumer(clock, monkeypatch):
 
 
 @pytest.fixture
-def make_fetcher(make_parts):
+def make_fetcher(make_network_client):
     """``make_fetcher(logs, read=…)`` → the parts, with a fetcher that stands at offset 0 of every log."""
 
     def make(logs, reset=OffsetResetStrategy.EARLIEST, node_count=1, read=None, **config):
-        parts = make_parts(logs, node_count=node_count)
+        parts = make_network_client(logs, node_count=node_count)
         parts.subscriptions = SubscriptionState(reset)
         parts.fetcher = Fetcher(
             parts.client,

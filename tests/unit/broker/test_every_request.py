@@ -32,7 +32,7 @@ from kafkacore.protocol.schema import APIS
 from kafkacore.protocol.schema.declaration import Field, Message
 
 DECLARATIONS = {api.key: api.messages[0] for api in APIS if api.versions}
-#: Those that Kafka has removed are test_old_versions.py's.
+#: Those that Kafka has removed are test_removed_versions.py's.
 VERSIONS = [
     (h, version)
     for h in HANDLERS

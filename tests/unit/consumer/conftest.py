@@ -1,5 +1,5 @@
 """The parts of a consumer on a model cluster and a virtual clock."""
 
-from model.consumer_fixtures import clock, make_consumer, make_fetcher, make_parts
+from model.consumer_fixtures import clock, make_consumer, make_fetcher, make_network_client
 
-__all__ = ["clock", "make_consumer", "make_fetcher", "make_parts"]
+__all__ = ["clock", "make_consumer", "make_fetcher", "make_network_client"]

@@ -24,8 +24,8 @@ TP = TopicPartition("t", 0)
 
 
 @pytest.fixture
-def parts(make_parts):
-    return make_parts({TP: FetchLog()}, node_count=2)
+def parts(make_network_client):
+    return make_network_client({TP: FetchLog()}, node_count=2)
 
 
 @pytest.fixture

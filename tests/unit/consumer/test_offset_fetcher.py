@@ -44,12 +44,12 @@ RETRIED = [
 
 
 @pytest.fixture
-def make_offsets(make_parts):
+def make_offsets(make_network_client):
     """``make_offsets(logs)`` → the parts, with an OffsetFetcher; logs are assigned, without position."""
 
     def make(logs=None, node_count=1, isolation_level=IsolationLevel.READ_UNCOMMITTED, reset=LATEST):
         logs = {A0: FetchLog(simple_batch(0, 5))} if logs is None else logs
-        parts = make_parts(logs, node_count=node_count)
+        parts = make_network_client(logs, node_count=node_count)
         parts.subscriptions = SubscriptionState(reset)
         parts.offsets = OffsetFetcher(
             parts.client, parts.metadata, parts.subscriptions, parts.clock, isolation_level, "kafka:9092"

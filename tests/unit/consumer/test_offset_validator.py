@@ -29,14 +29,14 @@ WRITTEN_IN, LED_IN = 1, 4
 
 
 @pytest.fixture
-def make_validator(make_parts):
+def make_validator(make_network_client):
     """``make_validator()`` → the parts, with an OffsetValidator; positions are 3, of a record of epoch 1,
     and the leaders' epoch is 4.
     """
 
     def make(logs=None, node_count=1, reset=EARLIEST):
         logs = {A0: FetchLog(simple_batch(0, 5))} if logs is None else logs
-        parts = make_parts(logs, node_count=node_count)
+        parts = make_network_client(logs, node_count=node_count)
         parts.cluster.leader_epochs.update(dict.fromkeys(logs, LED_IN))
         parts.subscriptions = SubscriptionState(reset)
         parts.validator = OffsetValidator(parts.client, parts.metadata, parts.subscriptions, parts.clock)

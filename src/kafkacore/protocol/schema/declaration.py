@@ -148,7 +148,7 @@ class _Table:
 
     def fields(self, indent: int, versions: Versions) -> tuple[Field, ...]:
         """The fields at ``indent``; stops at a lesser one."""
-        gathered: list[Field] = []
+        parsed: list[Field] = []
         while self.at < len(self.lines) and self.lines[self.at][0] == indent:
             words = self.lines[self.at][1].split()
             self.at += 1
@@ -156,12 +156,12 @@ class _Table:
                 self.define(words[1], self.versions, is_common=True)
                 continue
             one = self.parse(words)
-            gathered.append(one)
+            parsed.append(one)
             if self.at < len(self.lines) and self.lines[self.at][0] > indent:
                 self.define(one.type, versions & one.versions)
         if self.at < len(self.lines) and self.lines[self.at][0] > indent:
             raise DeclarationError(f"{self.message}: unexpected indent: {self.lines[self.at][1]}")
-        return tuple(gathered)
+        return tuple(parsed)
 
     def define(self, name: str, versions: Versions, *, is_common: bool = False) -> None:
         if name in self.found or name in PRIMITIVES:
