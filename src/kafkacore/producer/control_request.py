@@ -1,28 +1,21 @@
-"""A request of the producer that carries no records: its identity, or a step of a transaction.
-
-What has to be asked in, its answer to whoever asks out. Does not know: nodes, connections, when it is sent.
-"""
+"""A request of the producer that carries no records: for its identity, or for a step of a transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from typing import Any
 
 from kafkacore.client import ClientResponse
 from kafkacore.protocol import RequestMessage
 
 
-class ControlRequest:
+class ControlRequest(ABC):
     """One question, until it is answered.
 
     Parameters
     ----------
     message:
         What is asked.
-    on_response:
-        Called on the network thread with the answer; or with a response without one, whose
-        ``version_mismatch`` or ``authentication_error`` says why there never will be. Not called where the
-        connection ended first: then it is asked again.
     coordinator:
         ``None``: the least loaded node is asked. ``"transaction"`` or ``"group"``: the coordinator of
         ``key``.
@@ -41,13 +34,12 @@ class ControlRequest:
 
     __slots__ = (
         "attempts", "backoff_ms", "coordinator", "is_retry", "key", "max_version", "message",
-        "not_before_ms", "on_response",
+        "not_before_ms",
     )  # fmt: skip
 
     def __init__(
         self,
         message: RequestMessage[Any],
-        on_response: Callable[[ClientResponse], None],
         *,
         coordinator: str | None = None,
         key: str | None = None,
@@ -55,7 +47,6 @@ class ControlRequest:
         backoff_ms: float | None = None,
     ) -> None:
         self.message = message
-        self.on_response = on_response
         self.coordinator = coordinator
         self.key = key
         self.max_version = max_version
@@ -63,6 +54,14 @@ class ControlRequest:
         self.is_retry = False
         self.attempts = 0
         self.not_before_ms: float | None = None
+
+    @abstractmethod
+    def on_response(self, response: ClientResponse) -> None:
+        """Work in the response, on the network thread.
+
+        A response without a message has a ``version_mismatch`` or an ``authentication_error``. Where the
+        connection was closed first, this is not called and the request is sent again.
+        """
 
     def mark_retry(self) -> None:
         """It has been asked in vain: the next time after a back-off."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 
 from kafkacore.client import ClientResponse
 from kafkacore.errors import (
@@ -45,6 +46,25 @@ FATAL = (
     ProducerFencedError,
     UnsupportedVersionError,
 )
+
+
+class ProducerIdRequest(ControlRequest):
+    """A producer id, for a producer without transactions.
+
+    Parameters
+    ----------
+    handle:
+        Called with this request and its response.
+    """
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: Callable[[ControlRequest, ClientResponse], None]) -> None:
+        super().__init__(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX))
+        self._handle = handle
+
+    def on_response(self, response: ClientResponse) -> None:
+        self._handle(self, response)
 
 
 class IdempotenceManager:
@@ -298,12 +318,7 @@ class IdempotenceManager:
         return request
 
     def _init_request(self) -> ControlRequest:
-        def on_response(response: ClientResponse) -> None:
-            self._handle_init(request, response)
-
-        message = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX)
-        request = ControlRequest(message, on_response)
-        return request
+        return ProducerIdRequest(self._handle_init)
 
     def requeue(self, request: ControlRequest) -> None:
         """It could not be sent yet."""
@@ -321,8 +336,8 @@ class IdempotenceManager:
         return None
 
     def lookup_coordinator(self, request: ControlRequest) -> None:
-        """Find out again whom to ask, and ask then."""
-        raise NotImplementedError
+        """Find the coordinator of ``request``, then send it."""
+        raise AssertionError(f"{request!r} has no coordinator")
 
     def _handle_init(self, request: ControlRequest, response: ClientResponse) -> None:
         message = response.message

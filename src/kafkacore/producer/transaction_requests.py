@@ -7,6 +7,7 @@ again, or fails the transaction (abortable) or the producer (fatal). Source: the
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +19,7 @@ from kafkacore.client.find_coordinator import CoordinatorLookup
 from kafkacore.errors import KafkaError, for_code
 from kafkacore.producer.control_request import ControlRequest
 from kafkacore.producer.transaction_result import TransactionalRequestResult
+from kafkacore.protocol import RequestMessage
 from kafkacore.protocol.generated.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kafkacore.protocol.generated.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -100,7 +102,7 @@ class TransactionalRequest(ControlRequest):
     def __init__(
         self,
         manager: TransactionManager,
-        message: Any,
+        message: RequestMessage[Any],
         result: TransactionalRequestResult,
         *,
         coordinator: str | None = TRANSACTION,
@@ -109,12 +111,11 @@ class TransactionalRequest(ControlRequest):
     ) -> None:
         if coordinator == TRANSACTION:
             key = manager.transactional_id
-        super().__init__(message, self.answered, coordinator=coordinator, key=key, max_version=max_version)
+        super().__init__(message, coordinator=coordinator, key=key, max_version=max_version)
         self.manager = manager
         self.result = result
 
-    def answered(self, response: ClientResponse) -> None:
-        """Work the answer in, on the network thread."""
+    def on_response(self, response: ClientResponse) -> None:
         with self.manager.lock:
             if self.coordinator == TRANSACTION:
                 self.manager.coordinator_answered(response.request.node_id)
@@ -125,8 +126,9 @@ class TransactionalRequest(ControlRequest):
             else:
                 self.handle(response.message)
 
+    @abstractmethod
     def handle(self, message: Any) -> None:
-        raise NotImplementedError
+        """Work in what the coordinator answered, under the manager's lock."""
 
     def version_error(self, mismatch: errors.UnsupportedVersionError) -> KafkaError:
         """What to say where the broker does not know the request, or not as it is meant."""
@@ -206,12 +208,13 @@ class FindCoordinator(TransactionalRequest):
         return no_transactions(mismatch)
 
     def handle(self, message: FindCoordinatorResponse) -> None:
-        found: Any = message
+        found: FindCoordinatorResponse | FindCoordinatorResponse.Coordinator = message
         if message.coordinators:
-            found = next((each for each in message.coordinators if each.key == self.of_key), None)
-            if found is None:
+            entry = next((each for each in message.coordinators if each.key == self.of_key), None)
+            if entry is None:
                 self.fatal(errors.UnknownError(f"the answer to FindCoordinator leaves {self.of_key!r} out"))
                 return
+            found = entry
         error = error_of(found.error_code, self, found.error_message)
         if error is None and not is_address(found.node_id, found.host, found.port):
             self.fatal(
