@@ -151,7 +151,7 @@ class KafkaProducer:
                 raise NoBrokersAvailable(
                     f"none of bootstrap_servers={self.config['bootstrap_servers']!r} answered within "
                     f"{limit}={timeout_ms}: is the broker running, and reachable from here?"
-                    f"{self._topics.troubles()}"
+                    f"{self._topics.connection_errors()}"
                 )
         except BaseException:
             self.close(timeout=0)

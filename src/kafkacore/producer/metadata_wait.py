@@ -100,11 +100,11 @@ class MetadataWait:
         if left_ms <= 0 or not self._metadata.wait_for_update(version, left_ms):
             raise KafkaTimeoutError(
                 f"{what} is not in the cluster's metadata after max_block_ms={self.max_block_ms:g}"
-                f"{self.troubles()}"
+                f"{self.connection_errors()}"
             )
         self._accumulator.check_usable()
 
-    def troubles(self) -> str:
+    def connection_errors(self) -> str:
         """The connection errors, in parentheses, as the end of a message; empty without errors."""
         summary = self._client.connection_errors.summary()
         return f" ({summary})" if summary else ""

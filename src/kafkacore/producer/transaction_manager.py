@@ -658,7 +658,7 @@ class TransactionManager(IdempotenceManager):
             if self._requests or self._has_open_batches or self._state.current not in idle:
                 self._state.raise_error()
                 raise IllegalStateError(f"transactional_id={self.transactional_id!r} is in use")
-            self._renew(transactional_id)
+            self._reset(transactional_id)
 
     def prepare(self) -> PreparedTransaction:
         """Leave the open transaction as it is, for another to end. All records have been acknowledged.
@@ -677,7 +677,7 @@ class TransactionManager(IdempotenceManager):
             if self._requests or self._new_partitions or self._has_open_batches:
                 raise IllegalStateError("prepare_transaction() comes after flush(): records are on their way")
             prepared = PreparedTransaction(self.transactional_id, self.producer_id, self.producer_epoch)
-            self._renew(self.transactional_id)
+            self._reset(self.transactional_id)
             return prepared
 
     def resume(self, prepared: PreparedTransaction) -> None:
@@ -689,7 +689,7 @@ class TransactionManager(IdempotenceManager):
             self._become(State.IN_TRANSACTION)
             self._started = True
 
-    def _renew(self, transactional_id: str) -> None:
+    def _reset(self, transactional_id: str) -> None:
         self.transactional_id = transactional_id
         self._state = TransactionState(transactional_id)
         self._pending = None

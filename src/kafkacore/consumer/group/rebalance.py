@@ -411,14 +411,14 @@ class Rebalance:
             if times_left != self._times_left:
                 return Completion(None, error)
             rejoin = "need to revoke partitions and to join again"
-        told = ConsumerGroupMetadata(
+        metadata = ConsumerGroupMetadata(
             self._settings.group_id,
             generation.generation_id,
             generation.member_id,
             self._settings.group_instance_id,
         )
         try:
-            assignor.on_assignment(assignment, told)
+            assignor.on_assignment(assignment, metadata)
         except Exception as raised:
             log.exception("group %r: the assignor's on_assignment failed", self._settings.group_id)
             error = error or raised
