@@ -16,7 +16,7 @@ from kafkacore.consumer.subscription_state import FetchPosition, SubscriptionSta
 from kafkacore.errors import KafkaError
 from kafkacore.structs import TopicPartition, partition_name
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class FetchBuffer:
@@ -163,7 +163,7 @@ class FetchBuffer:
         partition = completed.partition
         position = moved.get(partition) or self._position(partition)
         if position is None or position.offset != completed.next_fetch_offset:
-            log.debug(
+            logger.debug(
                 "dropping fetched records of %s: the position is %s now", partition_name(partition), position
             )
             completed.drain()

@@ -17,7 +17,7 @@ from kafkacore.protocol import ZERO_UUID
 from kafkacore.protocol.generated.fetch import FetchResponse
 from kafkacore.structs import INT32_MAX, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 INVALID_SESSION_ID = 0
 #: Asks for a new session.
@@ -145,7 +145,7 @@ class FetchSessionHandler:
         """
         if response.error_code:
             error = for_code(response.error_code)
-            log.info("node %s refused %s: %s", self.node_id, self._next, error.message)
+            logger.info("node %s refused %s: %s", self.node_id, self._next, error.message)
             if error is FetchSessionIdNotFoundError:
                 self._next = self._start
             else:
@@ -153,7 +153,7 @@ class FetchSessionHandler:
             return False
         problem = self._verify(response, version)
         if problem:
-            log.info("node %s sent a fetch response with %s", self.node_id, problem)
+            logger.info("node %s sent a fetch response with %s", self.node_id, problem)
             if self._next.is_full:
                 self._next = self._start
             else:
@@ -189,7 +189,7 @@ class FetchSessionHandler:
 
     def handle_error(self, error: BaseException) -> None:
         """The request got no answer, so whether the broker counted it is unknown: start over."""
-        log.info("fetch request to node %s failed: %s", self.node_id, error)
+        logger.info("fetch request to node %s failed: %s", self.node_id, error)
         self._close_existing()
 
     def notify_close(self) -> FetchMetadata | None:

@@ -47,7 +47,7 @@ from kafkacore.protocol.generated.fetch import FetchRequest, FetchResponse
 from kafkacore.record import ColumnBuilder, RecordColumns
 from kafkacore.structs import IsolationLevel, Node, TopicPartition, partition_name
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _NO_REPLICA = -1
 
@@ -347,7 +347,7 @@ class Fetcher:
 
     def _handle_error(self, completed: CompletedFetch, position: int) -> None:
         tp, error = completed.partition, for_code(completed.data.error_code)
-        log.debug(
+        logger.debug(
             "fetch of %s at offset %d: %s", partition_name(tp), completed.next_fetch_offset, error.message
         )
         if error is OffsetOutOfRangeError:
@@ -386,7 +386,7 @@ class Fetcher:
             )
             error.partitions = {tp: position}
             raise error
-        log.info(
+        logger.info(
             "position %d of %s is out of range, starting over by auto_offset_reset",
             position,
             partition_name(tp),
@@ -513,7 +513,7 @@ class Fetcher:
             for answer in answers:
                 self._client.poll_until(answer, timer, disable_wakeup=True)
         except KafkaError as error:
-            log.debug("while closing fetch sessions: %s", error)
+            logger.debug("while closing fetch sessions: %s", error)
 
     def _closing_request(self, closing: FetchMetadata) -> FetchRequest:
         return FetchRequest(

@@ -14,7 +14,7 @@ from kafkacore.client.interceptors import Interceptors
 from kafkacore.consumer._record import ConsumerRecord
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Records = dict[TopicPartition, list[ConsumerRecord]]
 
@@ -51,7 +51,7 @@ class ConsumerInterceptors(Interceptors):
     """
 
     def __init__(self, interceptors: Iterable[Any] = ()) -> None:
-        super().__init__(interceptors, log)
+        super().__init__(interceptors, logger)
 
     def on_consume(self, records: Records) -> Records:
         """What the last that did not fail makes of ``records``; a partition without any is left out."""
@@ -66,7 +66,7 @@ class ConsumerInterceptors(Interceptors):
                     )
                 records = made
             except Exception:
-                log.exception("interceptor %r failed before records were handed out", interceptor)
+                logger.exception("interceptor %r failed before records were handed out", interceptor)
         return {tp: of_partition for tp, of_partition in records.items() if of_partition}
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -75,4 +75,4 @@ class ConsumerInterceptors(Interceptors):
             try:
                 interceptor.on_commit(offsets)
             except Exception:
-                log.exception("interceptor %r failed after a commit", interceptor)
+                logger.exception("interceptor %r failed after a commit", interceptor)

@@ -27,7 +27,7 @@ from kafkacore.errors import (
 from kafkacore.protocol.generated.list_offsets import ListOffsetsRequest
 from kafkacore.structs import IsolationLevel, Node, OffsetSpec, TopicPartition, partition_name
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 UNKNOWN_OFFSET = -1
 _CONSUMER_REPLICA_ID = -1
@@ -170,7 +170,7 @@ class OffsetFetcher:
     def _reset(self, tp: TopicPartition, strategy: OffsetResetStrategy, found: FoundOffset) -> None:
         # Without an epoch: what a leader has just said needs no other's word.
         if self._subscriptions.maybe_seek_unvalidated(tp, strategy, FetchPosition(found.offset)):
-            log.info("%s starts at offset %d (%s)", partition_name(tp), found.offset, strategy.name)
+            logger.info("%s starts at offset %d (%s)", partition_name(tp), found.offset, strategy.name)
         self._metadata.update_last_seen_epoch_if_newer(tp, found.leader_epoch)
 
     def _on_reset_error(
@@ -238,7 +238,7 @@ class OffsetFetcher:
             # What fails is asked again by who wants to know.
             answer.add_callbacks(
                 lambda answer: self._note_ends(wanted, answer.found),
-                lambda error: log.debug("the end of %s-%d: %s", *partition, error),
+                lambda error: logger.debug("the end of %s-%d: %s", *partition, error),
             )
 
     def _note_ends(
@@ -318,7 +318,7 @@ class OffsetFetcher:
                 else:
                     level = logging.DEBUG if error.retriable else logging.WARNING
                     name = partition_name(tp)
-                    log.log(level, "listing offsets of %s: %s; trying again", name, error.message)
+                    logger.log(level, "listing offsets of %s: %s; trying again", name, error.message)
                     passing = error(f"while listing offsets of {name}")
         retry -= found.keys()
         if forbidden:

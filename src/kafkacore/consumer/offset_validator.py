@@ -25,7 +25,7 @@ from kafkacore.errors import (
 from kafkacore.protocol.generated.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _CONSUMER_REPLICA_ID = -1
 _UNDEFINED = -1
@@ -148,7 +148,7 @@ class OffsetValidator:
             self._error = self._truncation(positions, truncated)
 
     def _handle_error(self, tp: TopicPartition, error: type[BrokerResponseError]) -> None:
-        log.debug("validating %s: %s", partition_name(tp), error.message)
+        logger.debug("validating %s: %s", partition_name(tp), error.message)
         self._retry_later([tp])
         if issubclass(error, TopicAuthorizationFailedError):
             self._error = error(f"no permission to read topic {tp.topic!r}")
@@ -169,14 +169,14 @@ class OffsetValidator:
             self._subscriptions.set_next_retry([tp], self._clock.monotonic_ms())
             truncated[tp] = None if undefined else OffsetAndMetadata(end_offset, "", epoch)
         elif undefined:
-            log.warning(
+            logger.warning(
                 "the log of %s was cut back behind offset %d, starting over",
                 partition_name(tp),
                 position.offset,
             )
             self._subscriptions.request_offset_reset(tp)
         else:
-            log.warning(
+            logger.warning(
                 "the log of %s was cut back from offset %d to %d, going on there",
                 partition_name(tp),
                 position.offset,

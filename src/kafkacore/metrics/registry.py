@@ -15,7 +15,7 @@ from kafkacore.metrics._sensor import Sensor
 from kafkacore.metrics.metric import KafkaMetric, Measure, MetricName
 from kafkacore.metrics.reporter import Reporter
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Of the one metric that every client has, the number of all.
 COUNT_GROUP = "kafka-metrics-count"
@@ -146,4 +146,4 @@ class Metrics:
         try:
             function(*arguments)
         except Exception:
-            log.exception("metric reporter %r failed", function)
+            logger.exception("metric reporter %r failed", function)

@@ -20,7 +20,7 @@ from kafkacore.wire.memory cimport free, malloc
 
 from kafkacore.wire.copying import refuse_copy
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 
 @cython.final
@@ -295,7 +295,7 @@ cdef class BatchFuture:
         try:
             f(*args, self if error is None else error, **kwargs)
         except Exception:
-            log.exception("callback %r of %r failed", f, self)
+            logger.exception("callback %r of %r failed", f, self)
 
     def __repr__(self):
         if not self.is_done:

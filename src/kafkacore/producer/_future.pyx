@@ -15,7 +15,7 @@ from kafkacore.errors import KafkaTimeoutError, RetriableError
 from kafkacore.producer.record_metadata import RecordMetadata
 from kafkacore.wire.copying import refuse_copy
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 
 @cython.final
@@ -350,7 +350,7 @@ cdef class FutureRecordMetadata:
         try:
             function(self.value if error is None else error)
         except guarded:
-            log.exception("callback %r of a record of %s failed", function, self._result.topic_partition)
+            logger.exception("callback %r of a record of %s failed", function, self._result.topic_partition)
 
     def __repr__(self):
         state = "pending" if not self.is_done else repr(self.exception or self.value)

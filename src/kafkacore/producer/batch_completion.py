@@ -25,7 +25,7 @@ from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender_metrics import SenderMetrics
 from kafkacore.structs import TopicPartition, partition_name
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 
 class BatchCompletion:
@@ -97,7 +97,7 @@ class BatchCompletion:
             self._handle(batch, answer, now_ms)
         except Exception as failure:
             # A bug of ours with one batch shall leave no future of any without an outcome.
-            log.exception("the answer for %s could not be worked in", batch)
+            logger.exception("the answer for %s could not be worked in", batch)
             if not batch.done:
                 self.fail(batch, KafkaError(f"the broker's answer could not be worked in: {failure!r}"))
 
@@ -133,11 +133,11 @@ class BatchCompletion:
         batch.possibly_persisted |= may_be_written(error, self._acks)
         self._request_ended(batch, release=False)
         if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
-            log.warning("%s is too large for its broker (%s) and is sent in halves", batch, error)
+            logger.warning("%s is too large for its broker (%s) and is sent in halves", batch, error)
             self._metrics.split(batch)
             self._accumulator.split_and_reenqueue(batch)
         elif self._can_retry(batch, error, answer, now_ms):
-            log.debug("%s is sent again: %s", batch, error)
+            logger.debug("%s is sent again: %s", batch, error)
             self._last_refusals[batch.topic_partition] = str(error)
             self._metrics.retried(batch)
             self._accumulator.reenqueue(batch, now_ms)

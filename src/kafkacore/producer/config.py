@@ -29,7 +29,7 @@ from kafkacore.settings.checks import (
 )
 from kafkacore.structs import INT32_MAX, Compression
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 
 COMPRESSIONS = {codec.name.lower(): codec for codec in Compression}
@@ -139,7 +139,7 @@ def _settle_idempotence(config: Config, given: Mapping[str, object]) -> None:
             f"not {', '.join(conflicts)}"
         )
     if conflicts:
-        log.warning(
+        logger.warning(
             "enable_idempotence is off because of %s: after a lost answer a record may be written twice",
             ", ".join(conflicts),
         )

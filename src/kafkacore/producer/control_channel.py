@@ -15,7 +15,7 @@ from kafkacore.producer.control_request import ControlRequest
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.structs import Node
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 
 class ControlChannel:
@@ -113,7 +113,7 @@ class ControlChannel:
             callback=on_response,
             max_version=request.max_version,
         )
-        log.debug("%r is sent to node %d", request, node.node_id)
+        logger.debug("%r is sent to node %d", request, node.node_id)
         self._in_flight = request
         self._client.send(client_request, now_ms)
 

@@ -29,7 +29,7 @@ from kafkacore.producer.partition_sequences import NO_SEQUENCE, PartitionSequenc
 from kafkacore.protocol.generated.init_producer_id import InitProducerIdRequest
 from kafkacore.structs import INT32_MAX, Node, TopicPartition
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
@@ -221,7 +221,7 @@ class IdempotenceManager:
         if given_up == NO_SEQUENCE or sequences.is_later(following, given_up):
             self._unresolved[batch.topic_partition] = following
         self._wants_turn = True
-        log.debug("whether the log has %s is open until a later batch is answered", batch)
+        logger.debug("whether the log has %s is open until a later batch is answered", batch)
 
     def split(self, batch: ProducerBatch, halves: list[ProducerBatch]) -> None:
         """The halves go instead of the batch, with its numbers."""
@@ -232,7 +232,7 @@ class IdempotenceManager:
     def fail(self, error: KafkaError) -> None:
         """Nothing can be sent any more. The first reason stays."""
         if self.error is None:
-            log.error("the producer cannot go on: %s", error)
+            logger.error("the producer cannot go on: %s", error)
             self.error = error
             self._wants_turn = True
 
@@ -295,7 +295,7 @@ class IdempotenceManager:
             self.producer_id, self.producer_epoch = NO_PRODUCER_ID, NO_EPOCH
             return
         self.producer_epoch += 1
-        log.info("epoch %d of producer %d begins", self.producer_epoch, self.producer_id)
+        logger.info("epoch %d of producer %d begins", self.producer_epoch, self.producer_id)
         self._renumber()
 
     def _renumber(self) -> None:
@@ -359,7 +359,7 @@ class IdempotenceManager:
             )
         elif not message.error_code:
             self.producer_id, self.producer_epoch = message.producer_id, message.producer_epoch
-            log.info("this is producer %d with epoch %d", self.producer_id, self.producer_epoch)
+            logger.info("this is producer %d with epoch %d", self.producer_id, self.producer_epoch)
             self._renumber()
         elif for_code(message.error_code).retriable:
             self.retry(request)

@@ -16,7 +16,7 @@ from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer.record_metadata import RecordMetadata
 from kafkacore.structs import TopicPartition, printable
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 F = TypeVar("F", FutureRecordMetadata, BatchFuture)
 
@@ -77,7 +77,7 @@ class ProducerInterceptors(Interceptors):
     """
 
     def __init__(self, interceptors: Iterable[Any]) -> None:
-        super().__init__(interceptors, log)
+        super().__init__(interceptors, logger)
 
     def on_send(self, record: ProducerRecord, *, keeps_topic: bool = False) -> ProducerRecord:
         """What the last that did not fail makes of ``record``.
@@ -98,7 +98,7 @@ class ProducerInterceptors(Interceptors):
                     )
                 record = made
             except Exception:
-                log.exception(
+                logger.exception(
                     "interceptor %r failed before a record to %s", interceptor, printable(record.topic)
                 )
         return record
@@ -121,7 +121,7 @@ class ProducerInterceptors(Interceptors):
             try:
                 interceptor.on_acknowledgement(metadata, error)
             except Exception:
-                log.exception(
+                logger.exception(
                     "interceptor %r failed after a record to %s", interceptor, printable(metadata.topic)
                 )
 

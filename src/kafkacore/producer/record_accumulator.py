@@ -27,7 +27,7 @@ from kafkacore.producer._topic_state import TopicState
 from kafkacore.producer.idempotence import IdempotenceManager
 from kafkacore.structs import Compression, Node, TopicPartition
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 #: How fast the expected compression ratio follows what is seen: up at once by so much, down by less.
 RATIO_STEP_UP = 0.05
@@ -299,7 +299,7 @@ class RecordAccumulator:
             try:
                 size += self._seal(batch)
             except Exception as error:
-                log.exception("%s cannot be sealed", batch)
+                logger.exception("%s cannot be sealed", batch)
                 self._unsealable.append((batch, error))
                 continue
             drained.append(batch)

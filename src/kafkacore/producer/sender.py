@@ -35,7 +35,7 @@ from kafkacore.producer.produce_request import (
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender_metrics import NoSenderMetrics, SenderMetrics
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 
 class Sender:
@@ -235,7 +235,7 @@ class Sender:
         try:
             self._client.send(client_request, now_ms)
         except Exception as error:
-            log.exception("a produce request to node %d could not be made", node_id)
+            logger.exception("a produce request to node %d could not be made", node_id)
             for batch in batches:
                 self._outcomes.not_sent(
                     batch, KafkaError(f"the produce request could not be made: {error!r}")

@@ -16,7 +16,7 @@ from kafkacore.clock import Clock
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.sender import Sender
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 #: How long the interpreter's exit waits for records of producers that were not closed.
 EXIT_TIMEOUT_S = 5.0
@@ -118,7 +118,7 @@ class SenderThread(threading.Thread):
         try:
             self.sender.run_once(self._clock.monotonic_ms())
         except Exception:
-            log.exception("uncaught error in %s", self.name)
+            logger.exception("uncaught error in %s", self.name)
             # A close does not wait for what does not work.
             self._forced = self._closing
             self._clock.sleep_ms(PAUSE_AFTER_FAILURE_MS)
@@ -137,7 +137,7 @@ def close_all_at_exit() -> None:
         deadline_ms = now_ms + EXIT_TIMEOUT_S * 1000 if deadline_ms is None else deadline_ms
         thread.join(max(deadline_ms - now_ms, 0.0) / 1000)
         if thread.is_alive():
-            log.error("the interpreter ends with records of %s unacknowledged", thread.name)
+            logger.error("the interpreter ends with records of %s unacknowledged", thread.name)
             thread.force_close()
             thread.join(1.0)
 

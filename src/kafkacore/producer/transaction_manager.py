@@ -53,7 +53,7 @@ from kafkacore.producer.transaction_state import State, TransactionState
 from kafkacore.protocol import ApiKey
 from kafkacore.structs import ConsumerGroupMetadata, Node, OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger("kafkacore.producer")
+logger = logging.getLogger("kafkacore.producer")
 
 #: The feature of a cluster whose level says how transactions are made there (KIP-890).
 FEATURE = "transaction.version"
@@ -332,7 +332,7 @@ class TransactionManager(IdempotenceManager):
                 if is_useless:
                     request.result.fail(self._state.error or self._aborted_error())
                 elif end is not None and not self._started:
-                    log.debug("a transaction without records and offsets ends here")
+                    logger.debug("a transaction without records and offsets ends here")
                     self._complete_transaction(end)
                 else:
                     return request
@@ -435,9 +435,9 @@ class TransactionManager(IdempotenceManager):
     def fail_abortably(self, error: KafkaError) -> None:
         """The transaction can only be aborted. Nothing new to one that is being aborted."""
         if self._state.current in (State.ABORTING_TRANSACTION, State.FATAL_ERROR):
-            log.debug("the transaction ends already: %s", error)
+            logger.debug("the transaction ends already: %s", error)
         elif self._state.may_become(State.ABORTABLE_ERROR):
-            log.info("the transaction has failed and is to be aborted: %s", error)
+            logger.info("the transaction has failed and is to be aborted: %s", error)
             self._become(State.ABORTABLE_ERROR, error)
         else:
             self.fail_fatally(error)
@@ -476,7 +476,7 @@ class TransactionManager(IdempotenceManager):
             self._coordinator_bumps = known[1] >= BUMPS_SINCE
 
     def found_coordinator(self, kind: str, key: str, node: Node) -> None:
-        log.debug("the %s coordinator of %r is node %d", kind, key, node.node_id)
+        logger.debug("the %s coordinator of %r is node %d", kind, key, node.node_id)
         self._coordinators[kind, key] = node
 
     def initialized(self, producer_id: int, producer_epoch: int, is_epoch_bump: bool) -> None:
@@ -535,7 +535,7 @@ class TransactionManager(IdempotenceManager):
             end.result.done()
 
     def _set_identity(self, producer_id: int, producer_epoch: int) -> None:
-        log.info("%r is producer %d with epoch %d", self.transactional_id, producer_id, producer_epoch)
+        logger.info("%r is producer %d with epoch %d", self.transactional_id, producer_id, producer_epoch)
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
 
     # ---- The end -------------------------------------------------------------------------------------------
@@ -546,7 +546,7 @@ class TransactionManager(IdempotenceManager):
             self._turn_due_ms = now_ms + self._max_block_ms
             self._begin_pending()
             if self._state.may_become(State.ABORTING_TRANSACTION):
-                log.info("%r is closed in a transaction, which is aborted", self.transactional_id)
+                logger.info("%r is closed in a transaction, which is aborted", self.transactional_id)
                 self._begin_abort(self.new_result("close()"))
 
     def close(self) -> None:
@@ -564,7 +564,7 @@ class TransactionManager(IdempotenceManager):
         self._state.become(target, error)
         # What follows from it is not to wait for the next thing to happen.
         self._wants_turn = True
-        log.debug("transactional_id=%r is %s", self.transactional_id, target.value)
+        logger.debug("transactional_id=%r is %s", self.transactional_id, target.value)
         if was_open:
             self._close_open_batches()
 

@@ -44,7 +44,7 @@ from kafkacore.protocol.generated.heartbeat import HeartbeatResponse
 from kafkacore.protocol.generated.leave_group import LeaveGroupResponse
 from kafkacore.structs import ConsumerGroupMetadata, Node
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: While an answer is on its way the heartbeat thread looks for it this often.
 BACKGROUND_LOOK_MS = 100.0
@@ -180,7 +180,7 @@ class ClassicMembership:
         try:
             return self._background(now_ms)
         except Exception as error:
-            log.exception("group %r: in the background", self.settings.group_id)
+            logger.exception("group %r: in the background", self.settings.group_id)
             self._background_error = error
             return math.inf
 
@@ -204,7 +204,7 @@ class ClassicMembership:
             return self._keep_up()
         except BaseException as error:
             # Also a listener's sys.exit(): on this thread nobody would hear of it.
-            log.exception("group %r: while the records are held", self.settings.group_id)
+            logger.exception("group %r: while the records are held", self.settings.group_id)
             self._background_error = self._background_error or error
             return HELD_LOOK_MS
         finally:
@@ -249,7 +249,7 @@ class ClassicMembership:
         return min(due_ms, self._poll_deadline_ms - now_ms)
 
     def _poll_interval_is_over(self) -> None:
-        log.warning(
+        logger.warning(
             "group %r: poll() was not called for max_poll_interval_ms=%.0f, so this consumer leaves its "
             "group and its partitions go to others. The program took too long over the records of one "
             "poll(): raise max_poll_interval_ms, or lower max_poll_records",
@@ -314,7 +314,7 @@ class ClassicMembership:
         elif error is GroupAuthorizationFailedError:
             self._background_error = error(f"no permission to be in group {self.settings.group_id!r}")
         elif error.retriable:
-            log.debug("group %r: heartbeat: %s", self.settings.group_id, error.message)
+            logger.debug("group %r: heartbeat: %s", self.settings.group_id, error.message)
         else:
             self._background_error = error("in answer to a heartbeat")
 
@@ -393,13 +393,13 @@ class ClassicMembership:
     def reset_generation(self, error: BaseException, sent: Generation, why: str) -> None:
         """See ``GroupMembership``. The member id is kept if it is only the generation that was refused."""
         if sent != self._generation:
-            log.info("group %r: %r of the past %s is ignored", self.settings.group_id, error, sent)
+            logger.info("group %r: %r of the past %s is ignored", self.settings.group_id, error, sent)
             return
         name = error.message if isinstance(error, BrokerResponseError) else str(error)
         self._reset(f"{name} in answer to {why}", keep_member_id=isinstance(error, IllegalGenerationError))
 
     def _reset(self, reason: str, *, keep_member_id: bool = False) -> None:
-        log.info("group %r: out of generation %d: %s", self.settings.group_id, self._generation[0], reason)
+        logger.info("group %r: out of generation %d: %s", self.settings.group_id, self._generation[0], reason)
         self.end_heartbeats()
         self.state = MemberState.UNJOINED
         self._generation = Generation(member_id=self._generation.member_id if keep_member_id else "")
@@ -449,7 +449,9 @@ class ClassicMembership:
             # A listener that is told of its partitions' loss may be the one who leaves.
             self.join.begin_anew("")
         if node is not None and is_member and not self.settings.is_static:
-            log.info("group %r: member %r leaves: %s", self.settings.group_id, generation.member_id, reason)
+            logger.info(
+                "group %r: member %r leaves: %s", self.settings.group_id, generation.member_id, reason
+            )
             self._farewell = self.client.send(node, leave_request(self.settings, generation, reason))
             self._farewell.add_callbacks(_left, _not_left)
             self.client.poll_no_wakeup(0)
@@ -474,7 +476,7 @@ class ClassicMembership:
             try:
                 self.client.poll(timer, self._has_requests, disable_wakeup=True)
             except KafkaError as error:
-                log.debug("while closing: %s", error)
+                logger.debug("while closing: %s", error)
 
     def _has_requests(self) -> bool:
         if self._farewell is not None:
@@ -487,11 +489,11 @@ def _left(response: ClientResponse) -> None:
     answer: LeaveGroupResponse = response.message
     for code in [answer.error_code, *(member.error_code for member in answer.members)]:
         if code:
-            log.info("the group did not let the member go: %s", for_code(code).message)
+            logger.info("the group did not let the member go: %s", for_code(code).message)
 
 
 def _not_left(error: BaseException) -> None:
-    log.info("nobody knows whether the member has left: %s", error)
+    logger.info("nobody knows whether the member has left: %s", error)
 
 
 def _nobody() -> None:

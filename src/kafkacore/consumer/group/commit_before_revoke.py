@@ -10,7 +10,7 @@ import math
 from kafkacore.consumer._request_future import RequestFuture
 from kafkacore.consumer.group.membership import GroupCommits
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class CommitBeforeRevoke:
@@ -59,7 +59,7 @@ class CommitBeforeRevoke:
                 self._retry_at_ms = min(now_ms + self._retry_backoff_ms, self._deadline_ms)
                 return False
             why = self._future.exception() if self._future.is_done() else "no answer in time"
-            log.warning("group %r: not committed before the rebalance: %s", self._group_id, why)
+            logger.warning("group %r: not committed before the rebalance: %s", self._group_id, why)
         self._commits = self._future = None
         return True
 

@@ -26,7 +26,7 @@ from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaError
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Committed = dict[TopicPartition, OffsetAndMetadata | None]
 
@@ -111,9 +111,9 @@ class CommittedOffsets(GroupRequests):
         """Positions from committed offsets; one with an epoch is validated before it is read from."""
         for tp, offset in committed.items():
             if offset is None:
-                log.info("group %r has committed nothing of %s", self._group_id, Shown([tp]))
+                logger.info("group %r has committed nothing of %s", self._group_id, Shown([tp]))
                 continue
-            log.info("group %r goes on with %s", self._group_id, Shown({tp: offset}))
+            logger.info("group %r goes on with %s", self._group_id, Shown({tp: offset}))
             # Whoever committed may know of a newer leader than we do.
             self._metadata.update_last_seen_epoch_if_newer(tp, offset.leader_epoch)
             self._subscriptions.seek_unvalidated(tp, FetchPosition(offset.offset, offset.leader_epoch))
@@ -141,7 +141,7 @@ class CommittedOffsets(GroupRequests):
         try:
             found = read_committed_answer(response.message, self._group_id, partitions, topics)
         except KafkaError as error:
-            log.debug("committed offsets of group %r: %s", self._group_id, error)
+            logger.debug("committed offsets of group %r: %s", self._group_id, error)
             if isinstance(error, MOVED):
                 self._membership.coordinator_failed(error.message)
             elif isinstance(error, errors.UnknownTopicIdError):

@@ -28,7 +28,7 @@ from kafkacore.structs import printable
 if TYPE_CHECKING:
     from kafkacore.consumer.group.classic import ClassicMembership
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: So often, and then with growing pauses: who is refused each time is not to do nothing but ask.
 TRIES_AT_ONCE = 3
@@ -81,7 +81,7 @@ class GroupJoin:
     def request(self, reason: str) -> None:
         """Join with one of the next turns; the coordinator is told why (KIP-800)."""
         if not self._is_wanted:
-            log.info("group %r: to be joined again: %s", self._member.settings.group_id, reason)
+            logger.info("group %r: to be joined again: %s", self._member.settings.group_id, reason)
         self._is_wanted = True
         self._reason = reason
 
@@ -158,7 +158,7 @@ class GroupJoin:
         self._member.state = MemberState.PREPARING_REBALANCE
         self._member.end_heartbeats()
         settings, generation = self._member.settings, self._member.generation()
-        log.info("group %r: joining (%s)", settings.group_id, self._reason or "for the first time")
+        logger.info("group %r: joining (%s)", settings.group_id, self._reason or "for the first time")
         self._future = self._member.ask(
             join_request(settings, generation, self._rebalance.protocols(generation), self._reason),
             self._on_joined,
@@ -278,7 +278,7 @@ class GroupJoin:
             self._member.joined(generation)
             now_ms = self._member.clock.monotonic_ms()
             self._member.metrics.joined(response.latency_ms, now_ms)
-            log.info("group %r: joined as %s", self._member.settings.group_id, generation)
+            logger.info("group %r: joined as %s", self._member.settings.group_id, generation)
             if answer.leader == answer.member_id:
                 self._rebalance.lead(answer.members)
                 self._leading = (generation, answer, future)
@@ -301,7 +301,7 @@ class GroupJoin:
             assignments = self._rebalance.assign(generation.protocol_name, answer.skip_assignment)
             self._sync(generation, assignments, future)
         except Exception as error:
-            log.exception("group %r: the leader cannot assign", self._member.settings.group_id)
+            logger.exception("group %r: the leader cannot assign", self._member.settings.group_id)
             future.fail(error)
         except BaseException:
             # A Ctrl-C: whether SyncGroup is on its way, and who would hear of its answer, is not known.

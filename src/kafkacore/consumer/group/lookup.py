@@ -27,7 +27,7 @@ from kafkacore.errors import (
 )
 from kafkacore.structs import INT32_MAX, Node
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: A coordinator has a connection of its own, lest its requests wait behind a fetch: under a node id that no
 #: broker has, as Java's client numbers it.
@@ -88,7 +88,7 @@ class CoordinatorFinder:
         if node is None:
             return
         _, host, port = _shown(node)
-        log.info("coordinator %r:%d of group %r is given up: %s", host, port, self._key, cause)
+        logger.info("coordinator %r:%d of group %r is given up: %s", host, port, self._key, cause)
         if self._failures:
             # Found and lost without a word: not again at once.
             self._retry_at_ms = self._clock.monotonic_ms() + self._backoff.backoff_ms(self._failures - 1)
@@ -121,7 +121,7 @@ class CoordinatorFinder:
     def _on_answer(self, response: ClientResponse, future: RequestFuture[None]) -> None:
         broker = coordinator_in(response.message, self._key)
         node = Node(MAX_NODE_ID - broker.node_id, broker.host, broker.port)
-        log.info("coordinator of group %r is node %d at %r:%d", self._key, *_shown(broker))
+        logger.info("coordinator of group %r is node %d at %r:%d", self._key, *_shown(broker))
         self._node = node
         self._client.client.ready(node, self._clock.monotonic_ms())
         future.complete(None)
@@ -143,7 +143,7 @@ class CoordinatorFinder:
             self._fatal = error
 
     def _try_later(self, error: BaseException) -> None:
-        log.debug("coordinator of group %r not found: %s", self._key, error)
+        logger.debug("coordinator of group %r not found: %s", self._key, error)
         self._retry_at_ms = self._clock.monotonic_ms() + self._backoff.backoff_ms(self._failures)
         self._failures += 1
         self._metadata.request_update()

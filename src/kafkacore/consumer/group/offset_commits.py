@@ -25,7 +25,7 @@ from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaError
 from kafkacore.structs import OffsetAndMetadata, TopicPartition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 #: Offsets, and the error or ``None``.
@@ -226,15 +226,15 @@ class OffsetCommits(GroupRequests):
 
     def _auto_committed(self, offsets: Offsets, error: BaseException | None) -> None:
         if error is None:
-            log.debug("auto-commit of %s", Shown(offsets))
+            logger.debug("auto-commit of %s", Shown(offsets))
         elif isinstance(error, errors.RetriableCommitFailedError):
-            log.debug("auto-commit of %s failed and is tried again: %s", Shown(offsets), error.__cause__)
+            logger.debug("auto-commit of %s failed and is tried again: %s", Shown(offsets), error.__cause__)
             self._next_auto_commit_ms = self._clock.monotonic_ms() + self._config["retry_backoff_ms"]
         elif isinstance(error, errors.RebalanceInProgressError):
             # What goes has been committed before; what stays is by the next interval.
-            log.debug("auto-commit of %s during a rebalance", Shown(offsets))
+            logger.debug("auto-commit of %s during a rebalance", Shown(offsets))
         else:
-            log.warning("auto-commit of %s failed: %s", Shown(offsets), error)
+            logger.warning("auto-commit of %s failed: %s", Shown(offsets), error)
 
     def auto_commit_sync(self, timer: Timer) -> None:
         """Commit what was consumed, for it is the end. What goes wrong is logged; only a wakeup is raised."""
@@ -247,7 +247,7 @@ class OffsetCommits(GroupRequests):
         except errors.WakeupError:
             raise
         except KafkaError as error:
-            log.warning(
+            logger.warning(
                 "auto-commit of %s failed, what lies behind the last one may be read once more: %s",
                 Shown(offsets),
                 error,
@@ -259,7 +259,7 @@ class OffsetCommits(GroupRequests):
             try:
                 self.invoke_completed_callbacks()
             except Exception:
-                log.exception("a commit's callback failed")
+                logger.exception("a commit's callback failed")
 
     def time_to_next_auto_commit_ms(self, now_ms: float) -> float:
         """Milliseconds; infinity without auto-commit."""
@@ -309,7 +309,9 @@ class OffsetCommits(GroupRequests):
             self._metrics.committed(response.latency_ms, self._clock.monotonic_ms())
             answered.complete(None)
             return
-        log.log(logging.WARNING if error.retriable else logging.ERROR, "group %r: %s", self._group_id, error)
+        logger.log(
+            logging.WARNING if error.retriable else logging.ERROR, "group %r: %s", self._group_id, error
+        )
         answered.fail(self._meaning(error, sent))
 
     def _meaning(self, error: errors.BrokerResponseError, sent: Generation) -> KafkaError:
@@ -359,11 +361,11 @@ class OffsetCommits(GroupRequests):
         try:
             self._await_open_commits(timer)
         except KafkaError as error:
-            log.warning("closing: %s", error)
+            logger.warning("closing: %s", error)
         self._invoke_what_can_be()
 
 
 def _log_failure(offsets: Offsets, error: BaseException | None) -> None:
     """The callback of a commit without one."""
     if error is not None:
-        log.error("commit of %s failed: %s", Shown(offsets), error)
+        logger.error("commit of %s failed: %s", Shown(offsets), error)

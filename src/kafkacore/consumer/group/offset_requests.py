@@ -21,7 +21,7 @@ from kafkacore.protocol.message import ZERO_UUID
 from kafkacore.structs import OffsetAndMetadata, TopicPartition, partition_name
 from kafkacore.wire import Writer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: From here on topics go by their ids alone (KIP-848).
 FIRST_VERSION_BY_ID = 10
@@ -222,7 +222,7 @@ def read_committed_answer(
     if unauthorized:
         raise _unauthorized(unauthorized)
     if unstable:
-        log.info("offsets of %s wait for the end of a transaction or for replication", Shown(unstable))
+        logger.info("offsets of %s wait for the end of a transaction or for replication", Shown(unstable))
         raise errors.UnstableOffsetCommitError(f"of {Shown(unstable)}")
     left_out = wanted - found.keys()
     if left_out:

@@ -42,7 +42,7 @@ from kafkacore.errors import (
 from kafkacore.protocol.generated.join_group import JoinGroupResponse
 from kafkacore.structs import ConsumerGroupMetadata, TopicPartition, partition_name
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: This assignor moves no partition from one owner to the next in one step, also where owners say other things
 #: than it remembers.
@@ -247,7 +247,7 @@ class Rebalance:
     def _lose(self, partitions: set[TopicPartition]) -> Exception | None:
         if not partitions:
             return None
-        log.info(
+        logger.info(
             "group %r: %s are lost, for this consumer is not in the group any more",
             self._settings.group_id,
             _listed(partitions),
@@ -258,7 +258,7 @@ class Rebalance:
         return error
 
     def _revoke(self, gone: set[TopicPartition], kept: list[TopicPartition]) -> Exception | None:
-        log.info("group %r: revoking %s", self._settings.group_id, _listed(gone))
+        logger.info("group %r: revoking %s", self._settings.group_id, _listed(gone))
         self.on_gone(gone, False)
         error = self._tell("on_partitions_revoked", gone)
         self._assign(kept)
@@ -305,7 +305,7 @@ class Rebalance:
         try:
             return decode_subscription(member.metadata, member.group_instance_id)
         except MalformedMessageError as error:
-            log.warning(
+            logger.warning(
                 "group %r: member %r gets no partitions because its subscription cannot be read: %s",
                 self._settings.group_id,
                 member.member_id,
@@ -338,7 +338,7 @@ class Rebalance:
         self._assigned_by = self._snapshot
         self._unasked = set()
         if skip:
-            log.info("group %r: the leader has come back, nothing is assigned", self._settings.group_id)
+            logger.info("group %r: the leader has come back, nothing is assigned", self._settings.group_id)
             return []
         assignor = self._assignor(protocol_name)
         topics = {topic for each in self._members.values() for topic in each.topics}
@@ -371,7 +371,7 @@ class Rebalance:
     def _follow_assigned(self, topics: set[str], made: dict[str, Assignment]) -> None:
         given = {tp.topic for assignment in made.values() for tp in assignment.partitions}
         for topic in sorted(topics - given):
-            log.warning("group %r: nobody reads %r, which is subscribed", self._settings.group_id, topic)
+            logger.warning("group %r: nobody reads %r, which is subscribed", self._settings.group_id, topic)
         if given - topics:
             # Once their metadata come, they are no change that asks for another rebalance.
             self._subscriptions.group_subscription = frozenset(topics | given)
@@ -399,7 +399,7 @@ class Rebalance:
         assignment = decode_assignment(blob)
         wanted = list(dict.fromkeys(assignment.partitions))
         if not self._subscriptions.matches(wanted):
-            log.warning("group %r: %s were not subscribed to", self._settings.group_id, _listed(wanted))
+            logger.warning("group %r: %s were not subscribed to", self._settings.group_id, _listed(wanted))
             return Completion("received an assignment that does not match the subscription", None, False)
         rejoin: str | None = None
         owned = self._subscriptions.assigned_partitions()
@@ -420,12 +420,12 @@ class Rebalance:
         try:
             assignor.on_assignment(assignment, metadata)
         except Exception as raised:
-            log.exception("group %r: the assignor's on_assignment failed", self._settings.group_id)
+            logger.exception("group %r: the assignor's on_assignment failed", self._settings.group_id)
             error = error or raised
         self._undelivered |= set(wanted) - owned
         self._assign(wanted)
         self._take_topics({tp.topic for tp in wanted})
-        log.info("group %r: assigned %s", self._settings.group_id, _listed(wanted))
+        logger.info("group %r: assigned %s", self._settings.group_id, _listed(wanted))
         later = self._tell("on_partitions_assigned", set(self._undelivered))
         self._undelivered = set()
         return Completion(rejoin, error or later)
@@ -481,7 +481,7 @@ class Rebalance:
         except WakeupError:
             raise
         except Exception as error:
-            log.exception("group %r: the listener's %s failed", self._settings.group_id, method)
+            logger.exception("group %r: the listener's %s failed", self._settings.group_id, method)
             return error
         finally:
             self.in_callback, self._going = outer
