@@ -17,7 +17,7 @@ class RecordBatchBuilder:
     compression:
         A :class:`Compression`.
     compression_level:
-        As Kafka has them: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; ``None`` for the default.
+        One of the codec's levels (``compression.CODECS``); ``None`` for the default.
     timestamp_type:
         What the batch says of its timestamps.
     compression_ratio:
