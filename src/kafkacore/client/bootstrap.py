@@ -6,8 +6,6 @@ No connection is made yet. Does not know: what the client is for.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from kafkacore.client.addresses import (
     Resolver,
@@ -22,10 +20,11 @@ from kafkacore.client.network_client import NetworkClient
 from kafkacore.clock import SYSTEM_CLOCK, Clock
 from kafkacore.errors import KafkaConfigurationError
 from kafkacore.network import Selectable, Selector
+from kafkacore.settings import Config
 
 
 def bootstrap_client(
-    config: Mapping[str, Any],
+    config: Config,
     clock: Clock = SYSTEM_CLOCK,
     *,
     topic_expiry_ms: float | None = None,
@@ -76,7 +75,7 @@ def bootstrap_client(
     return client, metadata
 
 
-def _metadata(config: Mapping[str, Any], clock: Clock, topic_expiry_ms: float | None) -> Metadata:
+def _metadata(config: Config, clock: Clock, topic_expiry_ms: float | None) -> Metadata:
     return Metadata(
         clock,
         refresh_backoff_ms=config["retry_backoff_ms"],
@@ -87,7 +86,7 @@ def _metadata(config: Mapping[str, Any], clock: Clock, topic_expiry_ms: float | 
     )
 
 
-def _selector(config: Mapping[str, Any], clock: Clock) -> Selector:
+def _selector(config: Config, clock: Clock) -> Selector:
     idle_ms = config["connections_max_idle_ms"]
     return Selector(
         clock,
@@ -98,7 +97,7 @@ def _selector(config: Mapping[str, Any], clock: Clock) -> Selector:
     )
 
 
-def _servers(config: Mapping[str, Any]) -> list[tuple[str, int]]:
+def _servers(config: Config) -> list[tuple[str, int]]:
     servers = parse_bootstrap_servers(config["bootstrap_servers"])
     if config["client_dns_lookup"] == "resolve_canonical_bootstrap_servers_only":
         try:

@@ -33,7 +33,7 @@ class RecordDeserializationError(SerializationError):
         return type(self), (self.topic_partition, self.offset)
 
 
-def deserialize_function(deserializer: Any) -> Deserialize | None:
+def deserialize_function(deserializer: object) -> Deserialize | None:
     """``(topic, headers, data) → object`` of an object with a ``deserialize`` method, or of a function of
     the data.
 
@@ -53,7 +53,7 @@ def deserialize_function(deserializer: Any) -> Deserialize | None:
     return lambda topic, headers, data: function(data)
 
 
-def close_deserializer(deserializer: Any) -> None:
+def close_deserializer(deserializer: object) -> None:
     """Call the ``close`` method of those that have one."""
     close = getattr(deserializer, "close", None)
     if callable(close):

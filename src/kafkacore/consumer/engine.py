@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kafkacore.client import Metadata, NetworkClient
 from kafkacore.clock import Clock
@@ -40,6 +40,7 @@ from kafkacore.consumer.timer import Timer
 from kafkacore.consumer.topic_metadata import TopicMetadataFetcher
 from kafkacore.errors import IllegalStateError, KafkaTimeoutError
 from kafkacore.network import Selector
+from kafkacore.settings import Config
 from kafkacore.structs import IsolationLevel, OffsetAndMetadata, TopicPartition, partition_name
 
 F = TypeVar("F", Records, Columns)
@@ -64,7 +65,7 @@ class ConsumerEngine:
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Config,
         client: NetworkClient,
         metadata: Metadata,
         clock: Clock,
@@ -432,7 +433,7 @@ class ConsumerEngine:
         self.closed = True
 
 
-def _fetch_config(config: Mapping[str, Any], isolation_level: IsolationLevel) -> FetchConfig:
+def _fetch_config(config: Config, isolation_level: IsolationLevel) -> FetchConfig:
     return FetchConfig(
         fetch_min_bytes=config["fetch_min_bytes"],
         fetch_max_bytes=config["fetch_max_bytes"],

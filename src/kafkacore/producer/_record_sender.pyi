@@ -1,4 +1,4 @@
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 from kafkacore.producer._future import FutureRecordMetadata
 from kafkacore.producer._record_appender import RecordAppender
@@ -9,8 +9,8 @@ class _Preparer(Protocol):
     def send(
         self,
         topic: str,
-        value: Any,
-        key: Any,
+        value: object,
+        key: object,
         headers: _Headers | None,
         partition: int | None,
         timestamp_ms: int | None,
@@ -19,8 +19,8 @@ class _Preparer(Protocol):
     def send_to_unknown(
         self,
         topic: str,
-        value: Any,
-        key: Any,
+        value: object,
+        key: object,
         headers: _Headers | None,
         partition: int | None,
         timestamp_ms: int | None,
@@ -35,8 +35,8 @@ class RecordSender:
     def send(
         self,
         topic: str,
-        value: Any = None,
-        key: Any = None,
+        value: object = None,
+        key: object = None,
         headers: _Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,

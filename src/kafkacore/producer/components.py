@@ -5,8 +5,7 @@ Does not know: the KafkaProducer, which holds them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kafkacore.client import ApiVersions, Metadata, NetworkClient, bootstrap_client
 from kafkacore.client.client_metrics import ClientMetrics
@@ -20,6 +19,7 @@ from kafkacore.producer.sender import Sender
 from kafkacore.producer.sender_metrics import ProducerMetrics
 from kafkacore.producer.sender_thread import SenderThread
 from kafkacore.producer.transaction_manager import TransactionManager
+from kafkacore.settings import Config
 
 
 class ProducerComponents(NamedTuple):
@@ -43,7 +43,7 @@ class ProducerComponents(NamedTuple):
     preparer: RecordPreparer
 
 
-def make_components(config: Mapping[str, Any], clock: Clock) -> ProducerComponents:
+def make_components(config: Config, clock: Clock) -> ProducerComponents:
     """The parts of a producer.
 
     Parameters
@@ -93,7 +93,7 @@ def make_components(config: Mapping[str, Any], clock: Clock) -> ProducerComponen
 
 
 def _accumulator(
-    config: Mapping[str, Any], clock: Clock, client: NetworkClient, idempotence: IdempotenceManager | None
+    config: Config, clock: Clock, client: NetworkClient, idempotence: IdempotenceManager | None
 ) -> RecordAccumulator:
     return RecordAccumulator(
         clock,
@@ -115,7 +115,7 @@ def _accumulator(
     )
 
 
-def _metrics(config: Mapping[str, Any], clock: Clock) -> Metrics | None:
+def _metrics(config: Config, clock: Clock) -> Metrics | None:
     if not config["metrics_enabled"]:
         return None
     metric_config = MetricConfig(
@@ -127,7 +127,7 @@ def _metrics(config: Mapping[str, Any], clock: Clock) -> Metrics | None:
 
 
 def _idempotence_of(
-    config: Mapping[str, Any], clock: Clock, api_versions: ApiVersions
+    config: Config, clock: Clock, api_versions: ApiVersions
 ) -> tuple[IdempotenceManager | None, TransactionManager | None]:
     """What gives a producer's records an identity, if anything; and the same if it makes transactions."""
     if config["transactional_id"] is None:

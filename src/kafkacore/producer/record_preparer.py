@@ -6,7 +6,7 @@ known yet is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafkacore.client import Metadata
@@ -22,6 +22,7 @@ from kafkacore.producer.produce_outcome import produce_error
 from kafkacore.producer.record_accumulator import RecordAccumulator
 from kafkacore.producer.transaction_manager import TransactionManager
 from kafkacore.record._source import RecordSource
+from kafkacore.settings import Config
 from kafkacore.structs import TopicPartition, printable
 
 #: Of one record.
@@ -49,7 +50,7 @@ class RecordPreparer:
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Config,
         accumulator: RecordAccumulator,
         topics: MetadataWait,
         metadata: Metadata,
@@ -87,8 +88,8 @@ class RecordPreparer:
     def send(
         self,
         topic: str,
-        value: Any,
-        key: Any,
+        value: object,
+        key: object,
         headers: Headers | None,
         partition: int | None,
         timestamp_ms: int | None,
@@ -109,8 +110,8 @@ class RecordPreparer:
     def _send_serialized(
         self,
         topic: str,
-        value: Any,
-        key: Any,
+        value: object,
+        key: object,
         headers: Headers | None,
         partition: int | None,
         timestamp_ms: int | None,
@@ -162,7 +163,7 @@ class RecordPreparer:
         result.complete(error=produce_error(error, possibly_persisted=False))
         return FutureRecordMetadata(result)
 
-    def _serialize(self, topic: str, headers: Headers, key: Any, value: Any) -> tuple[Any, Any]:
+    def _serialize(self, topic: str, headers: Headers, key: object, value: object) -> tuple[Any, Any]:
         if self._key_serializer is not None:
             key = self._key_serializer(topic, headers, key)
         if self._value_serializer is not None:
@@ -170,7 +171,7 @@ class RecordPreparer:
         return key, value
 
     def _choose_partition(
-        self, topic: str, key: Any, serialized_key: Any, value: Any, serialized_value: Any
+        self, topic: str, key: object, serialized_key: object, value: object, serialized_value: object
     ) -> int:
         deadline_ms = self._topics.deadline_ms()
         if self._accumulator.topic_state(topic) is None:
@@ -189,8 +190,8 @@ class RecordPreparer:
     def send_rows(
         self,
         topic: str,
-        values: Iterable[Any],
-        keys: Iterable[Any] | None,
+        values: Iterable[object],
+        keys: Iterable[object] | None,
         headers: Iterable[Headers | None] | None,
         timestamps: Iterable[int | None] | None,
         partition: int | None,
@@ -211,8 +212,8 @@ class RecordPreparer:
     def _send_intercepted(
         self,
         topic: str,
-        values: Iterable[Any],
-        keys: Iterable[Any] | None,
+        values: Iterable[object],
+        keys: Iterable[object] | None,
         headers: Iterable[Headers | None] | None,
         timestamps: Iterable[int | None] | None,
         partition: int | None,
@@ -279,8 +280,8 @@ class RecordPreparer:
     def _prepare_rows(
         self,
         topic: str,
-        values: Iterable[Any],
-        keys: Iterable[Any] | None,
+        values: Iterable[object],
+        keys: Iterable[object] | None,
         headers: Iterable[Headers | None] | None,
         partitions: Iterable[int | None] | None,
     ) -> tuple[list[Any], list[Any], list[Headers], list[int | None] | None]:
@@ -338,7 +339,7 @@ def _serialize_function(serializer: Any) -> Callable[[str, Headers, Any], Any] |
     return lambda topic, headers, data: serializer(data)
 
 
-def _refuse_arrow(*columns: Any) -> None:
+def _refuse_arrow(*columns: object) -> None:
     if any(
         hasattr(column, "__arrow_c_array__") or hasattr(column, "__arrow_c_stream__") for column in columns
     ):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
 from kafkacore.client import Metadata
 from kafkacore.clock import Clock
@@ -17,11 +16,12 @@ from kafkacore.consumer.group.settings import GroupSettings
 from kafkacore.consumer.group_metrics import GroupMetrics
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.coordinator.assignors import assignors_for
+from kafkacore.settings import Config
 from kafkacore.structs import TopicPartition
 
 
 def new_membership(
-    config: Mapping[str, Any],
+    config: Config,
     client: ConsumerNetworkClient,
     metadata: Metadata,
     subscriptions: SubscriptionState,

@@ -5,9 +5,9 @@ Does not know: what is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kafkacore import errors
 from kafkacore.client import Metadata
@@ -21,6 +21,7 @@ from kafkacore.consumer.group_metrics import GroupMetrics, NoGroupMetrics
 from kafkacore.consumer.subscription_state import SubscriptionState
 from kafkacore.consumer.timer import Timer
 from kafkacore.errors import KafkaTimeoutError
+from kafkacore.settings import Config
 from kafkacore.structs import Node
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class GroupParts:
         Told how long it took.
     """
 
-    config: Mapping[str, Any]
+    config: Config
     client: ConsumerNetworkClient
     metadata: Metadata
     subscriptions: SubscriptionState
@@ -70,7 +71,7 @@ class GroupRequests:
     def _no_coordinator(self) -> errors.CoordinatorNotAvailableError:
         return errors.CoordinatorNotAvailableError(f"of group {self._group_id!r}")
 
-    def _on_lost(self, node: Node, answered: RequestFuture[Any], error: BaseException) -> None:
+    def _on_lost(self, node: Node, answered: RequestFuture[T], error: BaseException) -> None:
         self._membership.request_failed(node, error)
         if isinstance(error, errors.UnsupportedVersionError):
             error = errors.UnsupportedVersionError(
@@ -123,7 +124,7 @@ class GroupRequests:
             self._pause(attempts, timer)
             attempts += 1
 
-    def _poll_until(self, future: RequestFuture[Any], timer: Timer) -> None:
+    def _poll_until(self, future: RequestFuture[T], timer: Timer) -> None:
         if timer.expired and not future.is_done():
             # Without any time it is sent all the same.
             self._client.transmit_sends()

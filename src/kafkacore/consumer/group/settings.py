@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from kafkacore.settings import Config
 from kafkacore.structs import INT32_MAX
 
 #: A rebalance may be decided at its last moment, and the answer takes its time.
@@ -28,7 +27,7 @@ class GroupSettings:
     exclude_internal_topics: bool = True
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> GroupSettings:
+    def of(cls, config: Config) -> GroupSettings:
         """Those of a consumer's configuration."""
         return cls(
             group_id=config["group_id"],
