@@ -16,7 +16,7 @@ from kafkacore.record import Compression
 from kafkacore.record.compression import CODECS, Codec
 from kafkacore.structs import CODEC_NAMES
 
-SOURCE = Path(__file__).resolve().parents[3] / "src" / "kafkacore"
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "kafkacore"
 #: The two files that a new codec touches.
 TABLES = {"structs.py", "record/compression.py"}
 QUOTED = re.compile(r"""["'](\w+)["']""")
