@@ -78,10 +78,12 @@ class Gate:
         self.is_held = threading.Event()
         self.may_go = threading.Event()
         self.may_go.set()
-        for codec, function in compression._DECOMPRESS.items():
-            monkeypatch.setitem(compression._DECOMPRESS, codec, self._reading(codec, function))
-        for codec, writing in compression._COMPRESS.items():
-            monkeypatch.setitem(compression._COMPRESS, codec, self._writing(codec, writing))
+        for number, codec in compression.CODECS.items():
+            watched = codec._replace(
+                compress=self._writing(number, codec.compress),
+                decompress=self._reading(number, codec.decompress),
+            )
+            monkeypatch.setitem(compression.CODECS, number, watched)
 
     def hold(self) -> None:
         self.is_held.clear()
