@@ -276,7 +276,7 @@ def test_call_that_comes_late_holds_up_those_behind_it_no_longer_than_itself() -
         calls.call(lambda: 1)
     may_end.set()
     patient = BoundedCalls("the ticket", max_wait_ms=10_000.0)
-    patient._running = calls._running
+    patient._running_wait = calls._running_wait
     assert patient.call(lambda: 1) == 1
 
 
