@@ -21,6 +21,7 @@ from kafkacore.settings.checks import (
     boolean,
     checks,
     finite,
+    literal,
     objects_with,
     refuse,
     setting,
@@ -47,7 +48,7 @@ def _acks(name: str, value: object) -> int:
     return int(acks)
 
 
-@checks(f"Literal[{', '.join(map(repr, COMPRESSIONS))}] | None".replace("'", '"'))
+@checks(f"{literal(COMPRESSIONS)} | None")
 def _compression(name: str, value: object) -> Compression:
     codec = COMPRESSIONS.get("none" if value is None else value) if isinstance(value, str | None) else None
     if codec is None:
@@ -161,8 +162,8 @@ PRODUCER_SETTINGS: Final = table(
     setting("interceptors", (), _INTERCEPTORS,
             "Objects that see each record before it is serialized and once it has its outcome (KIP-42)."),
     setting("acks", -1, _acks,
-            "Who must have a record before it counts as written: all in-sync replicas (`all`, -1), the "
-            "leader (1), nobody (0)."),
+            "Replicas that must have a record before it counts as written: all in-sync replicas (`all`, -1), "
+            "the leader (1), none (0)."),
     setting("enable_idempotence", True, boolean,
             "Whether retries keep each record in the log once and in order (KIP-679)."),
     setting("transactional_id", None, _transactional_id,

@@ -25,8 +25,8 @@ class ProducerConfig(ClientConfig, total=False):
     """Objects that see each record before it is serialized and once it has its outcome (KIP-42)."""
 
     acks: int | Literal["all", "-1", "0", "1"]
-    """Who must have a record before it counts as written: all in-sync replicas (`all`, -1), the leader (1),
-    nobody (0)."""
+    """Replicas that must have a record before it counts as written: all in-sync replicas (`all`, -1), the
+    leader (1), none (0)."""
 
     enable_idempotence: bool
     """Whether retries keep each record in the log once and in order (KIP-679)."""

@@ -95,7 +95,7 @@ class MetadataWait:
             raise KafkaTimeoutError(
                 f"{what} is not known yet, and a callback cannot wait for it: it would wait for itself"
             )
-        left_ms = deadline_ms - self._clock.monotonic_ms()
+        left_ms = self.left_ms(deadline_ms)
         self._client.wakeup()
         if left_ms <= 0 or not self._metadata.wait_for_update(version, left_ms):
             raise KafkaTimeoutError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from kafkacore.errors import KafkaConfigurationError
@@ -99,8 +99,13 @@ def int32(least: int) -> Check[int]:
     return check
 
 
+def literal(choices: Iterable[str]) -> str:
+    """Return the annotation of an argument that is one of ``choices``."""
+    return f"Literal[{', '.join(map(repr, choices))}]".replace("'", '"')
+
+
 def one_of(*choices: str) -> Check[str]:
-    @checks(f"Literal[{', '.join(map(repr, choices))}]".replace("'", '"'), "", SettingType.STRING)
+    @checks(literal(choices))
     def check(name: str, value: object) -> str:
         for choice in choices:
             if value == choice:

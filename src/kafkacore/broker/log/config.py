@@ -99,7 +99,9 @@ class LogConfig:
                 elif key in _LEVEL_KEYS:
                     codec, default = _LEVEL_KEYS[key]
                     levels.pop(codec, None)
-                    if (level := _whole(key, text)) != default:
+                    level = _typed(key, text)
+                    assert isinstance(level, int), "levels are whole numbers"
+                    if level != default:
                         levels[codec] = level
             if _INTERNAL_SEGMENT_BYTES in mapping:
                 text = mapping[_INTERNAL_SEGMENT_BYTES]
@@ -113,19 +115,12 @@ _TEXTS = ("cleanup.policy", "compression.type")
 _FRACTIONS = ("min.cleanable.dirty.ratio",)
 
 
-def _whole(key: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidConfigurationError(f"Invalid value {text} for configuration {key}") from None
-
-
 def _typed(key: str, text: str) -> object:
     if key in _TEXTS:
         return text
     try:
         if key == "message.timestamp.type":
             return _TIMESTAMP_TYPES[text]
-        return float(text) if key in _FRACTIONS else _whole(key, text)
+        return float(text) if key in _FRACTIONS else int(text)
     except (KeyError, ValueError):
         raise InvalidConfigurationError(f"Invalid value {text} for configuration {key}") from None

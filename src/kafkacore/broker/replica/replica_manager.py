@@ -165,6 +165,7 @@ class ReplicaManager:
         """
         log = self._cluster.led_log(topic_partition, node_id)
         info = log.append(records, now_ms=self._clock.wall_ms(), budget=budget)
+        # As _appended(), without its call: each produce request passes through here.
         if info is not None and log.high_watermark > info.last_offset:
             self._changed.append(topic_partition)
         return log, info
