@@ -20,6 +20,11 @@ from typing import Any
 from eventually import BUDGET_S, eventually
 from missing_tools import find_tool
 
+from kafkacore.clock import SYSTEM_CLOCK
+
+#: Pause between two looks at a condition. Some conditions send records, and it bounds the rate on the page.
+LOOK_MS = 100.0
+
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -138,7 +143,11 @@ class Browser:
 
     def wait_for(self, what: str, condition: Callable[[], Any]) -> Any:
         """Until ``condition`` gives something true; that."""
-        return eventually(condition, lambda: f"{what} did not come; the page says:\n{self.text()}")
+        return eventually(
+            condition,
+            lambda: f"{what} did not come; the page says:\n{self.text()}",
+            step=lambda: SYSTEM_CLOCK.sleep_ms(LOOK_MS),
+        )
 
     def console(self) -> list[str]:
         """What the page has complained of since the last call."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -80,8 +79,7 @@ def test_topics_and_throughput_appear_by_themselves(browser: Browser, producer: 
         return len(peaks) > 3 and tile(browser, "bytes in") not in (None, "0 B/s")
 
     browser.wait_for("throughput", moves)
-    # How much the test sends in a second is the machine's affair.
-    assert re.fullmatch(r"top of the chart: [\d.,]+ ([KM]i)?B/s", browser.text("#scale"))
+    assert "KiB/s" in browser.text("#scale")
     assert row(browser, "clients", "<i>shop</i>")[1].startswith("kafkacore ")
     assert row(browser, "apis", "Produce")[1] != "0"
     browser.click("#topics button.open")
